@@ -144,6 +144,7 @@ const summary = (view: ApprovalView): ApprovalSummary => {
     requiredApprovals: approval.requiredApprovals,
     approvals: approval.approvalCount,
     jobType: approval.jobType,
+    jobTarget: approval.jobTarget,
     jobId: approval.jobId,
     job: jobReference(approval.jobId, view),
     contentHash: approval.contentHash,
@@ -224,6 +225,7 @@ export const approvalPresenter = (jobTypes: JobTypes) => ({
         jobPayload && jobType !== null
           ? jobTypes.show(jobType, jobPayload, { isAuthor: isRequester })
           : null,
+      jobTargetName: details.jobTargetName,
       ifApproved: nextStepText(details),
       closeComment: approval.closeComment,
       decisions: decisions.map(({ actorId, outcome, comment, contentHash, decidedAt }) => ({

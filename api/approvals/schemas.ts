@@ -22,7 +22,7 @@ import {
   referenceTo,
   Timestamp,
 } from '../http/schemas.ts';
-import { JobReference } from '../jobs/schemas.ts';
+import { JobReference, JobTarget, TargetRequest } from '../jobs/schemas.ts';
 import {
   FieldChangeView,
   PlanConflictView,
@@ -71,6 +71,7 @@ const summary = {
       description: 'The type of the bound job; null if the request asks for a decision only.',
     }),
   ),
+  jobTarget: Nullable(JobTarget),
   jobId: Nullable(referenceTo('jobs', Id('job'))),
   job: Nullable(JobReference('The job, and whether it is purged.')),
   contentHash: Type.String({
@@ -145,6 +146,12 @@ export const ApprovalRecord = Type.Object(
   {
     ...summary,
     payload: Type.Object({}, openObject),
+    jobTargetName: Nullable(
+      Type.String({
+        description:
+          'The name of the target now, for readers who may read it, and for those who may decide.',
+      }),
+    ),
     jobPayload: Nullable(
       JsonObject({ description: 'The payload of the bound job. Secrets are masked.' }),
     ),
@@ -320,6 +327,14 @@ export const ApprovalBody = Type.Object(
       JsonObject<Record<string, unknown>>({
         description: 'The payload of the job, validated against the schema of its type.',
       }),
+    ),
+    jobTarget: Type.Optional(
+      Nullable(
+        TargetRequest(
+          'The site or the device that the job is about, for job types with `targets`: a record inside ' +
+            'the scope of the request. Part of what is approved.',
+        ),
+      ),
     ),
     validationRequest: Type.Optional(
       Type.Object(

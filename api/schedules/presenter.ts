@@ -90,6 +90,7 @@ const summary = ({
   cronExpression: schedule.cronExpression,
   timezone: schedule.timezone,
   jobType: schedule.jobType,
+  target: schedule.target,
   retryPolicy: schedule.retryPolicy,
   enabled: schedule.enabled,
   overlapPolicy: schedule.overlapPolicy,

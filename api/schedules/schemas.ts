@@ -26,7 +26,7 @@ import {
   Timestamp,
   Warnings,
 } from '../http/schemas.ts';
-import { JobReference } from '../jobs/schemas.ts';
+import { JobReference, JobTarget, TargetRequest } from '../jobs/schemas.ts';
 import { BACKUP_JOB, VERIFY_JOB } from '../../domain/backups/backups.ts';
 import { BackupPayload } from '../../services/jobTypes/backups/create.ts';
 
@@ -147,6 +147,7 @@ const summary = {
   cronExpression: Type.String(),
   timezone: Type.String(),
   jobType: Type.String(),
+  target: Nullable(JobTarget),
   retryPolicy: PartialRetryPolicy,
   enabled: Type.Boolean({ description: 'False while the schedule is paused.' }),
   ...policies,
@@ -219,6 +220,14 @@ const optional = {
   description: Type.Optional(Text(1_000)),
   timezone: Type.Optional(Timezone),
   payload: Type.Optional(Payload),
+  target: Type.Optional(
+    Nullable(
+      TargetRequest(
+        'The site or the device that its jobs are about, for job types with `targets`: a record of the ' +
+          'tenant of the schedule. Each run checks it again.',
+      ),
+    ),
+  ),
   retryPolicy: Type.Optional(PartialRetryPolicy),
   enabled: Type.Optional(Type.Boolean()),
   overlapPolicy: Type.Optional(policies.overlapPolicy),

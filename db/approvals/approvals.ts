@@ -52,6 +52,7 @@ export const APPROVAL_SUMMARY_COLUMNS = [
   'required_approvals',
   'approval_count',
   'job_type',
+  'job_target',
   'content_hash',
   'expires_at',
   'reminders',

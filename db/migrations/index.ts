@@ -46,6 +46,7 @@ import * as jobTypesOfRoles from './0056_job_types_of_roles.ts';
 import * as jobTargets from './0057_job_targets.ts';
 import * as secrets from './0058_secrets.ts';
 import * as changesOfJobs from './0060_changes_of_jobs.ts';
+import * as targetsOfRequests from './0061_targets_of_requests.ts';
 
 /**
  * All migrations in the order in which they run. A released migration is never edited. Numbers that
@@ -99,4 +100,5 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0057_job_targets': jobTargets,
   '0058_secrets': secrets,
   '0060_changes_of_jobs': changesOfJobs,
+  '0061_targets_of_requests': targetsOfRequests,
 };

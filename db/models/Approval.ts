@@ -8,6 +8,7 @@ import type { Authority } from '../../domain/shared/caller.ts';
 import type { FrozenPlan, PlanDifference } from '../../domain/inventory/frozenPlan.ts';
 import type { Mutation } from '../../domain/inventory/planning.ts';
 import type { JobError } from '../../domain/jobs/jobs.ts';
+import type { TargetRef } from '../../domain/jobs/targets.ts';
 
 /** A row of `approvals`: a request for decisions, and the execution of its bound job. */
 export class Approval extends Model {
@@ -15,6 +16,7 @@ export class Approval extends Model {
   static override jsonAttributes = [
     'payload',
     'jobPayload',
+    'jobTarget',
     'mutations',
     'plan',
     'error',
@@ -41,6 +43,8 @@ export class Approval extends Model {
   /** The type of the bound job; null if the request asks for a decision only. */
   declare jobType: string | null;
   declare jobPayload: Record<string, unknown> | null;
+  /** What the bound job is about; null for a job type without targets. */
+  declare jobTarget: TargetRef | null;
   /** The requested change of the inventory, and the plan of it. */
   declare mutations: Mutation[] | null;
   declare plan: FrozenPlan | null;

@@ -1,13 +1,14 @@
 import { Model, snakeCaseMappers } from 'objection';
 import type { Authority } from '../../domain/shared/caller.ts';
 import type { RetryPolicy } from '../../domain/jobs/retry.ts';
+import type { TargetRef } from '../../domain/jobs/targets.ts';
 import type { ScheduleData } from '../../domain/schedules/records.ts';
 import type { OverlapPolicy } from '../../domain/schedules/schedules.ts';
 
 /** A row of `schedules`. */
 export class Schedule extends Model implements ScheduleData {
   static override tableName = 'schedules';
-  static override jsonAttributes = ['payload', 'retryPolicy', 'owner'];
+  static override jsonAttributes = ['payload', 'target', 'retryPolicy', 'owner'];
   static override columnNameMappers = snakeCaseMappers();
 
   declare id: string;
@@ -19,6 +20,8 @@ export class Schedule extends Model implements ScheduleData {
   declare timezone: string;
   declare jobType: string;
   declare payload: Record<string, unknown>;
+  /** What its jobs are about; null for a job type without targets. */
+  declare target: TargetRef | null;
   declare payloadAuthor: string | null;
   /** Overrides the retry policy of the job type. */
   declare retryPolicy: Partial<RetryPolicy>;

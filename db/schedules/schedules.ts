@@ -36,6 +36,7 @@ export const SCHEDULE_SUMMARY_COLUMNS = [
   'cron_expression',
   'timezone',
   'job_type',
+  'target',
   'retry_policy',
   'overlap_policy',
   'catchup_window_seconds',

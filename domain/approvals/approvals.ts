@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto';
 import type { Mutation } from '../inventory/planning.ts';
 import type { FrozenPlan } from '../inventory/frozenPlan.ts';
+import type { TargetRef } from '../jobs/targets.ts';
 import { isSamePerson } from './names.ts';
 import { scopeOfRole, scopeOf, covers, type ResourceScope, type Rights } from '../access/scope.ts';
 
@@ -110,6 +111,8 @@ export type ApprovalContent = {
   createdBy: string;
   jobType: string | null;
   jobPayload: object | null;
+  /** What the bound job is about; null for a job type without targets. */
+  jobTarget: TargetRef | null;
   mutations: readonly Mutation[] | null;
   plan: FrozenPlan | null;
   requiredApprovals: number;
@@ -131,6 +134,7 @@ export function contentHash(key: string, content: ApprovalContent): string {
     createdBy,
     jobType,
     jobPayload,
+    jobTarget,
     mutations,
     plan,
     requiredApprovals,
@@ -150,6 +154,8 @@ export function contentHash(key: string, content: ApprovalContent): string {
     plan,
     requiredApprovals,
     executeAt?.toISOString() ?? null,
+    // Requests from before there were targets keep their hash.
+    ...(jobTarget ? [jobTarget.kind, jobTarget.id] : []),
   ];
   return createHmac('sha256', Buffer.from(key, 'base64'))
     .update(JSON.stringify(values))

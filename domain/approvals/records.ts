@@ -1,6 +1,7 @@
 import type { FrozenPlan, PlanDifference } from '../inventory/frozenPlan.ts';
 import type { Mutation } from '../inventory/planning.ts';
 import type { JobError } from '../jobs/jobs.ts';
+import type { TargetRef } from '../jobs/targets.ts';
 import type { Authority } from '../shared/caller.ts';
 import type { ApprovalStatus, DecisionOutcome, Execution } from './approvals.ts';
 
@@ -23,6 +24,8 @@ export type ApprovalData = {
   /** The type of the bound job; null if the request asks for a decision only. */
   jobType: string | null;
   jobPayload: Record<string, unknown> | null;
+  /** What the bound job is about; null for a job type without targets. */
+  jobTarget: TargetRef | null;
   /** The requested change of the inventory, and the plan of it. */
   mutations: Mutation[] | null;
   plan: FrozenPlan | null;

@@ -18,15 +18,18 @@ const nullable = <S extends TSchema>(schema: S) => Type.Union([schema, Type.Null
 const data = <P extends Record<string, TSchema>>(name: string, properties: P): TObject<P> =>
   Type.Object(properties, { title: `${name}EventData`, ...closed });
 
+/** What jobs with a target are about. */
+const JobTarget = Type.Optional(
+  Type.Object({ kind: Type.Enum(['site', 'device']), id: Type.String() }, closed),
+);
+
 const Job = data('Job', {
   jobId: Type.String(),
   type: Type.String(),
   status: Type.Enum([...JOB_STATUSES], { title: 'JobStatus' }),
   attempts: Type.Integer(),
   source: Type.Object({ kind: Type.Enum([...JOB_SOURCES]), id: nullable(Type.String()) }, closed),
-  target: Type.Optional(
-    Type.Object({ kind: Type.Enum(['site', 'device']), id: Type.String() }, closed),
-  ),
+  target: JobTarget,
   error: nullable(Type.String({ description: 'Error code; null unless it failed.' })),
 });
 
@@ -127,6 +130,7 @@ const Token = data('Token', {
 const schedule = { scheduleId: Type.String(), name: Type.String(), jobType: Type.String() };
 const Schedule = data('Schedule', {
   ...schedule,
+  target: JobTarget,
   cronExpression: Type.String(),
   timezone: Type.String(),
   enabled: Type.Boolean(),

@@ -1,5 +1,6 @@
 import type { JobStatus } from '../jobs/jobs.ts';
 import type { RetryPolicy } from '../jobs/retry.ts';
+import type { TargetRef } from '../jobs/targets.ts';
 import type { Authority } from '../shared/caller.ts';
 import type { OverlapPolicy, RunKind, RunOutcome, RunReason, TimingFields } from './schedules.ts';
 
@@ -11,6 +12,8 @@ export type ScheduleData = TimingFields & {
   description: string;
   jobType: string;
   payload: Record<string, unknown>;
+  /** What its jobs are about; null for a job type without targets. */
+  target: TargetRef | null;
   /** Who wrote the payload: see `authorKeyOf`. Null if unknown. */
   payloadAuthor: string | null;
   /** Overrides the retry policy of the job type. */

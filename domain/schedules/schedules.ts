@@ -30,6 +30,8 @@ export const RUN_REASONS = [
   'owner_denied',
   'unknown_job_type',
   'payload_invalid',
+  'target_not_found',
+  'reference_not_found',
   'quota_exceeded',
 ] as const;
 export type RunReason = (typeof RUN_REASONS)[number];

@@ -42,6 +42,7 @@ export const approvalSnapshot = (approval: ApprovalData) => ({
   requiredApprovals: approval.requiredApprovals,
   approvalCount: approval.approvalCount,
   jobType: approval.jobType,
+  jobTarget: approval.jobTarget,
   jobId: approval.jobId,
   contentHash: approval.contentHash,
   expiresAt: approval.expiresAt,

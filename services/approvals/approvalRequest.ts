@@ -1,3 +1,4 @@
+import type { TargetRef } from '../../domain/jobs/targets.ts';
 import type { Mutation } from '../../domain/inventory/planning.ts';
 
 /**
@@ -15,6 +16,7 @@ export type ApprovalRequest = {
   deviceId?: string;
   jobType?: string;
   jobPayload?: Record<string, unknown>;
+  jobTarget?: TargetRef | null;
   mutations?: Mutation[];
   requiredApprovals?: number;
   expiresAt?: Date;

@@ -5,11 +5,15 @@ import type { ApprovalData } from '../../domain/approvals/records.ts';
 import { AppError } from '../../domain/shared/errors.ts';
 import { mayCreateJob } from '../../domain/jobs/jobRights.ts';
 import { planDifference } from '../../domain/inventory/frozenPlan.ts';
-import type { Rights } from '../../domain/access/scope.ts';
+import type { JobType } from '../../domain/jobs/jobType.ts';
+import { scopeOfTarget, type Target } from '../../domain/jobs/targets.ts';
+import { contains, type Rights } from '../../domain/access/scope.ts';
 import { allowsJobType } from '../../domain/access/tokenScope.ts';
 import type { Access } from '../access/access.ts';
 import { callerForRequester, boundPayload, type ExecutionOutcome } from './approvalAudit.ts';
 import type { Asker, InventoryQuestions } from '../inventory/questions.ts';
+import type { JobReferences } from '../jobs/payloadReferences.ts';
+import type { JobTargets } from '../jobs/targets.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import type { UserRights } from '../access/rights.ts';
 
@@ -23,39 +27,79 @@ const failedExecution = (code: string, message: string): Blocker => ({
   error: { code, message },
 });
 
+const permissionLost = ({ authority }: ApprovalData): Blocker => ({
+  ...failedExecution(
+    'permission_lost',
+    `${authority.actorId} no longer holds the permissions that the request needs`,
+  ),
+  denied: true,
+});
+
 type Deps = {
   db: Knex;
   access: Access;
   rights: UserRights;
   jobTypes: JobTypes;
+  jobTargets: JobTargets;
+  jobReferences: JobReferences;
   questions: InventoryQuestions;
 };
 
+export const TARGET_NOT_FOUND = failedExecution(
+  'target_not_found',
+  'What the job is about does not exist any more, is outside the scope of the request, or may not be read by the requester',
+);
+
 /** Checks whether a pending or approved request could be executed now. */
-export function createApprovalChecks({ db, access, rights, jobTypes, questions }: Deps) {
-  /** True if the requester still holds every permission that the execution needs. */
-  function isAllowed({ jobType, plan, tenantId }: ApprovalData, held: Rights): boolean {
+export function createApprovalChecks(deps: Deps) {
+  const { db, access, rights, jobTypes, jobTargets, jobReferences, questions } = deps;
+
+  /** True if the requester still holds every permission that the change, or its job type, needs. */
+  function isAllowed({ jobType, plan }: ApprovalData, held: Rights): boolean {
     const requiredScopes = plan?.requiredScopes ?? [];
     if (!requiredScopes.every((scope) => access.holds(held, 'inventory:write', scope)))
       return false;
-    if (jobType !== null && !allowsJobType(held, jobType)) return false;
-    const type = jobType === null ? undefined : jobTypes.find(jobType);
-    if (jobType === INVENTORY_APPLY || !type) return true;
-    return mayCreateJob(held, type, { tenantId });
+    return jobType === null || allowsJobType(held, jobType);
   }
 
-  function findBindingBlocker(approval: ApprovalData): Blocker | null {
-    const { jobType } = approval;
+  /**
+   * The target of the bound job; null for one without. Undefined if there is none any more inside the
+   * scope of the request.
+   */
+  async function findTarget(
+    approval: ApprovalData,
+    type: JobType,
+    held: Rights,
+  ): Promise<Target | null | undefined> {
+    const { tenantId, siteId, deviceId, jobTarget } = approval;
+    const target = await jobTargets.findFor(type, held, { tenantId, target: jobTarget });
+    return target && !contains({ tenantId, siteId, deviceId }, scopeOfTarget(target))
+      ? undefined
+      : target;
+  }
+
+  async function findBindingBlocker(approval: ApprovalData, held: Rights): Promise<Blocker | null> {
+    const { jobType, tenantId } = approval;
     if (jobType === null) return null;
     const type = jobTypes.find(jobType);
     if (type?.createdOnlyBy !== null)
       return failedExecution('unknown_job_type', `The job type ${jobType} does not exist any more`);
+    const target = await findTarget(approval, type, held);
+    if (target === undefined) return TARGET_NOT_FOUND;
+    const scope = target ? scopeOfTarget(target) : { tenantId };
+    if (jobType !== INVENTORY_APPLY && !mayCreateJob(held, type, scope))
+      return permissionLost(approval);
     // Validation fills in defaults, so it gets a copy.
-    return jobTypes.isValidPayload(type, structuredClone(boundPayload(approval)))
+    if (!jobTypes.isValidPayload(type, structuredClone(boundPayload(approval))))
+      return failedExecution(
+        'payload_invalid',
+        `The payload is not valid for the job type ${jobType} any more`,
+      );
+    return (await jobReferences.areReadable(held, type, boundPayload(approval)))
       ? null
       : failedExecution(
-          'payload_invalid',
-          `The payload is not valid for the job type ${jobType} any more`,
+          'reference_not_found',
+          'The payload names a record that does not exist any more, or that the requester may not read',
         );
   }
 
@@ -99,16 +143,18 @@ export function createApprovalChecks({ db, access, rights, jobTypes, questions }
           'content_mismatch',
           'The content of the request is not what was requested',
         );
-      if (!isAllowed(approval, held)) {
-        return {
-          ...failedExecution(
-            'permission_lost',
-            `${approval.authority.actorId} no longer holds the permissions that the request needs`,
-          ),
-          denied: true,
-        };
-      }
-      return findBindingBlocker(approval) ?? (await findPlanBlocker(approval, held, asker));
+      if (!isAllowed(approval, held)) return permissionLost(approval);
+      return (
+        (await findBindingBlocker(approval, held)) ?? (await findPlanBlocker(approval, held, asker))
+      );
+    },
+
+    /** The target of the job of a request that can be executed; undefined as of `TARGET_NOT_FOUND`. */
+    async findJobTarget(approval: ApprovalData): Promise<Target | null | undefined> {
+      const type = jobTypes.find(approval.jobType ?? '');
+      return type
+        ? findTarget(approval, type, await rights.forAuthority(approval.authority))
+        : undefined;
     },
 
     /** True if enough approvals were made for exactly this content. */

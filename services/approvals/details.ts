@@ -16,6 +16,7 @@ import type { Role } from '../../domain/access/roles.ts';
 import { contains, covers, isEmpty, type Scope } from '../../domain/access/scope.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Access } from '../access/access.ts';
+import type { JobTargets } from '../jobs/targets.ts';
 import type { ApprovalChecks, Blocker } from './checks.ts';
 import { scopeOfApproval } from './approvalAudit.ts';
 import { createEvaluations } from './evaluations.ts';
@@ -54,6 +55,8 @@ export type ApprovalDetails = ApprovalView & {
   redactConflict(conflict: PlanConflict): PlanConflict;
   /** Why the request cannot be executed now; null if it can, is finished, or was not evaluated. */
   blocker: Blocker | null;
+  /** The name of what the bound job is about, if the reader may know it. */
+  jobTargetName: string | null;
 };
 
 /**
@@ -89,10 +92,16 @@ function refusalReason(
 const isResourceName = (name: string | null): name is ResourceName =>
   name !== null && (RESOURCE_NAMES as readonly string[]).includes(name);
 
-type Deps = { db: Knex; access: Access; checks: ApprovalChecks; log: Log };
+type Deps = {
+  db: Knex;
+  access: Access;
+  jobTargets: JobTargets;
+  checks: ApprovalChecks;
+  log: Log;
+};
 
 /** Loads the details of a request for its reader. */
-export function createApprovalDetailsLoader({ db, access, checks, log }: Deps) {
+export function createApprovalDetailsLoader({ db, access, jobTargets, checks, log }: Deps) {
   const evaluations = createEvaluations({ checks, log });
 
   async function conflictRedaction(
@@ -183,6 +192,14 @@ export function createApprovalDetailsLoader({ db, access, checks, log }: Deps) {
     return { people, users };
   }
 
+  /** Who may read the target knows its name, and who may decide on the request. */
+  async function targetName(caller: Caller, view: ApprovalView): Promise<string | null> {
+    const { tenantId, jobTarget } = view.approval;
+    if (!jobTarget) return null;
+    const name = await jobTargets.nameOf(caller, jobTarget);
+    return name ?? (view.refusal === null ? jobTargets.nameIn(tenantId, jobTarget) : null);
+  }
+
   return {
     /**
      * Loads the details. With `evaluation`, also whether the request could be executed now; the
@@ -214,6 +231,7 @@ export function createApprovalDetailsLoader({ db, access, checks, log }: Deps) {
         blocker,
         labels,
         people,
+        jobTargetName: await targetName(caller, view),
         canSeePlan,
         canSeeMutations: canSeePlan || view.isRequester,
         deciders: { users, roles: [...roles.values()] },

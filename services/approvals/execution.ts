@@ -12,10 +12,11 @@ import { Job } from '../../db/models/Job.ts';
 import { reminderTimes } from '../../domain/approvals/approvals.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { systemCaller, type Caller } from '../../domain/shared/caller.ts';
+import type { Target } from '../../domain/jobs/targets.ts';
 import { isQuotaExceeded } from '../../domain/shared/errors.ts';
 import type { ApprovalState, StartJobTask } from '../../domain/dispatch/tasks.ts';
 import { approvalWorkflowId } from '../../domain/dispatch/workflowIds.ts';
-import type { ApprovalChecks, Blocker } from './checks.ts';
+import { TARGET_NOT_FOUND, type ApprovalChecks, type Blocker } from './checks.ts';
 import {
   approvalEventData,
   approvalSubject,
@@ -93,13 +94,18 @@ export function createApprovalExecution({ db, commit, checks, jobTypes, jobFacto
   }
 
   /** Adds the bound job of a request to a commit. Its run is a child of the request's workflow. */
-  function addBoundJob(work: Work, current: Approval, approval: Approval): void {
+  function addBoundJob(
+    work: Work,
+    current: Approval,
+    approval: Approval,
+    target: Target | null,
+  ): void {
     const { id, jobType, createdBy, authority } = approval;
     const type = jobTypes.get(assertDefined(jobType, 'approval.jobType'));
     const job = jobFactory.createWithoutStart(
       work,
       type,
-      { type: type.name, payload: boundPayload(approval), createdBy },
+      { type: type.name, payload: boundPayload(approval), target, createdBy },
       callerForRequester(approval),
       { source: { kind: 'approval', id }, authority },
     );
@@ -232,7 +238,7 @@ export function createApprovalExecution({ db, commit, checks, jobTypes, jobFacto
       const now = new Date();
       if (approval.executeAt && approval.executeAt > now)
         return millisecondsUntil(approval.executeAt, now);
-      const blocker: Blocker | null = (await checks.hasRequiredApprovals(approval))
+      const checked: Blocker | null = (await checks.hasRequiredApprovals(approval))
         ? await checks.findBlocker(approval)
         : {
             execution: 'failed',
@@ -241,10 +247,12 @@ export function createApprovalExecution({ db, commit, checks, jobTypes, jobFacto
               message: 'The content of the request is not what was approved',
             },
           };
+      const target = checked ? null : await checks.findJobTarget(approval);
+      const blocker = target === undefined ? TARGET_NOT_FOUND : checked;
       const execute = (blocker: Blocker | null) =>
         changeLocked(callerForRequester(approval), id, isDue, (work, current) => {
           if (blocker) finishExecution(work, current, blocker);
-          else addBoundJob(work, current, approval);
+          else addBoundJob(work, current, approval, target ?? null);
         });
       await execute(blocker).catch((error: unknown) => {
         if (!isQuotaExceeded(error)) throw error;

@@ -17,13 +17,22 @@ import { AppError, invalidField, invalidFields } from '../../domain/shared/error
 import { freezePlan, type FrozenPlan } from '../../domain/inventory/frozenPlan.ts';
 import { isValid, type Mutation, type Planned } from '../../domain/inventory/planning.ts';
 import { permissionsToCreate } from '../../domain/jobs/jobType.ts';
-import { contains, covers, PLATFORM, type ResourceScope } from '../../domain/access/scope.ts';
+import { scopeOfTarget, type TargetRef } from '../../domain/jobs/targets.ts';
+import {
+  contains,
+  covers,
+  describeResourceScope,
+  PLATFORM,
+  type ResourceScope,
+} from '../../domain/access/scope.ts';
 import type { Ids } from '../../platform/ids.ts';
 import { startApprovalTask } from '../../domain/dispatch/tasks.ts';
 import type { Access } from '../access/access.ts';
 import { approvalEventData, approvalSubject, approvalSnapshot } from './approvalAudit.ts';
 import type { InventoryQuestions } from '../inventory/questions.ts';
 import type { InventoryWrites } from '../inventory/writes.ts';
+import type { JobReferences } from '../jobs/payloadReferences.ts';
+import type { JobTargets } from '../jobs/targets.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import { authorityOf } from '../access/rights.ts';
 import type { ApprovalRequest } from './approvalRequest.ts';
@@ -41,12 +50,21 @@ type Deps = {
   access: Access;
   ids: Ids;
   jobTypes: JobTypes;
+  jobTargets: JobTargets;
+  jobReferences: JobReferences;
   writes: InventoryWrites;
   questions: InventoryQuestions;
   /** How soon the reconciler checks a new request, in milliseconds. */
   graceMs: number;
   heartbeatMs: number;
 };
+
+/** The part of the content that is the bound job. */
+type BoundJob = Pick<ApprovalContent, 'jobType' | 'jobPayload' | 'jobTarget'>;
+
+const NO_JOB: BoundJob = { jobType: null, jobPayload: null, jobTarget: null };
+
+const TARGET = '/jobTarget';
 
 /** Creates requests. Their content is checked, planned and frozen first. */
 export function createApprovalRequests({
@@ -55,6 +73,8 @@ export function createApprovalRequests({
   access,
   ids,
   jobTypes,
+  jobTargets,
+  jobReferences,
   writes,
   questions,
   graceMs,
@@ -79,10 +99,13 @@ export function createApprovalRequests({
   /** Determines the bound job. Errors: `invalid_request`, `permission_denied`. */
   async function bindJob(
     tenantCaller: Caller,
-    { jobType, jobPayload, mutations, executeAt }: ApprovalRequest,
-  ): Promise<Pick<ApprovalContent, 'jobType' | 'jobPayload'>> {
+    resourceScope: ResourceScope,
+    { jobType, jobPayload, jobTarget, mutations, executeAt }: ApprovalRequest,
+  ): Promise<BoundJob> {
     if (jobType === undefined && jobPayload !== undefined)
       throw invalidField('body', '/jobPayload', 'one_of', 'needs a jobType');
+    if (jobType === undefined && jobTarget)
+      throw invalidField('body', '/jobTarget', 'one_of', 'needs a jobType');
     const appliesChange =
       mutations !== undefined && (jobType === undefined || jobType === INVENTORY_APPLY);
     if (appliesChange && jobPayload !== undefined)
@@ -94,7 +117,8 @@ export function createApprovalRequests({
       );
     if (appliesChange) {
       await access.requireTypeOfToken(tenantCaller, INVENTORY_APPLY);
-      return { jobType: INVENTORY_APPLY, jobPayload: null };
+      await jobTargets.resolve(tenantCaller, jobTypes.get(INVENTORY_APPLY), jobTarget, TARGET);
+      return { ...NO_JOB, jobType: INVENTORY_APPLY };
     }
     if (jobType === INVENTORY_APPLY)
       throw invalidField(
@@ -105,14 +129,39 @@ export function createApprovalRequests({
       );
     if (jobType === undefined && executeAt)
       throw invalidField('body', '/executeAt', 'one_of', 'needs a jobType or a validationRequest');
-    if (jobType === undefined) return { jobType: null, jobPayload: null };
-    const type = jobTypes.getPublic(jobType, '/jobType');
-    await access.requireJobType(tenantCaller, type, tenantCaller);
-    for (const permission of permissionsToCreate(type))
-      await access.require(tenantCaller, permission, { tenantId: tenantCaller.tenantId });
+    if (jobType === undefined) return NO_JOB;
     const payload = jobPayload ?? {};
+    const request = { jobType, payload, jobTarget: jobTarget ?? null };
+    await checkJob(tenantCaller, resourceScope, request);
+    return { jobType, jobPayload: payload, jobTarget: request.jobTarget };
+  }
+
+  /** Errors: `invalid_request`, `permission_denied`. */
+  async function checkJob(
+    tenantCaller: Caller,
+    resourceScope: ResourceScope,
+    {
+      jobType,
+      payload,
+      jobTarget,
+    }: { jobType: string; payload: object; jobTarget: TargetRef | null },
+  ): Promise<void> {
+    const type = jobTypes.getPublic(jobType, '/jobType');
+    const target = await jobTargets.resolve(tenantCaller, type, jobTarget, TARGET);
+    const { tenantId } = tenantCaller;
+    const scope = target ? scopeOfTarget(target) : { tenantId };
+    if (target && (target.tenantId !== tenantId || !contains(resourceScope, scope)))
+      throw invalidField(
+        'body',
+        `${TARGET}/id`,
+        'outside_scope',
+        `is outside ${describeResourceScope(resourceScope)}, the scope of the request`,
+      );
+    await access.requireJobType(tenantCaller, type, scope);
+    for (const permission of permissionsToCreate(type))
+      await access.require(tenantCaller, permission, scope);
     jobTypes.checkPayload(type, payload, '/jobPayload');
-    return { jobType, jobPayload: payload };
+    await jobReferences.check(tenantCaller, type, payload, '/jobPayload');
   }
 
   /**
@@ -194,7 +243,7 @@ export function createApprovalRequests({
         )),
       ];
       if (errors.length > 0) throw invalidFields(errors);
-      const binding = await bindJob(tenantCaller, request);
+      const binding = await bindJob(tenantCaller, resourceScope, request);
       const { mutations = null } = request;
       const { planned, plan: frozenPlan } = mutations
         ? await planChange(tenantCaller, resourceScope, mutations, signal)

@@ -191,12 +191,15 @@ export function createJobLifecycle({
   /** The target of a job as it is now; null without one. Error: `JobFailure('target_not_found')`. */
   async function targetForJob(job: Job, type: JobType, held: Rights): Promise<Target | null> {
     const ref = targetOf(job);
-    if ((ref?.kind ?? 'none') !== type.targets) throw lostTarget('The type has other targets now');
-    if (!ref) return null;
-    const target = await jobTargets.find(held, ref, job.tenantId);
-    if (target) return target;
-    throw lostTarget(
-      `There is no such ${ref.kind} here, or ${job.authority.actorId} may not read it`,
+    const owner = { tenantId: job.tenantId, target: ref };
+    const target = await jobTargets.findFor(type, held, owner);
+    if (target !== undefined) return target;
+    throw new JobFailure(
+      'target_not_found',
+      ref?.kind === type.targets
+        ? `There is no such ${ref.kind} here, or ${job.authority.actorId} may not read it`
+        : 'Jobs of the type are about other records now',
+      { retryable: false },
     );
   }
 
@@ -229,9 +232,6 @@ export function createJobLifecycle({
 
   return { finish, recordFailedAttempt, failAttempt, callerForJob, contextForJob };
 }
-
-const lostTarget = (message: string): JobFailure =>
-  new JobFailure('target_not_found', message, { retryable: false });
 
 /** The fields of a job that audit entries and events need, before it ends. */
 export const toJobView = (job: Job): Omit<JobView, 'status' | 'error'> => ({

@@ -2,7 +2,13 @@ import type { Knex } from '../../db/core/knex.ts';
 import { readNames } from '../../db/core/names.ts';
 import { recordLabels } from '../../db/inventory/labels.ts';
 import { findTarget } from '../../db/jobs/targets.ts';
-import { covers, isEmpty, scopeOf, type Rights } from '../../domain/access/scope.ts';
+import {
+  covers,
+  isEmpty,
+  scopeOf,
+  type ResourceScope,
+  type Rights,
+} from '../../domain/access/scope.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import type { JobType } from '../../domain/jobs/jobType.ts';
 import { scopeOfTarget, type Target, type TargetRef } from '../../domain/jobs/targets.ts';
@@ -12,10 +18,30 @@ import type { Access } from '../access/access.ts';
 
 export type JobTargets = ReturnType<typeof createJobTargets>;
 
+/** A record that creates jobs of a tenant. */
+type JobOwner = { tenantId: string; target: TargetRef | null };
+
 const RESOURCE_OF = { site: RESOURCES.sites, device: RESOURCES.devices } as const;
 
 /** The sites and devices that jobs are about. */
 export function createJobTargets({ db, access }: { db: Knex; access: Access }) {
+  /**
+   * The target of a job that is created or begins later, with the rights of then. Undefined if it does
+   * not exist any more, has moved to another tenant, or may not be read.
+   */
+  async function find(
+    rights: Rights,
+    ref: TargetRef,
+    tenantId: string,
+    executor = db,
+  ): Promise<Target | undefined> {
+    const target = await findTarget(executor, ref);
+    const isReadable =
+      target?.tenantId === tenantId &&
+      covers(scopeOf(rights, 'inventory:read'), scopeOfTarget(target));
+    return isReadable ? target : undefined;
+  }
+
   return {
     /**
      * The record that a request names as the target of a job of `type`; null for a type without
@@ -38,21 +64,29 @@ export function createJobTargets({ db, access }: { db: Knex; access: Access }) {
       return target;
     },
 
+    find,
+
     /**
-     * The target of a job that is created or begins later, with the rights of then. Undefined if it
-     * does not exist any more, has moved to another tenant, or may not be read.
+     * The target of a job of `type` that is created later; null for a type without targets. Undefined as
+     * of `find`, and if the type has other targets now.
      */
-    async find(
+    findFor: async (
+      { targets }: JobType,
       rights: Rights,
-      ref: TargetRef,
-      tenantId: string,
+      { tenantId, target }: JobOwner,
       executor = db,
-    ): Promise<Target | undefined> {
-      const target = await findTarget(executor, ref);
-      const isReadable =
-        target?.tenantId === tenantId &&
-        covers(scopeOf(rights, 'inventory:read'), scopeOfTarget(target));
-      return isReadable ? target : undefined;
+    ): Promise<Target | null | undefined> => {
+      if ((target?.kind ?? 'none') !== targets) return undefined;
+      return target && find(rights, target, tenantId, executor);
+    },
+
+    /**
+     * What jobs of a record with a target belong to now: their tenant, if the target does not exist
+     * any more or has moved to another one.
+     */
+    async scopeOf({ tenantId, target }: JobOwner): Promise<ResourceScope> {
+      const found = target && (await findTarget(db, target));
+      return found?.tenantId === tenantId ? scopeOfTarget(found) : { tenantId };
     },
 
     /** The name of a target for a caller who may read it, otherwise null. */
@@ -61,6 +95,12 @@ export function createJobTargets({ db, access }: { db: Knex; access: Access }) {
       if (isEmpty(scope)) return null;
       const [found] = await readNames(db, [recordLabels(RESOURCE_OF[kind], scope, [id])]);
       return found?.label ?? null;
+    },
+
+    /** The name of a target as long as it is of a tenant, whatever the rights of readers. */
+    async nameIn(tenantId: string, ref: TargetRef): Promise<string | null> {
+      const target = await findTarget(db, ref);
+      return target?.tenantId === tenantId ? target.name : null;
     },
   };
 }

@@ -11,6 +11,7 @@ import { invalidField, invalidFields, type FieldError } from '../../domain/share
 import type { JobType } from '../../domain/jobs/jobType.ts';
 import { MASK } from '../../domain/shared/mask.ts';
 import type { RetryPolicy } from '../../domain/jobs/retry.ts';
+import type { TargetRef } from '../../domain/jobs/targets.ts';
 import type { OverlapPolicy, TimingFields } from '../../domain/schedules/schedules.ts';
 import { canonicalTimeZone } from '../../domain/schedules/timeZone.ts';
 import { escapePointer } from '../../platform/schemaCheck.ts';
@@ -24,6 +25,7 @@ export type ScheduleFields = {
   timezone?: string;
   jobType: string;
   payload?: Record<string, unknown>;
+  target?: TargetRef | null;
   retryPolicy?: Partial<RetryPolicy>;
   enabled?: boolean;
   overlapPolicy?: OverlapPolicy;

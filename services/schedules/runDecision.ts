@@ -11,11 +11,14 @@ import {
 import { systemCaller, type Caller } from '../../domain/shared/caller.ts';
 import type { AppError } from '../../domain/shared/errors.ts';
 import { mayCreateJob } from '../../domain/jobs/jobRights.ts';
+import { scopeOfTarget, type Target } from '../../domain/jobs/targets.ts';
 import type { Rights } from '../../domain/access/scope.ts';
 import { RUN_KINDS, type RunKind, type RunReason } from '../../domain/schedules/schedules.ts';
 import { temporalScheduleId } from '../../domain/dispatch/workflowIds.ts';
 import type { JobCompletion } from '../jobs/completion.ts';
 import type { JobFactory } from '../jobs/createJob.ts';
+import type { JobReferences } from '../jobs/payloadReferences.ts';
+import type { JobTargets } from '../jobs/targets.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import { recordRun } from './scheduleAudit.ts';
 
@@ -27,11 +30,16 @@ export const MAX_CANCELLED_PER_DECISION = 100;
 /** Why a schedule cannot run as it is. */
 type RunBlocker = { outcome: 'skipped' | 'failed'; reason: RunReason };
 
+/** What the job of a schedule that can run is about. */
+type Runnable = { target: Target | null };
+
 /** The outcome of a run; `fired` with the job that was created. */
 export type RunDecision = { outcome: 'fired'; job: Job } | RunBlocker | { outcome: 'buffered' };
 
 type Deps = {
   jobTypes: JobTypes;
+  jobTargets: JobTargets;
+  jobReferences: JobReferences;
   jobFactory: JobFactory;
   jobCompletion: JobCompletion;
 };
@@ -56,9 +64,20 @@ export const callerForOwner = ({ id, tenantId, owner }: Schedule): Caller => ({
 });
 
 /** Decides the outcome of runs. */
-export function createRunDecisions({ jobTypes, jobFactory, jobCompletion }: Deps) {
-  /** Why no job can be created; null when one can. */
-  function findBlocker({ schedule, ownerRights, exceeded }: DecisionContext): RunBlocker | null {
+export function createRunDecisions({
+  jobTypes,
+  jobTargets,
+  jobReferences,
+  jobFactory,
+  jobCompletion,
+}: Deps) {
+  /** Why no job can be created; if one can, what it is about. */
+  async function examine({
+    trx,
+    schedule,
+    ownerRights,
+    exceeded,
+  }: DecisionContext): Promise<RunBlocker | Runnable> {
     const { jobType, payload, tenantId } = schedule;
     const type = jobTypes.find(jobType);
     // This version has no such type, or it has become an internal type.
@@ -66,15 +85,19 @@ export function createRunDecisions({ jobTypes, jobFactory, jobCompletion }: Deps
     // The check fills defaults into the payload, so it gets a copy.
     if (!jobTypes.isValidPayload(type, structuredClone(payload)))
       return { outcome: 'failed', reason: 'payload_invalid' };
-    if (!mayCreateJob(ownerRights, type, { tenantId }))
+    const target = await jobTargets.findFor(type, ownerRights, schedule, trx);
+    if (target === undefined) return { outcome: 'failed', reason: 'target_not_found' };
+    if (!mayCreateJob(ownerRights, type, target ? scopeOfTarget(target) : { tenantId }))
       return { outcome: 'skipped', reason: 'owner_denied' };
-    return exceeded ? { outcome: 'failed', reason: 'quota_exceeded' } : null;
+    if (!(await jobReferences.areReadable(ownerRights, type, payload, trx)))
+      return { outcome: 'failed', reason: 'reference_not_found' };
+    return exceeded ? { outcome: 'failed', reason: 'quota_exceeded' } : { target };
   }
 
   /** Creates a job of a schedule in the commit. */
-  function createJob({ work, schedule, ownerRights }: DecisionContext): Job {
+  function createJob({ work, schedule, ownerRights }: DecisionContext, { target }: Runnable): Job {
     const { jobType, payload, retryPolicy, owner } = schedule;
-    const request = { type: jobType, payload, retryPolicy, createdBy: owner.actorId };
+    const request = { type: jobType, payload, target, retryPolicy, createdBy: owner.actorId };
     const caller = { ...callerForOwner(schedule), rights: ownerRights };
     return jobFactory.create(work, jobTypes.get(jobType), request, caller, {
       source: { kind: 'schedule', id: schedule.id },
@@ -127,9 +150,9 @@ export function createRunDecisions({ jobTypes, jobFactory, jobCompletion }: Deps
   async function decide(context: DecisionContext): Promise<RunDecision> {
     const { work, trx, schedule } = context;
     const { id, overlapPolicy } = schedule;
-    const fire = (): RunDecision => ({ outcome: 'fired', job: createJob(context) });
-    const blocker = findBlocker(context);
-    if (blocker) return blocker;
+    const found = await examine(context);
+    if ('reason' in found) return found;
+    const fire = (): RunDecision => ({ outcome: 'fired', job: createJob(context, found) });
     if (overlapPolicy === 'allowAll') return fire();
     const unfinished = await listUnfinishedJobs(trx, id, MAX_CANCELLED_PER_DECISION + 1);
     const buffered = await findBufferedRun(trx, id);
@@ -141,5 +164,5 @@ export function createRunDecisions({ jobTypes, jobFactory, jobCompletion }: Deps
     return (await cancelOldest(context, unfinished)) ? fire() : { outcome: 'buffered' };
   }
 
-  return { findBlocker, createJob, cancelOldest, skipBuffered, decide };
+  return { examine, createJob, cancelOldest, skipBuffered, decide };
 }

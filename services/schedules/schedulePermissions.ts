@@ -1,27 +1,38 @@
-import { describeResourceScope } from '../../domain/access/scope.ts';
+import { describeResourceScope, type ResourceScope } from '../../domain/access/scope.ts';
 import { mayUseJobType, type GuardedType } from '../../domain/access/jobTypeRights.ts';
 import { allowsJobType } from '../../domain/access/tokenScope.ts';
 import { mayCreateJob } from '../../domain/jobs/jobRights.ts';
 import { permissionsToCreate, type JobType } from '../../domain/jobs/jobType.ts';
+import { scopeOfTarget, type TargetRef } from '../../domain/jobs/targets.ts';
 import type { OverlapPolicy } from '../../domain/schedules/schedules.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
+import { invalidField } from '../../domain/shared/errors.ts';
 import type { Warning } from '../../domain/shared/warnings.ts';
 import type { Access } from '../access/access.ts';
+import type { JobReferences } from '../jobs/payloadReferences.ts';
+import type { JobTargets } from '../jobs/targets.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import { checkJob } from './fields.ts';
 
 export type SchedulePermissions = ReturnType<typeof createSchedulePermissions>;
 
-/** The job type of a schedule, and where its jobs run. */
-type RunnableSchedule = { jobType: string; tenantId: string };
+/** The job type of a schedule, and what its jobs belong to. */
+type RunnableSchedule = { jobType: string; tenantId: string; target: TargetRef | null };
+
+/** What the jobs of a schedule are to do. */
+type JobRequest = { jobType: string; payload: Record<string, unknown>; target: TargetRef | null };
 
 /** Checks the permissions that matter for a schedule in addition to `schedule:write`. */
 export const createSchedulePermissions = ({
   access,
   jobTypes,
+  jobTargets,
+  jobReferences,
 }: {
   access: Access;
   jobTypes: JobTypes;
+  jobTargets: JobTargets;
+  jobReferences: JobReferences;
 }) => {
   const permissionOf = ({ jobType }: RunnableSchedule) =>
     jobTypes.find(jobType)?.permission ?? null;
@@ -35,20 +46,20 @@ export const createSchedulePermissions = ({
    * besides `schedule:write` they need the permission of the job type, such as `backup:restore`, and
    * a role that names the type if its access is `granted`.
    */
-  function mayRun(caller: Caller, schedule: RunnableSchedule): boolean {
+  async function mayRun(caller: Caller, schedule: RunnableSchedule): Promise<boolean> {
     const permission = permissionOf(schedule);
-    const { tenantId } = schedule;
-    if (!mayUseJobType(caller.rights, typeOf(schedule), { tenantId })) return false;
-    return permission === null || access.holds(caller.rights, permission, { tenantId });
+    const scope = await jobTargets.scopeOf(schedule);
+    if (!mayUseJobType(caller.rights, typeOf(schedule), scope)) return false;
+    return permission === null || access.holds(caller.rights, permission, scope);
   }
 
   /** What a caller lacks who may not create the jobs of a schedule. */
-  function missingFor(caller: Caller, type: JobType): string {
-    const where = describeResourceScope({ tenantId: caller.tenantId });
+  function missingFor(caller: Caller, type: JobType, scope: ResourceScope): string {
+    const where = describeResourceScope(scope);
     if (!allowsJobType(caller.rights, type.name))
       return `the token of the request does not allow jobs of the type ${type.name}`;
     const missing = permissionsToCreate(type).filter(
-      (permission) => !access.holds(caller.rights, permission, caller),
+      (permission) => !access.holds(caller.rights, permission, scope),
     );
     return missing.length > 0
       ? `its jobs need ${missing.join(' and ')} at ${where}, which you do not hold`
@@ -62,9 +73,11 @@ export const createSchedulePermissions = ({
      */
     async requireCancel(
       caller: Caller,
-      { overlapPolicy, tenantId }: { overlapPolicy: OverlapPolicy | undefined; tenantId: string },
+      overlapPolicy: OverlapPolicy | undefined,
+      schedule: Pick<RunnableSchedule, 'tenantId' | 'target'>,
     ): Promise<void> {
-      if (overlapPolicy === 'cancelOther') await access.require(caller, 'job:cancel', { tenantId });
+      if (overlapPolicy === 'cancelOther')
+        await access.require(caller, 'job:cancel', await jobTargets.scopeOf(schedule));
     },
 
     mayRun,
@@ -75,19 +88,30 @@ export const createSchedulePermissions = ({
      */
     async requireToRun(caller: Caller, schedule: RunnableSchedule): Promise<void> {
       const permission = permissionOf(schedule);
-      const { tenantId } = schedule;
-      await access.requireJobType(caller, typeOf(schedule), { tenantId });
-      if (permission !== null) await access.require(caller, permission, { tenantId });
+      const scope = await jobTargets.scopeOf(schedule);
+      await access.requireJobType(caller, typeOf(schedule), scope);
+      if (permission !== null) await access.require(caller, permission, scope);
     },
 
     /**
-     * Validates job type and payload. Jobs are created with the rights of the owner: the result has a
-     * warning when the caller, who becomes the owner, may not create these jobs. Error: `invalid_request`.
+     * Validates what the jobs of a schedule at the caller's tenant are to do. They are created with the
+     * rights of the owner: the result has a warning when the caller, who becomes the owner, may not
+     * create these jobs. Errors: `invalid_request`, `permission_denied` as of `JobTargets.resolve`.
      */
-    checkJob(caller: Caller, name: string, payload: Record<string, unknown>): Warning[] {
-      const type = checkJob(jobTypes, name, payload);
-      if (mayCreateJob(caller.rights, type, caller)) return [];
-      const message = `${missingFor(caller, type)}: occurrences are skipped as owner_denied`;
+    async checkJob(caller: Caller, { jobType, payload, target }: JobRequest): Promise<Warning[]> {
+      const type = checkJob(jobTypes, jobType, payload);
+      const found = await jobTargets.resolve(caller, type, target);
+      if (found && found.tenantId !== caller.tenantId)
+        throw invalidField(
+          'body',
+          '/target/id',
+          'mismatch',
+          'is not of the tenant of the schedule',
+        );
+      await jobReferences.check(caller, type, payload);
+      const scope = found ? scopeOfTarget(found) : { tenantId: caller.tenantId };
+      if (mayCreateJob(caller.rights, type, scope)) return [];
+      const message = `${missingFor(caller, type, scope)}: occurrences are skipped as owner_denied`;
       return [{ code: 'owner_denied', pointer: '/jobType', message }];
     },
   };

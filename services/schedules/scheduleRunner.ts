@@ -54,18 +54,18 @@ type Deps = {
  * matter how often and by which process it is delivered.
  */
 export function createScheduleRunner({ db, commit, rights, ids, runDecisions, schedules }: Deps) {
-  const { findBlocker, createJob, cancelOldest, decide } = runDecisions;
+  const { examine, createJob, cancelOldest, decide } = runDecisions;
   const decideLocked = createDecideLocked({ db, commit, rights });
   const { record, advanceSchedule } = createRunRecorder({ ids, runDecisions });
 
   /** Decides a buffered run without regard to overlaps. */
   async function release(context: DecisionContext, run: ScheduleRun): Promise<ScheduleRun> {
     const { work, schedule } = context;
-    const blocker = findBlocker(context);
+    const found = await examine(context);
     const decided = Object.assign(run, {
-      outcome: blocker?.outcome ?? 'fired',
-      reason: blocker?.reason ?? null,
-      jobId: blocker ? null : createJob(context).id,
+      ...('reason' in found
+        ? { ...found, jobId: null }
+        : { outcome: 'fired', reason: null, jobId: createJob(context, found).id }),
       decidedAt: work.now,
     });
     work.change(updateBufferedRun(decided));
@@ -135,7 +135,7 @@ export function createScheduleRunner({ db, commit, rights, ids, runDecisions, sc
     async trigger(caller: Caller, scheduleId: string): Promise<ScheduleRunData> {
       const known = await schedules.findToAct(caller, scheduleId, 'schedule:write');
       const { tenantId } = known;
-      await schedules.requireCancelPermission(caller, known);
+      await schedules.requireCancelPermission(caller, known.overlapPolicy, known);
       await schedules.requireToRun(caller, known);
       const callerOf = () => ({ ...caller, tenantId });
       const triggered = await decideLocked(scheduleId, callerOf, async (context) => {
@@ -182,10 +182,9 @@ export function createScheduleRunner({ db, commit, rights, ids, runDecisions, sc
         isPurged = state === 'purged';
         if (state !== 'toRun') throw new NoChange();
         if (earlierBackfill) await ScheduleRun.query(trx).deleteById(earlierBackfill.id);
-        const decision: RunDecision = findBlocker(context) ?? {
-          outcome: 'fired',
-          job: createJob(context),
-        };
+        const found = await examine(context);
+        const decision: RunDecision =
+          'reason' in found ? found : { outcome: 'fired', job: createJob(context, found) };
         return record(context, decision, { kind: 'backfill', dueAt, actorId: caller.actorId });
       });
       return isPurged ? { outcome: 'purged' } : resultOf(backfilled);
@@ -206,6 +205,13 @@ function resultOf(run: ScheduleRun | undefined): ScheduleRunResult {
   return { outcome, ...(reason !== null && { reason }), ...(jobId !== null && { jobId }) };
 }
 
+const NOT_RUNNABLE: Partial<Record<RunReason, string>> = {
+  target_not_found:
+    'what its jobs are about does not exist any more, is of another tenant, or may not be read by its owner',
+  reference_not_found:
+    'its payload names a record that does not exist any more, or that its owner may not read',
+};
+
 function triggerError(reason: RunReason, { id, owner, jobType }: Schedule): AppError {
   if (reason === 'overlap')
     return new AppError(
@@ -215,6 +221,7 @@ function triggerError(reason: RunReason, { id, owner, jobType }: Schedule): AppE
   const explanation =
     reason === 'owner_denied'
       ? `its owner ${owner.actorId} may no longer run ${jobType} there`
-      : `this version does not support its job type ${jobType} or its payload`;
+      : (NOT_RUNNABLE[reason] ??
+        `this version does not support its job type ${jobType} or its payload`);
   return new AppError('schedule_not_runnable', `Schedule ${id} cannot run: ${explanation}.`);
 }

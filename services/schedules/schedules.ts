@@ -26,6 +26,8 @@ import type { Access } from '../access/access.ts';
 import { authorityOf } from '../access/rights.ts';
 import type { BackupOptions } from '../backups/backups.ts';
 import { ignoreSectionsOfFull } from '../backups/selectSections.ts';
+import type { JobReferences } from '../jobs/payloadReferences.ts';
+import type { JobTargets } from '../jobs/targets.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import { assertNotHeld } from '../retention/assertNotHeld.ts';
 import { assertOccurs, checkTiming, type ScheduleFields } from './fields.ts';
@@ -59,6 +61,8 @@ type Deps = {
   access: Access;
   ids: Ids;
   jobTypes: JobTypes;
+  jobTargets: JobTargets;
+  jobReferences: JobReferences;
   runDecisions: RunDecisions;
 };
 
@@ -81,7 +85,8 @@ function checkBackupOptions(
 }
 
 /** Schedules: the records that create jobs at the occurrences of a cron expression. */
-export function createSchedules({ db, commit, access, ids, jobTypes, runDecisions }: Deps) {
+export function createSchedules(deps: Deps) {
+  const { db, commit, access, ids, jobTypes, runDecisions } = deps;
   const repository = scopedRepository<Schedule>(Schedule, {
     db,
     commit,
@@ -90,7 +95,7 @@ export function createSchedules({ db, commit, access, ids, jobTypes, runDecision
     readPermission: 'schedule:read',
     softDelete: true,
   });
-  const permissions = createSchedulePermissions({ access, jobTypes });
+  const permissions = createSchedulePermissions(deps);
   const saveSchedule = createSaveSchedule({ ids, runDecisions });
   const updateSchedule = createUpdateSchedule({ repository, jobTypes, permissions, saveSchedule });
 
@@ -134,6 +139,7 @@ export function createSchedules({ db, commit, access, ids, jobTypes, runDecision
       ...timingFields,
       jobType: fields.jobType,
       payload: fields.payload ?? {},
+      target: fields.target ?? null,
       payloadAuthor: authorKeyOf(caller),
       retryPolicy: fields.retryPolicy ?? {},
       overlapPolicy: fields.overlapPolicy ?? ('skip' as const),
@@ -159,9 +165,10 @@ export function createSchedules({ db, commit, access, ids, jobTypes, runDecision
     const timing = checkTiming({ cronExpression, timezone, startAt, endAt });
     // The check fills the defaults of the job type into the payload.
     const payload = fields.payload ?? {};
-    const warnings = permissions.checkJob(caller, fields.jobType, payload);
-    const { overlapPolicy } = fields;
-    await permissions.requireCancel(caller, { overlapPolicy, tenantId: caller.tenantId });
+    const { jobType, target = null, overlapPolicy } = fields;
+    const { tenantId } = caller;
+    const warnings = await permissions.checkJob(caller, { jobType, payload, target });
+    await permissions.requireCancel(caller, overlapPolicy, { tenantId, target });
     const created = commit(caller, async (work) => {
       assertOccurs(timing, work.now);
       const owned = await lockOwned(await work.trx(), caller.tenantId, 'schedules');

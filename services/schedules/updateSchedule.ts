@@ -4,6 +4,7 @@ import { Schedule } from '../../db/models/Schedule.ts';
 import type { Timing } from '../../domain/schedules/occurrences.ts';
 import type { Warning } from '../../domain/shared/warnings.ts';
 import { authorKeyOf, type Caller } from '../../domain/shared/caller.ts';
+import type { TargetRef } from '../../domain/jobs/targets.ts';
 import { invalidField, versionConflict } from '../../domain/shared/errors.ts';
 import { authorityOf } from '../access/rights.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
@@ -26,6 +27,7 @@ type Deps = {
 type JobUpdate = {
   jobType?: string;
   payload?: Record<string, unknown>;
+  target?: TargetRef | null;
   /** A caller who changes what the jobs do becomes the owner. */
   changesOwner: boolean;
 };
@@ -53,7 +55,7 @@ const changesRuns = (update: ScheduleUpdate, schedule: Schedule): boolean =>
 function jobUpdateOf(
   jobTypes: JobTypes,
   schedule: Schedule,
-  { jobType, payload, retryPolicy, takeOver = false }: ScheduleUpdate,
+  { jobType, payload, target, retryPolicy, takeOver = false }: ScheduleUpdate,
 ): JobUpdate {
   const changesJobType = jobType !== undefined && jobType !== schedule.jobType;
   // The saved payload may contain secrets, which another job type might show.
@@ -61,12 +63,15 @@ function jobUpdateOf(
     throw invalidField('body', '/payload', 'required', 'is required with another jobType');
   const changesPayload =
     payload !== undefined && (changesJobType || !isSamePayload(jobTypes, schedule, payload));
+  const changesTarget = target !== undefined && !isDeepStrictEqual(target, schedule.target);
   const changesRetryPolicy =
     retryPolicy !== undefined && !isDeepStrictEqual(retryPolicy, schedule.retryPolicy);
   return {
     ...(changesJobType && { jobType }),
     ...(changesPayload && { payload }),
-    changesOwner: takeOver || changesJobType || changesPayload || changesRetryPolicy,
+    ...(changesTarget && { target }),
+    changesOwner:
+      takeOver || changesJobType || changesPayload || changesTarget || changesRetryPolicy,
   };
 }
 
@@ -101,19 +106,18 @@ export const createUpdateSchedule =
     // Callers who may not start such jobs must not decide when they run with the rights of the owner.
     // The schedule is saved nevertheless, and its jobs have the rights of the caller.
     const changesOwner =
-      changesJobs || (changesRuns(update, known) && !permissions.mayRun(caller, known));
-    const { jobType = known.jobType, payload = known.payload } = jobUpdate;
+      changesJobs || (changesRuns(update, known) && !(await permissions.mayRun(caller, known)));
+    const { jobType = known.jobType, payload = known.payload, target = known.target } = jobUpdate;
     const warnings = changesOwner
-      ? permissions.checkJob({ ...caller, tenantId }, jobType, payload)
+      ? await permissions.checkJob({ ...caller, tenantId }, { jobType, payload, target })
       : [];
-    const { overlapPolicy } = update;
-    await permissions.requireCancel(caller, { overlapPolicy, tenantId });
+    await permissions.requireCancel(caller, update.overlapPolicy, { tenantId, target });
 
     const saved = repository.commitLocked(caller, known, expectedVersion, (work, before, trx) => {
       // The job was checked for the record as it was read.
       if (changesOwner && before.version !== known.version) throw versionConflict(before.version);
       const timing = checkUpdatedTiming(before, update, work.now);
-      const { takeOver: _, jobType: __, payload: ___, enabled, ...fields } = update;
+      const { takeOver: _, jobType: __, payload: ___, target: ____, enabled, ...fields } = update;
       const changed: Partial<Schedule> = { ...fields, ...jobUpdate, timezone: timing.timezone };
       if (fields.cronExpression !== undefined)
         changed.cronExpression = fields.cronExpression.trim();

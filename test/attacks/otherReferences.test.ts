@@ -73,6 +73,35 @@ const CASES: Readonly<Record<string, Case>> = {
         target: { kind: 'device', id },
       }),
   },
+  'POST /api/schedules target': {
+    to: 'devices',
+    send: (id) =>
+      mallory.post('/api/schedules', {
+        name: 'about a device',
+        cronExpression: '0 3 1 1 *',
+        jobType: 'test.device',
+        target: { kind: 'device', id },
+      }),
+  },
+  'PUT /api/schedules/{id} target': {
+    to: 'devices',
+    send: (id) =>
+      mallory.put(`/api/schedules/${beta.schedule}`, {
+        jobType: 'test.device',
+        payload: {},
+        target: { kind: 'device', id },
+      }),
+  },
+  'POST /api/workflows jobTarget': {
+    to: 'devices',
+    send: (id) =>
+      mallory.post('/api/workflows', {
+        ...assignedToApprovers,
+        title: 'new',
+        jobType: 'test.device',
+        jobTarget: { kind: 'device', id },
+      }),
+  },
   'POST /api/rbac/assignments tenantId': { to: 'tenants', send: assignment('tenantId') },
   'POST /api/rbac/assignments siteId': { to: 'sites', send: assignment('siteId') },
   'POST /api/rbac/assignments deviceId': { to: 'devices', send: assignment('deviceId') },
@@ -227,7 +256,9 @@ test('a reference in the payload of a job, of a schedule and of a request shows 
     .flatMap(({ name, payloadSchema }) =>
       referencesIn(payloadSchema).map((field) => ({ type: name, field })),
     );
-  expect([...new Set(fields.map(({ field }) => field))]).toEqual(['backupId']);
+  // Its schema marks them.
+  fields.push({ type: 'test.refers', field: 'site' });
+  expect([...new Set(fields.map(({ field }) => field))]).toEqual(['backupId', 'site']);
   let count = 0;
   const schedule = () => ({ name: `new ${++count}`, cronExpression: '0 3 1 1 *' });
   const cases = fields.flatMap(({ type, field }): [string, Case][] => {
@@ -247,7 +278,7 @@ test('a reference in the payload of a job, of a schedule and of a request shows 
     };
     return Object.entries(doors).map(([door, send]) => [
       `${door} ${type}`,
-      { to: 'backup', send: (id) => send({ [field]: id }) },
+      { to: field === 'site' ? 'sites' : 'backup', send: (id) => send({ [field]: id }) },
     ]);
   });
   // One by one: they change the same schedule.

@@ -45,7 +45,7 @@ export const scheduleBackfill = ({
       const schedule = await Schedule.query(db).findById(scheduleId).whereNull('deleted_at');
       if (!schedule)
         throw new JobFailure('schedule_deleted', 'The schedule was deleted', { retryable: false });
-      if (!mayRunSchedule(tools.caller, schedule)) {
+      if (!(await mayRunSchedule(tools.caller, schedule))) {
         const message = `${tools.caller.actorId} may no longer run ${schedule.jobType} here`;
         throw new JobFailure('permission_lost', message, { retryable: false });
       }

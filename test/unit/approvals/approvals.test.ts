@@ -140,6 +140,7 @@ describe('the hash of the content', () => {
     createdBy: 'alice',
     jobType: 'core.echo',
     jobPayload: { x: 1 },
+    jobTarget: { kind: 'site', id: 's' },
     mutations: [{ resource: 'prefixes', operation: 'create', record: { cidr: '10.0.0.0/8' } }],
     plan: {
       effects: [
@@ -171,6 +172,7 @@ describe('the hash of the content', () => {
     createdBy: 'x',
     jobType: 'x',
     jobPayload: { x: 2 },
+    jobTarget: { kind: 'device', id: 's' },
     mutations: null,
     plan: {
       effects: content.plan?.effects.map((effect) => ({ ...effect, version: 4 })) ?? [],
@@ -188,6 +190,12 @@ describe('the hash of the content', () => {
       );
     },
   );
+  test('a request without a target has the hash that it had before there were targets', () => {
+    const { jobTarget: _, ...before } = content;
+    expect(contentHash(key, { ...content, jobTarget: null })).toBe(
+      contentHash(key, before as ApprovalContent),
+    );
+  });
   test('JSON does not change the hash, another key does', () => {
     const back = {
       ...(JSON.parse(JSON.stringify(content)) as ApprovalContent),

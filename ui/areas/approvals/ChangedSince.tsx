@@ -111,6 +111,8 @@ const TITLES: Readonly<Record<string, string>> = {
   stale_plan: 'The records have changed since the request',
   permission_lost: 'The requester may no longer do this',
   payload_invalid: 'The job no longer accepts the payload',
+  target_not_found: 'What the job is about does not exist any more',
+  reference_not_found: 'A record that the payload names does not exist any more',
 };
 
 /** What stops a request from being executed: above all, records that have changed since. */

@@ -111,6 +111,8 @@ const MISSED = [
   'owner_denied',
   'unknown_job_type',
   'payload_invalid',
+  'target_not_found',
+  'reference_not_found',
   'quota_exceeded',
 ] as const;
 

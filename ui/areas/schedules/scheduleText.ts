@@ -12,6 +12,8 @@ type Reason =
   | 'owner_denied'
   | 'unknown_job_type'
   | 'payload_invalid'
+  | 'target_not_found'
+  | 'reference_not_found'
   | 'quota_exceeded';
 type RunEnd = {
   outcome: 'fired' | 'skipped' | 'failed' | 'buffered';
@@ -31,6 +33,10 @@ const REASONS: Readonly<Record<Reason, string>> = {
   owner_denied: 'The owner no longer holds the permissions of the job.',
   unknown_job_type: 'This version has no such job type.',
   payload_invalid: 'The job type does not accept the payload.',
+  target_not_found:
+    'What its jobs are about does not exist any more, is of another tenant, or may not be read by its owner.',
+  reference_not_found:
+    'The payload names a record that does not exist any more, or that its owner may not read.',
   quota_exceeded: 'The tenant has as many unfinished jobs as it may have.',
 };
 
