@@ -1,16 +1,28 @@
-import { installRuntime } from './composition/index.ts';
 import { ConfigError, readConfig } from '../platform/config.ts';
 import { createLog } from '../platform/log.ts';
-import { startProcess } from './start.ts';
 import { shutdownOnSignals } from './shutdown.ts';
 
 /** Starts a process with the role `api`, `worker` or `all`. */
-try {
+async function startServer(): Promise<void> {
+  const [{ installRuntime }, { startProcess }] = await Promise.all([
+    import('./composition/index.ts'),
+    import('./start.ts'),
+  ]);
   const config = readConfig(process.env);
   const log = createLog(config.logLevel);
   installRuntime(log);
   const running = await startProcess(config, log);
   shutdownOnSignals(log, () => running.stop());
+}
+
+// A runner loads nothing of the server: it has no database.
+const start = async (): Promise<void> =>
+  process.env.HOLDFAST_ROLE?.trim() === 'runner'
+    ? (await import('./runner.ts')).startRunnerProcess(process.env)
+    : startServer();
+
+try {
+  await start();
 } catch (error) {
   const details = error instanceof Error ? (error.stack ?? error.message) : String(error);
   process.stderr.write(`${error instanceof ConfigError ? error.message : details}\n`);

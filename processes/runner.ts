@@ -1,0 +1,24 @@
+import { createLog } from '../platform/log.ts';
+import { readRunnerConfig } from '../runner/config.ts';
+import { startRunner } from '../runner/process.ts';
+import { createTemporalConnection } from '../temporal/connection.ts';
+import { installRuntime } from '../temporal/worker.ts';
+import { shutdownOnSignals } from './shutdown.ts';
+
+/**
+ * Starts a process with the role `runner`: it runs declared commands, and has neither a database nor master
+ * keys. Errors: `ConfigError`; those of `startRunner`.
+ */
+export async function startRunnerProcess(env: NodeJS.ProcessEnv): Promise<void> {
+  const config = readRunnerConfig(env);
+  const log = createLog(config.logLevel);
+  installRuntime(log);
+  const temporal = createTemporalConnection(config.temporal);
+  const runner = await startRunner({ config, temporal, log });
+  log.info({ pools: config.pools, folders: config.typeFolders }, 'the runner has started');
+  shutdownOnSignals(log, async () => {
+    await runner.stop();
+    await temporal.close();
+    log.info('stopped');
+  });
+}

@@ -1,0 +1,223 @@
+import { Context } from '@temporalio/activity';
+import {
+  ApplicationFailure,
+  ApplicationFailureCategory,
+  CancelledFailure,
+} from '@temporalio/common';
+import { JobFailure } from '../domain/jobs/jobType.ts';
+import type { Log } from '../platform/log.ts';
+import type { Catalog } from './catalog.ts';
+import { StopRequest } from './command/attempt.ts';
+import { runCommand, type CommandHost } from './command/runCommand.ts';
+import type { DeclaredType } from './declaration/load.ts';
+import {
+  retryTransient,
+  RunnerApiError,
+  type AttemptEnd,
+  type RunnerApi,
+  type StartedAttempt,
+} from './protocol/api.ts';
+import {
+  createAttemptReport,
+  type AttemptReport,
+  type StopCause,
+} from './protocol/attemptReport.ts';
+
+/** Heartbeats are sent this often, so that a cancellation arrives soon. */
+const HEARTBEAT_MS = 1_000;
+
+/** How long `begin` is repeated before the activity fails, and Temporal starts it again. */
+const BEGIN_WITHIN_MS = 10_000;
+const BEGIN_AGAIN_MS = 5_000;
+
+/** A type that this runner does not have: another runner of the pool may take the job. */
+const OTHER_RUNNER_MS = 2_000;
+
+/** The API accepts the end of an attempt this long after its limit. */
+const END_MARGIN_MS = 60_000;
+
+/** What a command has to end itself when its runner stops, or has lost its lease. */
+const SHORT_GRACE_MS = 3_000;
+
+/** The failure that Temporal stores: codes only. */
+const failure = (code: string, retryInMs: number | null) =>
+  ApplicationFailure.create({
+    type: code,
+    message: `The attempt failed with ${code}`,
+    nonRetryable: retryInMs === null,
+    ...(retryInMs !== null && { nextRetryDelay: retryInMs }),
+    category: ApplicationFailureCategory.BENIGN,
+  });
+
+type Deps = {
+  api: RunnerApi;
+  catalog: Catalog;
+  host: CommandHost;
+  runnerId: string;
+  log: Log;
+  /** Announces a type again whose code has changed. */
+  announceChange(type: DeclaredType): Promise<void>;
+};
+
+/** The activity of all remote types: its name is that of the type, its input names the job. */
+export function createActivity(deps: Deps) {
+  const { api, catalog, runnerId, log, announceChange } = deps;
+
+  /** Begins the attempt. Errors: `ApplicationFailure`; undefined if nothing is to do. */
+  async function begin(type: DeclaredType, jobId: string, signal: AbortSignal) {
+    const workflowRunId = Context.current().info.workflowExecution?.runId ?? '';
+    try {
+      const answer = await retryTransient(
+        () => api.begin(jobId, { runnerId, workflowRunId, digest: type.digest }),
+        { until: performance.now() + BEGIN_WITHIN_MS, signal },
+      );
+      if (answer.outcome === 'wait') throw failure(answer.code, answer.retryInMs);
+      if (answer.outcome === 'failed') throw failure(answer.code, null);
+      return answer.outcome === 'started' ? answer : undefined;
+    } catch (error) {
+      if (!(error instanceof RunnerApiError)) throw error;
+      log.warn({ jobId, code: error.code }, error.message);
+      throw failure(error.code, BEGIN_AGAIN_MS);
+    }
+  }
+
+  async function current(): Promise<DeclaredType> {
+    const { activityType } = Context.current().info;
+    const type = await catalog.current(activityType);
+    if (!type) throw failure('not_announced', OTHER_RUNNER_MS);
+    await announceChange(type);
+    return type;
+  }
+
+  return async ({ jobId }: { jobId: string }): Promise<void> => {
+    const context = Context.current();
+    const heartbeats = setInterval(() => context.heartbeat(), HEARTBEAT_MS);
+    try {
+      const type = await current();
+      const started = await begin(type, jobId, context.cancellationSignal);
+      if (started) await makeAttempt(deps, type, jobId, started);
+    } finally {
+      clearInterval(heartbeats);
+    }
+  };
+}
+
+/** Runs the command of an attempt that has started, and reports how it ends. */
+async function makeAttempt(
+  deps: Deps,
+  type: DeclaredType,
+  jobId: string,
+  started: StartedAttempt,
+): Promise<void> {
+  const { api, log } = deps;
+  const stop = new AbortController();
+  const until = performance.now() + started.timeoutMs + END_MARGIN_MS;
+  const report = createAttemptReport({
+    api,
+    jobId,
+    started,
+    onStop: (cause) => stop.abort(stopRequest(cause)),
+  });
+  const onCancel = () => stop.abort(temporalStopRequest());
+  const { cancellationSignal } = Context.current();
+  if (cancellationSignal.aborted) onCancel();
+  cancellationSignal.addEventListener('abort', onCancel, { once: true });
+  try {
+    const end = await runAttempt(deps, type, jobId, started, report, stop.signal);
+    await report.drain(Math.min(END_MARGIN_MS, started.leaseMs));
+    if (report.dropped() > 0) log.warn({ jobId, lines: report.dropped() }, 'lines were dropped');
+    await sendEnd(() => api.end(jobId, started.attemptToken, end), report, until);
+  } finally {
+    cancellationSignal.removeEventListener('abort', onCancel);
+    await report.close();
+  }
+}
+
+const STOP_MESSAGES: Readonly<Record<StopCause, string>> = {
+  cancelled: 'The job was cancelled',
+  lost: 'Another attempt counts',
+  lease: 'The API has not answered within the lease',
+};
+
+const stopRequest = (cause: StopCause) =>
+  new StopRequest(
+    STOP_MESSAGES[cause],
+    cause === 'cancelled' ? Number.POSITIVE_INFINITY : SHORT_GRACE_MS,
+  );
+
+/** Why Temporal has cancelled the activity. */
+function temporalStopRequest(): StopRequest {
+  const details = Context.current().cancellationDetails;
+  return details?.cancelRequested
+    ? stopRequest('cancelled')
+    : new StopRequest(
+        details?.workerShutdown ? 'The runner stops' : 'The activity has ended',
+        SHORT_GRACE_MS,
+      );
+}
+
+/** Runs the command. Returns what to report of its end. */
+async function runAttempt(
+  { api, host, log }: Deps,
+  type: DeclaredType,
+  jobId: string,
+  started: StartedAttempt,
+  report: AttemptReport,
+  signal: AbortSignal,
+): Promise<AttemptEnd> {
+  const { attempt, attemptToken, payload, target, secrets, timeoutMs } = started;
+  try {
+    const result = await runCommand(
+      type,
+      { jobId, attempt, payload, target, secrets, timeoutMs },
+      {
+        line: report.line,
+        progress: report.progress,
+        artifact: (name, file) => api.artifact(jobId, attemptToken, name, file),
+      },
+      host,
+      signal,
+    );
+    return { result };
+  } catch (error) {
+    if (error instanceof StopRequest) {
+      const isCancelled = error.message === STOP_MESSAGES.cancelled;
+      if (isCancelled) return { cancelled: true };
+      return { failure: { code: 'interrupted', message: error.message, retryable: true } };
+    }
+    if (error instanceof JobFailure) {
+      const { code, message, retryable, retryAfterMs } = error;
+      const retryAfterSeconds =
+        retryAfterMs === undefined ? {} : { retryAfterSeconds: retryAfterMs / 1_000 };
+      return { failure: { code, message, retryable, ...retryAfterSeconds } };
+    }
+    log.error({ err: error, jobId }, 'an attempt failed unexpectedly');
+    return {
+      failure: {
+        code: 'unexpected',
+        message: 'The log of the runner has the details',
+        retryable: true,
+      },
+    };
+  }
+}
+
+/** Reports the end until the API has it. Errors: what the activity ends with, if not with success. */
+async function sendEnd(
+  send: () => ReturnType<RunnerApi['end']>,
+  report: AttemptReport,
+  until: number,
+): Promise<void> {
+  if (report.stopCause() === 'lost') throw failure('attempt_lost', null);
+  let answer;
+  try {
+    answer = await retryTransient(send, { until });
+  } catch (error) {
+    if (!(error instanceof RunnerApiError)) throw error;
+    throw failure(error.code, error.status === 409 ? null : BEGIN_AGAIN_MS);
+  }
+  const { status, code, retryInMs } = answer;
+  if (status === 'cancelled' && Context.current().cancellationDetails?.cancelRequested)
+    throw new CancelledFailure('The job was cancelled');
+  if (status === 'failed' || status === 'retrying') throw failure(code ?? 'failed', retryInMs);
+}

@@ -1,0 +1,109 @@
+import os from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Log } from '../../platform/log.ts';
+import { APP_VERSION } from '../../platform/version.ts';
+import type { Catalog } from '../catalog.ts';
+import type { DeclaredType } from '../declaration/load.ts';
+import { RunnerApiError, type AnnounceAnswer, type AnnouncedState, type RunnerApi } from './api.ts';
+
+/** The API accepts no more types of one runner. */
+const MAX_TYPES = 200;
+const MAX_NAME_CHARS = 63;
+const DEFAULT_EVERY_MS = 10_000;
+
+export type Announcer = ReturnType<typeof createAnnouncer>;
+
+type Deps = {
+  api: RunnerApi;
+  catalog: Catalog;
+  runnerId: string;
+  pool: string;
+  slots: number;
+  log: Log;
+};
+
+/** What a runner says to the API about itself and the types of one pool. */
+export function createAnnouncer({ api, catalog, runnerId, pool, slots, log }: Deps) {
+  /** The digests that were announced, by the names of types. */
+  let announced = new Map<string, string>();
+  let states = new Map<string, string>();
+  let everyMs = DEFAULT_EVERY_MS;
+
+  const types = () => catalog.ofPool(pool).slice(0, MAX_TYPES);
+
+  /** Logs the states that have changed. */
+  function noteStates(answer: readonly AnnouncedState[]) {
+    const before = states;
+    states = new Map(answer.map(({ name, state, reason }) => [name, `${state} ${reason ?? ''}`]));
+    for (const { name, state, reason } of answer) {
+      if (before.get(name) === states.get(name)) continue;
+      const details = { type: name, state, ...(reason && { reason }) };
+      if (state === 'accepted') log.info(details, 'the job type is accepted');
+      else log.warn(details, 'no jobs of the type come to the runner');
+    }
+  }
+
+  /** Reads the types from the disk, and announces them. Error: `RunnerApiError`. */
+  async function announce(): Promise<AnnounceAnswer> {
+    await catalog.reload();
+    const current = types();
+    const answer = await api.announce({
+      runnerId,
+      name: os.hostname().slice(0, MAX_NAME_CHARS),
+      version: APP_VERSION,
+      slots,
+      pool,
+      types: current.map(({ digest, definition }) => ({ digest, definition })),
+    });
+    announced = new Map(current.map(({ definition, digest }) => [definition.name, digest]));
+    everyMs = answer.everySeconds * 1_000;
+    noteStates(answer.types);
+    return answer;
+  }
+
+  const hasChanged = (): boolean => {
+    const current = types();
+    return (
+      current.length !== announced.size ||
+      current.some(({ definition, digest }) => announced.get(definition.name) !== digest)
+    );
+  };
+
+  /** Reports that the runner is alive, and what has changed on its disk. */
+  async function report(): Promise<void> {
+    await catalog.reload();
+    if (hasChanged()) return void (await announce());
+    try {
+      noteStates((await api.alive({ runnerId, pool })).types);
+    } catch (error) {
+      if (!(error instanceof RunnerApiError) || error.status !== 404) throw error;
+      await announce();
+    }
+  }
+
+  const logFailure = (error: unknown) => {
+    const reason = error instanceof Error ? error.message : String(error);
+    log.warn({ reason }, 'the runner could not report to the API');
+  };
+
+  return {
+    announce,
+
+    /** Announces the types again if the code of one is not the one that was announced. */
+    async announceChange({ definition, digest }: DeclaredType): Promise<void> {
+      // What follows from a failure is the answer to the next request.
+      if (announced.get(definition.name) !== digest) await announce().catch(logFailure);
+    },
+
+    /** Reports regularly until `ended` is aborted. */
+    async keepReporting(ended: AbortSignal): Promise<void> {
+      while (!ended.aborted) {
+        await sleep(everyMs, undefined, { signal: ended }).catch(() => undefined);
+        if (!ended.aborted) await report().catch(logFailure);
+      }
+    },
+
+    /** Says that the runner stops. */
+    leave: (): Promise<void> => api.leave({ runnerId, pool }).catch(logFailure),
+  };
+}

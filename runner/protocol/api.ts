@@ -1,0 +1,246 @@
+import { createReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Agent, request, type Dispatcher } from 'undici';
+import type { RemoteTypeDefinition } from '../../domain/runners/definition.ts';
+
+/** What the API says about a type that a runner has announced. */
+export type AnnouncedState = {
+  name: string;
+  digest: string;
+  state: 'waiting' | 'accepted' | 'disabled' | 'refused';
+  reason?: string;
+};
+
+export type Announcement = {
+  runnerId: string;
+  name: string;
+  version: string;
+  slots: number;
+  pool: string;
+  types: { digest: string; definition: RemoteTypeDefinition }[];
+};
+
+export type AnnounceAnswer = {
+  taskQueue: string;
+  namespace: string;
+  everySeconds: number;
+  types: AnnouncedState[];
+};
+
+export type StartedAttempt = {
+  outcome: 'started';
+  attempt: number;
+  attemptToken: string;
+  payload: Record<string, unknown>;
+  target: { kind: 'site' | 'device'; id: string; name: string } | null;
+  secrets: Record<string, string>;
+  timeoutMs: number;
+  leaseMs: number;
+  maxAttempts: number;
+  remainingLines: number;
+};
+
+export type BeginAnswer =
+  | StartedAttempt
+  | { outcome: 'ended' }
+  | { outcome: 'wait'; code: string; retryInMs: number }
+  | { outcome: 'failed'; code: string };
+
+export type LinesAnswer = {
+  have: number;
+  cancel: boolean;
+  leaseMs: number;
+  remainingLines: number;
+};
+
+export type AttemptEnd =
+  | { result: object }
+  | { failure: { code: string; message: string; retryable: boolean; retryAfterSeconds?: number } }
+  | { cancelled: true };
+
+export type EndAnswer = { status: string; code: string | null; retryInMs: number | null };
+
+/** The API has refused a request, or could not be reached (`status` 0). */
+export class RunnerApiError extends Error {
+  readonly status: number;
+  readonly code: string;
+  readonly retryAfterMs: number | undefined;
+
+  constructor(status: number, code: string, message: string, retryAfterMs?: number) {
+    super(message);
+    this.name = 'RunnerApiError';
+    this.status = status;
+    this.code = code;
+    this.retryAfterMs = retryAfterMs;
+  }
+
+  /** True if the same request may succeed later. */
+  get isTransient(): boolean {
+    return this.status === 0 || this.status === 429 || this.status >= 500;
+  }
+}
+
+/** A payload and secrets have a few megabytes at most. */
+const MAX_ANSWER_BYTES = 8 * 1_048_576;
+const TIMEOUT_MS = 15_000;
+const UPLOAD_TIMEOUT_MS = 120_000;
+
+const FIRST_PAUSE_MS = 200;
+const MAX_PAUSE_MS = 5_000;
+
+async function readBody(body: Dispatcher.ResponseData['body']): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > MAX_ANSWER_BYTES) throw new Error('The answer of the API is too large');
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+function problemOf(status: number, text: string, retryAfter: string | undefined): RunnerApiError {
+  let problem: { code?: unknown; detail?: unknown; title?: unknown } = {};
+  try {
+    problem = JSON.parse(text) as typeof problem;
+  } catch {
+    // A proxy answers in HTML.
+  }
+  const code = typeof problem.code === 'string' ? problem.code : `http_${status}`;
+  const detail = [problem.detail, problem.title].find((each) => typeof each === 'string');
+  const seconds = Number(retryAfter);
+  return new RunnerApiError(
+    status,
+    code,
+    `The API answers ${status} ${code}${typeof detail === 'string' ? `: ${detail}` : ''}`,
+    retryAfter !== undefined && Number.isFinite(seconds) ? seconds * 1_000 : undefined,
+  );
+}
+
+/**
+ * Repeats `work` while it fails with a transient `RunnerApiError`, with growing pauses. Errors: any other;
+ * the last one when `until` (as `performance.now()`) is over; the reason of `signal`.
+ */
+export async function retryTransient<T>(
+  work: () => Promise<T>,
+  { until, signal }: { until: number; signal?: AbortSignal },
+): Promise<T> {
+  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS)) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof RunnerApiError) || !error.isTransient) throw error;
+      const waitMs = Math.max(pauseMs * (0.75 + Math.random() / 2), error.retryAfterMs ?? 0);
+      if (performance.now() + waitMs > until) throw error;
+      await sleep(waitMs, undefined, { signal });
+    }
+  }
+}
+
+export type RunnerApi = ReturnType<typeof createRunnerApi>;
+
+/** The runner API of Holdfast. Each call makes one request, and fails with `RunnerApiError`. */
+export function createRunnerApi({ url, token }: { url: string; token: string }) {
+  const agent = new Agent({
+    connect: { timeout: TIMEOUT_MS },
+    headersTimeout: TIMEOUT_MS,
+    bodyTimeout: TIMEOUT_MS,
+    keepAliveTimeout: 10_000,
+    connections: 64,
+  });
+
+  type Request = {
+    method?: 'POST' | 'PUT';
+    path: string;
+    query?: Record<string, string | number>;
+    headers?: Record<string, string>;
+    body?: string | NodeJS.ReadableStream;
+    timeoutMs?: number;
+  };
+
+  async function call({ method = 'POST', path, query, headers, body, timeoutMs }: Request) {
+    try {
+      const answer = await request(`${url}/api/runner/${path}`, {
+        method,
+        dispatcher: agent,
+        ...(query && { query }),
+        headers: { authorization: `Bearer ${token}`, ...headers },
+        ...(body !== undefined && { body: body as string }),
+        signal: AbortSignal.timeout(timeoutMs ?? TIMEOUT_MS),
+      });
+      const text = await readBody(answer.body);
+      if (answer.statusCode < 300) return text === '' ? undefined : (JSON.parse(text) as unknown);
+      const retryAfter = answer.headers['retry-after'];
+      throw problemOf(
+        answer.statusCode,
+        text,
+        typeof retryAfter === 'string' ? retryAfter : undefined,
+      );
+    } catch (error) {
+      if (error instanceof RunnerApiError) throw error;
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new RunnerApiError(0, 'api_unreachable', `The API cannot be reached: ${reason}`);
+    }
+  }
+
+  const post = (path: string, body: object, headers: Record<string, string> = {}) =>
+    call({
+      path,
+      headers: { 'content-type': 'application/json', ...headers },
+      body: JSON.stringify(body),
+    });
+
+  const ofAttempt = (attemptToken: string) => ({ 'attempt-token': attemptToken });
+
+  return {
+    announce: (announcement: Announcement) =>
+      post('announce', announcement) as Promise<AnnounceAnswer>,
+
+    alive: (runner: { runnerId: string; pool: string }) =>
+      post('alive', runner) as Promise<{ types: AnnouncedState[] }>,
+
+    leave: (runner: { runnerId: string; pool: string }) => post('leave', runner) as Promise<void>,
+
+    begin: (jobId: string, body: { runnerId: string; workflowRunId: string; digest: string }) =>
+      post(`jobs/${encodeURIComponent(jobId)}/begin`, body) as Promise<BeginAnswer>,
+
+    /** Sends lines as NDJSON; `firstLine` counts from 1. */
+    lines: (
+      jobId: string,
+      attemptToken: string,
+      query: { firstLine: number; progress?: number; progressMessage?: string },
+      body: string,
+    ) =>
+      call({
+        path: `jobs/${encodeURIComponent(jobId)}/lines`,
+        query,
+        headers: { 'content-type': 'application/x-ndjson', ...ofAttempt(attemptToken) },
+        body,
+      }) as Promise<LinesAnswer>,
+
+    async artifact(jobId: string, attemptToken: string, name: string, file: string): Promise<void> {
+      const { size } = await stat(file);
+      await call({
+        method: 'PUT',
+        path: `jobs/${encodeURIComponent(jobId)}/artifacts/${encodeURIComponent(name)}`,
+        headers: {
+          'content-type': 'application/octet-stream',
+          'content-length': String(size),
+          ...ofAttempt(attemptToken),
+        },
+        body: createReadStream(file),
+        timeoutMs: UPLOAD_TIMEOUT_MS,
+      });
+    },
+
+    end: (jobId: string, attemptToken: string, end: AttemptEnd) =>
+      post(
+        `jobs/${encodeURIComponent(jobId)}/end`,
+        end,
+        ofAttempt(attemptToken),
+      ) as Promise<EndAnswer>,
+
+    close: () => agent.destroy(),
+  };
+}

@@ -1,0 +1,187 @@
+import type { LogLevel } from '../../domain/jobs/jobs.ts';
+import { RunnerApiError, type RunnerApi, type StartedAttempt } from './api.ts';
+
+/** Lines and progress are sent this often. */
+const SEND_EVERY_MS = 250;
+const MAX_BATCH_LINES = 1_000;
+const MAX_BATCH_BYTES = 1_048_576;
+/** Lines that wait for the API: more are dropped, so that a command never waits for its log. */
+const MAX_QUEUED_BYTES = 16 * 1_048_576;
+
+const FIRST_PAUSE_MS = 250;
+const MAX_PAUSE_MS = 5_000;
+
+/** The work is stopped when the lease is over by this share of it: ending processes takes time. */
+const STOP_SHARE = 0.8;
+
+/** Why the runner must stop the work of an attempt. */
+export type StopCause =
+  /** The job is to be cancelled. */
+  | 'cancelled'
+  /** Another attempt counts, or the job has ended: nothing more may be reported. */
+  | 'lost'
+  /** The API has not answered for so long that another attempt may begin. */
+  | 'lease';
+
+export type AttemptReport = ReturnType<typeof createAttemptReport>;
+
+type Deps = {
+  api: Pick<RunnerApi, 'lines'>;
+  jobId: string;
+  started: StartedAttempt;
+  onStop(cause: StopCause): void;
+};
+
+/**
+ * Sends the lines and the progress of an attempt in batches, and keeps its lease, until it is closed. What
+ * was not received is sent again; the API leaves out what it has.
+ */
+export function createAttemptReport({ api, jobId, started, onStop }: Deps) {
+  const { attemptToken, attempt, maxAttempts } = started;
+  let { leaseMs, remainingLines } = started;
+  /** Lines as JSON that were not received yet. The first one has the number `received + 1`. */
+  const queue: string[] = [];
+  let queuedBytes = 0;
+  let received = 0;
+  let dropped = 0;
+  let progress: { progress: number; progressMessage?: string } | undefined;
+  let answeredAt = performance.now();
+  let stopCause: StopCause | undefined;
+  let pauseMs = SEND_EVERY_MS;
+  let isClosed = false;
+  let wake: () => void = () => undefined;
+  let onDrained: (() => void) | undefined;
+
+  function stop(cause: StopCause) {
+    // What was lost stays lost; a cancellation can follow nothing.
+    if (stopCause === 'lost' || stopCause === cause) return;
+    stopCause = cause;
+    onStop(cause);
+  }
+
+  /** The next lines to send. */
+  function nextBatch(): string[] {
+    const batch: string[] = [];
+    let bytes = 0;
+    for (const line of queue) {
+      bytes += Buffer.byteLength(line) + 1;
+      if (batch.length === MAX_BATCH_LINES || (bytes > MAX_BATCH_BYTES && batch.length > 0)) break;
+      batch.push(line);
+    }
+    return batch;
+  }
+
+  function removeFirst(count: number) {
+    for (const line of queue.splice(0, count)) queuedBytes -= Buffer.byteLength(line);
+  }
+
+  async function send() {
+    const batch = nextBatch();
+    const sentProgress = progress;
+    progress = undefined;
+    const sentAt = performance.now();
+    try {
+      const answer = await api.lines(
+        jobId,
+        attemptToken,
+        { firstLine: received + 1, ...sentProgress },
+        batch.map((line) => `${line}\n`).join(''),
+      );
+      ({ leaseMs, remainingLines } = answer);
+      answeredAt = sentAt;
+      pauseMs = SEND_EVERY_MS;
+      removeFirst(Math.max(0, answer.have - received));
+      received = Math.max(received, answer.have);
+      if (answer.cancel) stop('cancelled');
+      if (queue.length === 0) onDrained?.();
+    } catch (error) {
+      progress ??= sentProgress;
+      pauseMs = Math.min(Math.max(pauseMs * 2, FIRST_PAUSE_MS), MAX_PAUSE_MS, leaseMs / 8);
+      if (error instanceof RunnerApiError && error.status === 409) {
+        stop('lost');
+        onDrained?.();
+      } else if (error instanceof RunnerApiError && [400, 413].includes(error.status)) {
+        // These lines will never be accepted.
+        dropped += batch.length;
+        removeFirst(batch.length);
+      }
+    }
+  }
+
+  const hasNews = () => queue.length > 0 || progress !== undefined;
+
+  async function keepSending() {
+    while (!isClosed && stopCause !== 'lost') {
+      const sinceAnswerMs = performance.now() - answeredAt;
+      const untilKeepMs = Math.max(leaseMs / 4 - sinceAnswerMs, 0);
+      const isFailing = pauseMs > SEND_EVERY_MS;
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+        const waitMs = isFailing ? pauseMs : hasNews() ? SEND_EVERY_MS : untilKeepMs;
+        setTimeout(resolve, waitMs);
+      });
+      const isDue = performance.now() - answeredAt >= leaseMs / 4;
+      if (!isClosed && (hasNews() || isDue || isFailing)) await send();
+    }
+  }
+
+  // No other attempt begins after the last one, so its lease does not end the work.
+  const leaseWatch = setInterval(() => {
+    const isOver = performance.now() - answeredAt > leaseMs * STOP_SHARE;
+    if (isOver && attempt < maxAttempts) stop('lease');
+  }, 250);
+
+  const sending = keepSending();
+
+  return {
+    line(level: LogLevel, message: string, data: object | undefined, at: Date): void {
+      const line = JSON.stringify({
+        level,
+        message,
+        ...(data && { data }),
+        at: at.toISOString(),
+      });
+      const isFull = queue.length >= remainingLines || queuedBytes + line.length > MAX_QUEUED_BYTES;
+      if (isFull) {
+        dropped++;
+        return;
+      }
+      const wasIdle = !hasNews();
+      queue.push(line);
+      queuedBytes += Buffer.byteLength(line);
+      if (wasIdle) wake();
+    },
+
+    progress(percent: number, message: string | undefined): void {
+      const wasIdle = !hasNews();
+      progress = { progress: percent, ...(message && { progressMessage: message }) };
+      if (wasIdle) wake();
+    },
+
+    /** Resolves when all lines were received, the attempt is lost, or `limitMs` have passed. */
+    async drain(limitMs: number): Promise<void> {
+      if (!hasNews() || stopCause === 'lost') return;
+      let timer: NodeJS.Timeout | undefined;
+      await new Promise<void>((resolve) => {
+        onDrained = resolve;
+        timer = setTimeout(resolve, limitMs);
+        wake();
+      });
+      clearTimeout(timer);
+    },
+
+    /** How many lines were dropped: the log is full, or the API was not reached for too long. */
+    dropped: () => dropped,
+
+    /** Why the work must stop, if it must. */
+    stopCause: () => stopCause,
+
+    /** Ends the reports. Nothing is sent any more when it resolves. */
+    async close(): Promise<void> {
+      isClosed = true;
+      clearInterval(leaseWatch);
+      wake();
+      await sending;
+    },
+  };
+}

@@ -1,0 +1,209 @@
+import { afterEach, expect, test } from '@jest/globals';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
+import { createRunnerApi, retryTransient, RunnerApiError } from '../../../runner/protocol/api.ts';
+import { createAttemptReport, type StopCause } from '../../../runner/protocol/attemptReport.ts';
+import { eventually } from '../../support/eventually.ts';
+
+type Answer = { status?: number; body?: object; headers?: Record<string, string> } | 'cut';
+type Received = {
+  path: string;
+  query: URLSearchParams;
+  headers: IncomingMessage['headers'];
+  body: string;
+};
+
+const servers: Server[] = [];
+const closing: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  await Promise.all(closing.splice(0).map((close) => close()));
+  for (const server of servers.splice(0)) server.close();
+});
+
+/** A runner API that answers as a test wants. `cut`: the connection ends without an answer. */
+async function startApi(answer: (request: Received, count: number) => Answer) {
+  const requests: Received[] = [];
+  const server = createServer((request, response) => {
+    void text(request).then((body) => {
+      const { pathname, searchParams } = new URL(request.url ?? '/', 'http://x');
+      const received = { path: pathname, query: searchParams, headers: request.headers, body };
+      requests.push(received);
+      const result = answer(received, requests.length);
+      if (result === 'cut') return void request.socket.destroy();
+      response.writeHead(result.status ?? 200, {
+        'content-type': 'application/json',
+        ...result.headers,
+      });
+      response.end(JSON.stringify(result.body ?? {}));
+    });
+  }).listen(0, '127.0.0.1');
+  servers.push(server);
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  const api = createRunnerApi({ url: `http://127.0.0.1:${port}`, token: 'hfw_token' });
+  closing.push(() => api.close());
+  return { api, requests };
+}
+
+const LEASE_MS = 60_000;
+
+/** A server that keeps lines as the product does. */
+function lineStore(fault: (count: number) => Answer | undefined = () => undefined) {
+  const lines: { message: string }[] = [];
+  const answer = ({ query, body }: Received, count: number): Answer => {
+    const first = Number(query.get('firstLine'));
+    const sent = body
+      .split('\n')
+      .filter(Boolean)
+      .map((line) => JSON.parse(line) as { message: string });
+    const failure = fault(count);
+    // The answer to what is stored can be lost, too.
+    if (failure === undefined || count % 2 === 0)
+      if (first <= lines.length + 1) lines.push(...sent.slice(lines.length + 1 - first));
+    return (
+      failure ?? {
+        body: { have: lines.length, cancel: false, leaseMs: LEASE_MS, remainingLines: 100_000 },
+      }
+    );
+  };
+  return { lines, answer };
+}
+
+const STARTED = {
+  outcome: 'started',
+  attempt: 1,
+  attemptToken: 'attempt-token',
+  payload: {},
+  target: null,
+  secrets: {},
+  timeoutMs: 60_000,
+  leaseMs: LEASE_MS,
+  maxAttempts: 3,
+  remainingLines: 10_000,
+} as const;
+
+function startReport(api: Parameters<typeof createAttemptReport>[0]['api'], started = {}) {
+  const stops: StopCause[] = [];
+  const report = createAttemptReport({
+    api,
+    jobId: 'job_1',
+    started: { ...STARTED, ...started },
+    onStop: (cause) => void stops.push(cause),
+  });
+  closing.unshift(() => report.close());
+  return { report, stops };
+}
+
+test('every line arrives once and in order, whatever answers are lost', async () => {
+  const { lines, answer } = lineStore((count) =>
+    count <= 4 ? (count % 2 === 0 ? 'cut' : { status: 503 }) : undefined,
+  );
+  const { api, requests } = await startApi(answer);
+  // Pauses between repetitions are a part of the lease.
+  const { report, stops } = startReport(api, { leaseMs: 2_000, attempt: 3 });
+  const at = new Date('2026-01-02T03:04:05.678Z');
+  for (let i = 0; i < 2_500; i++) report.line('info', `line ${i}`, { i }, at);
+  report.progress(40, 'half');
+  await report.drain(30_000);
+  expect(lines.map(({ message }) => message)).toEqual(
+    Array.from({ length: 2_500 }, (_, i) => `line ${i}`),
+  );
+  expect(lines[0]).toEqual({
+    level: 'info',
+    message: 'line 0',
+    data: { i: 0 },
+    at: at.toISOString(),
+  });
+  expect(stops).toEqual([]);
+  expect(requests[0]?.headers).toMatchObject({
+    authorization: 'Bearer hfw_token',
+    'attempt-token': 'attempt-token',
+    'content-type': 'application/x-ndjson',
+  });
+  expect(requests.some(({ query }) => query.get('progress') === '40')).toBe(true);
+});
+
+test('the answer can cancel the work, and a lost attempt reports nothing more', async () => {
+  const cancelled = await startApi(() => ({
+    body: { have: 0, cancel: true, leaseMs: LEASE_MS, remainingLines: 10 },
+  }));
+  const first = startReport(cancelled.api);
+  first.report.progress(1, undefined);
+  await eventually(
+    () => first.stops,
+    ({ length }) => length > 0,
+  );
+  expect(first.stops).toEqual(['cancelled']);
+
+  const lost = await startApi(() => ({ status: 409, body: { code: 'attempt_lost' } }));
+  const second = startReport(lost.api);
+  second.report.line('info', 'late', undefined, new Date());
+  await eventually(
+    () => second.stops,
+    ({ length }) => length > 0,
+  );
+  second.report.line('info', 'later', undefined, new Date());
+  await second.report.drain(10_000);
+  await second.report.close();
+  expect(second.stops).toEqual(['lost']);
+  expect(lost.requests).toHaveLength(1);
+});
+
+test('the work stops before the lease is over, unless no other attempt can begin', async () => {
+  const { api } = await startApi(() => ({ status: 503 }));
+  const repeated = startReport(api, { leaseMs: 400 });
+  const last = startReport(api, { leaseMs: 400, attempt: 3 });
+  await eventually(
+    () => repeated.stops,
+    ({ length }) => length > 0,
+  );
+  expect(repeated.stops).toEqual(['lease']);
+  expect(last.stops).toEqual([]);
+});
+
+test('an empty report keeps the lease', async () => {
+  const { lines, answer } = lineStore();
+  const { api, requests } = await startApi(answer);
+  startReport(api, { leaseMs: 200 });
+  await eventually(
+    () => requests,
+    ({ length }) => length > 0,
+  );
+  expect(requests[0]).toMatchObject({ path: '/api/runner/jobs/job_1/lines', body: '' });
+  expect(lines).toEqual([]);
+});
+
+test('lines beyond the log and beyond the memory of the runner are dropped and counted', async () => {
+  const { api } = await startApi(() => ({ status: 503 }));
+  const { report } = startReport(api, { remainingLines: 3 });
+  for (let i = 0; i < 10; i++) report.line('info', 'x', undefined, new Date());
+  expect(report.dropped()).toBe(7);
+  const { report: large } = startReport(api, { remainingLines: 1_000_000 });
+  for (let i = 0; i < 3_000; i++) large.line('info', 'x'.repeat(8_192), undefined, new Date());
+  expect(large.dropped()).toBeGreaterThan(500);
+});
+
+test('transient errors are repeated, others are not', async () => {
+  const { api, requests } = await startApi((_, count) =>
+    count === 1
+      ? 'cut'
+      : count === 2
+        ? { status: 429, headers: { 'retry-after': '0' } }
+        : { status: 403, body: { code: 'permission_denied', detail: 'No.' } },
+  );
+  const begin = () => api.begin('job_1', { runnerId: 'r', workflowRunId: 'w', digest: 'd' });
+  const until = performance.now() + 60_000;
+  await expect(retryTransient(begin, { until })).rejects.toMatchObject({
+    status: 403,
+    code: 'permission_denied',
+    message: 'The API answers 403 permission_denied: No.',
+  });
+  expect(requests).toHaveLength(3);
+  const unreachable = createRunnerApi({ url: 'http://127.0.0.1:1', token: 'hfw_x' });
+  closing.push(() => unreachable.close());
+  const call = retryTransient(() => unreachable.alive({ runnerId: 'r', pool: 'p' }), {
+    until: performance.now(),
+  });
+  await expect(call).rejects.toBeInstanceOf(RunnerApiError);
+});
