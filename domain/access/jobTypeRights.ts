@@ -1,17 +1,23 @@
 import { coversJobType } from './jobTypePatterns.ts';
-import { contains, covers, scopeOf, type ResourceScope, type Rights } from './scope.ts';
+import { covers, scopeOf, type Grant, type ResourceScope, type Rights } from './scope.ts';
 import type { TypeAccess } from '../runners/definition.ts';
-import { allowsJobType, scopeOfGrant } from './tokenScope.ts';
+import { allowsJobType } from './tokenScope.ts';
 
 /** What decides about a job type, besides permissions. */
 export type GuardedType = { name: string; access: TypeAccess };
+
+/** True when a grant covers a resource scope. A caller may have thousands of grants. */
+const isAt = ({ level, targetId }: Grant, { tenantId, siteId, deviceId }: ResourceScope): boolean =>
+  level === 'platform' ||
+  (level === 'tenant' && targetId === tenantId) ||
+  (level === 'site' && targetId === siteId) ||
+  (level === 'device' && targetId === deviceId);
 
 /** The patterns of job types that the roles of a caller have at a resource scope. */
 export const jobTypesAt = ({ grants }: Rights, resourceScope: ResourceScope): string[] => [
   ...new Set(
     grants
-      .filter(({ role }) => role.jobTypes.length > 0)
-      .filter((grant) => contains(scopeOfGrant(grant), resourceScope))
+      .filter((grant) => grant.role.jobTypes.length > 0 && isAt(grant, resourceScope))
       .flatMap(({ role }) => role.jobTypes),
   ),
 ];
@@ -34,12 +40,15 @@ export function jobTypeCheck(
   rights: Rights,
   resourceScope: ResourceScope,
 ): (type: GuardedType) => boolean {
-  const patterns = covers(scopeOf(rights, 'job:write'), resourceScope)
-    ? jobTypesAt(rights, resourceScope)
-    : [];
-  return ({ name, access }) =>
-    allowsJobType(rights, name) &&
-    (access === 'open' || patterns.some((pattern) => coversJobType(pattern, name)));
+  let patterns: string[] | undefined;
+  /** Jobs of open types, which are most, do not read the grants. */
+  const isNamed = (name: string) => {
+    patterns ??= covers(scopeOf(rights, 'job:write'), resourceScope)
+      ? jobTypesAt(rights, resourceScope)
+      : [];
+    return patterns.some((pattern) => coversJobType(pattern, name));
+  };
+  return ({ name, access }) => allowsJobType(rights, name) && (access === 'open' || isNamed(name));
 }
 
 /**
