@@ -1,7 +1,9 @@
 import { Type } from 'typebox';
 import { PERMISSIONS } from '../../../domain/access/permissions.ts';
 import { isReservedTypeName, JOB_TYPE_NAME } from '../../../domain/jobs/jobTypeNames.ts';
+import { unknownReferencesIn } from '../../../domain/jobs/payloadReferences.ts';
 import { RetryPolicy } from '../../../domain/jobs/retry.ts';
+import { TARGET_KINDS } from '../../../domain/jobs/targets.ts';
 import { TYPE_ACCESS } from '../../../domain/runners/definition.ts';
 import { compileForeignSchema, SchemaError } from '../../../platform/foreignSchema.ts';
 import { compileCheck } from '../../../platform/schemaCheck.ts';
@@ -28,6 +30,7 @@ const Definition = Type.Object(
       // Other lanes run inside of workflows, whose code is Holdfast's own.
       Type.Literal('activity'),
     ),
+    targets: Type.Optional(Type.Enum([...TARGET_KINDS])),
     access: Type.Optional(Type.Enum([...TYPE_ACCESS])),
     permission: Type.Optional(Type.Enum([...PERMISSIONS])),
     timeoutMs: Type.Optional(Type.Integer({ minimum: 100, maximum: MAX_TIMEOUT_MS })),
@@ -69,6 +72,11 @@ function problemsOf(fields: Record<string, unknown>): string[] {
   const bytes = Buffer.byteLength(JSON.stringify(payload));
   if (bytes > MAX_SCHEMA_BYTES)
     return [`payload has ${bytes} bytes; ${MAX_SCHEMA_BYTES} are allowed`];
+  const unknown = unknownReferencesIn(payload);
+  if (unknown.length > 0)
+    return [
+      `payload refers to ${unknown.join(', ')}, which no resource of the inventory is called`,
+    ];
   try {
     compileForeignSchema(payload);
     return [];

@@ -13,6 +13,7 @@ import type {
 import type { JobSource, LogLevel } from '../../../domain/jobs/jobs.ts';
 import type { TypeAccess } from '../../../domain/runners/definition.ts';
 import type { RetryPolicy } from '../../../domain/jobs/retry.ts';
+import type { TargetKind } from '../../../domain/jobs/targets.ts';
 
 export { Type, type Static } from 'typebox';
 export { JobFailure } from '../../../domain/jobs/jobType.ts';
@@ -101,6 +102,15 @@ export type InventoryTools = {
   ): Promise<{ changes: InventoryChange[]; hiddenChanges: number }>;
 };
 
+/** The site or the device that a job is about. `siteId` is the site of a device, if it has one. */
+export type JobTarget = {
+  kind: 'site' | 'device';
+  id: string;
+  name: string;
+  tenantId: string;
+  siteId: string | null;
+};
+
 /** What an attempt knows about itself, and what it can do. */
 export type JobTools = {
   jobId: string;
@@ -111,6 +121,8 @@ export type JobTools = {
   startedAt: Date;
   /** What created the job. */
   source: JobSource;
+  /** What the job is about, as it is now; null for a type without `targets`. */
+  target: JobTarget | null;
   /** Aborted when the job is cancelled, times out or its worker stops. Pass it to all that waits. */
   signal: AbortSignal;
   log(level: LogLevel, message: string, data?: object): void;
@@ -131,10 +143,15 @@ export type JobTypeDefinition<Schema extends TSchema = TSchema> = {
   /** Two or more words, separated by dots: `acme.site-sync`. */
   name: string;
   summary: string;
-  /** The schema of the payload, an object. `x-holdfast-secret: true` marks its secret fields. */
+  /**
+   * The schema of the payload, an object. `x-holdfast-secret: true` marks its secret fields,
+   * `x-holdfast-ref: 'devices'` ids of records.
+   */
   payload: Schema;
   /** `activity`, which is also the default. */
   lane?: 'activity';
+  /** What such a job is about: a `site` or a `device`, which requests name. `none` by default. */
+  targets?: TargetKind;
   /** `open`: `job:write` is enough. `granted`, by default: a role must name the type. */
   access?: TypeAccess;
   /** Permission that creating such a job needs besides `job:write`. */

@@ -14,6 +14,7 @@ import {
   type HttpRequest,
   type HttpResponse,
   type InventoryTools,
+  type JobTarget,
   type JobTools,
   type LogLevel,
   type ModuleJobType,
@@ -23,6 +24,8 @@ import { runModule } from './run.ts';
 export type TestJobOptions = {
   /** Number of the attempt; 1 by default. */
   attempt?: number;
+  /** What the job is about, for a type with `targets`. */
+  target?: JobTarget;
   /** Cancels the job after this time. 0: before it starts. */
   cancelAfterMs?: number;
   /** Answers requests. Without it they are sent, to public addresses and those of `outboundAllow`. */
@@ -57,6 +60,9 @@ export async function testJobType(
   const input = JSON.parse(JSON.stringify(payload)) as object;
   const outcome: Pick<TestJobOutcome, 'log' | 'progress'> = { log: [], progress: [] };
   const errors = compileForeignSchema(definition.payload)(input);
+  const { targets = 'none' } = definition;
+  if (targets !== (options.target?.kind ?? 'none'))
+    errors.push({ pointer: '/target', code: 'target', message: `must be of the kind ${targets}` });
   if (errors.length > 0) {
     const message = errors.map((each) => `${each.pointer || '/'} ${each.message}`).join('; ');
     return {
@@ -113,7 +119,14 @@ function failureOf(error: unknown): Pick<TestJobOutcome, 'failure' | 'error'> {
 
 function testTools(
   { log, progress }: Pick<TestJobOutcome, 'log' | 'progress'>,
-  { attempt = 1, http, inventory = {} }: TestJobOptions,
+  {
+    attempt = 1,
+    target = null,
+    http,
+    inventory = {},
+  }: Omit<TestJobOptions, 'target'> & {
+    target?: JobTarget | null;
+  },
   { signal, guarded }: { signal: AbortSignal; guarded: ReturnType<typeof createGuardedHttp> },
 ): JobTools {
   const missing = (name: string) => () =>
@@ -124,6 +137,7 @@ function testTools(
     attempt,
     startedAt: new Date(),
     source: { kind: 'api', id: null },
+    target,
     signal,
     log(level, message, data) {
       if (log.length < MAX_LOG_LINES)

@@ -76,6 +76,24 @@ describe('a job type of a module', () => {
     expect(history.items.map(({ actorId }) => actorId)).toEqual(['alice', 'alice']);
   });
 
+  test('is about a site, which the attempt gets, and names records that are checked', async () => {
+    const { id } = await app.client
+      .post<Site>('/api/inventory/sites', { name: 'target' })
+      .expect(201);
+    const body = { type: 'test.about-site', payload: { peer: id }, target: { kind: 'site', id } };
+    const job = await app.client.post<JobRecord>('/api/jobs', body, WAIT).expect(201);
+    expect(job).toMatchObject({
+      status: 'succeeded',
+      siteId: id,
+      result: { target: { kind: 'site', id, name: 'target', siteId: id } },
+    });
+    const unknown = { ...body, payload: { peer: 'sit_00000000000000000000000000' } };
+    const { errors } = await app.client
+      .post<{ errors: { pointer: string }[] }>('/api/jobs', unknown)
+      .expect(400);
+    expect(errors.map(({ pointer }) => pointer)).toEqual(['/payload/peer']);
+  });
+
   test('applies the same changes once, however many attempts it has', async () => {
     const job = await run('test.applies-and-fails', { prefix: 'once' });
     expect(job).toMatchObject({ status: 'succeeded', attempts: 2 });

@@ -91,7 +91,9 @@ describe('modules are loaded', () => {
        export const e = jobType({ apiVersion: 1, name: 'acme.text', summary: 's', payload: { type: 'string' }, run: 5 });
        export const f = ${definition('acme.schema', "payload: { type: 'object', properties: { a: { $ref: 'https://example.net/s' } } }")};
        export const g = ${definition('acme.slow', 'timeoutMs: 90_000_000')};
-       export const h = jobType(undefined);`,
+       export const h = jobType(undefined);
+       export const i = ${definition('acme.refers', "payload: Type.Object({ a: Type.String({ 'x-holdfast-ref': 'routers' }) })")};
+       export const j = ${definition('acme.about', "targets: 'rack'")};`,
     );
     const first = await write('b/first.ts', `${IMPORT}export default ${definition('acme.twice')};`);
     const second = await write(
@@ -128,6 +130,8 @@ describe('modules are loaded', () => {
       ),
       `${setting} ${many}: acme.slow: timeoutMs must be at most 86400000`,
       `${setting} ${many}: jobType was called without a definition`,
+      `${setting} ${many}: acme.refers: payload refers to "routers", which no resource of the inventory is called`,
+      `${setting} ${many}: acme.about: targets must be one of none, site, device`,
       `${setting} acme.twice is declared 2 times: ${first}, ${second}`,
     ]);
   });
@@ -222,6 +226,17 @@ describe('the test kit', () => {
     });
     const wrong = declare(() => ({}), { name: 'core.mine' });
     await expect(testJobType(wrong, {})).rejects.toThrow("core are Holdfast's own");
+  });
+
+  test('passes a type its target, and refuses another one', async () => {
+    const about = declare((_, { target }) => ({ target }), { targets: 'site' });
+    const target = { kind: 'site', id: 's1', name: 'ams1', tenantId: 't', siteId: 's1' } as const;
+    expect(await testJobType(about, {}, { target })).toMatchObject({ result: { target } });
+    for (const wrong of [{}, { target: { ...target, kind: 'device' as const } }])
+      expect(await testJobType(about, {}, wrong)).toMatchObject({
+        status: 'refused',
+        failure: { message: '/target must be of the kind site' },
+      });
   });
 
   test('cancels, and ends attempts that take too long', async () => {
