@@ -11,6 +11,7 @@ import {
 } from '../services/jobs/attempts.ts';
 import type { ImmediateAttempts } from '../services/jobs/immediateAttempts.ts';
 import type { SharedRuns } from '../services/jobs/sharedRuns.ts';
+import type { RemoteAttempts } from '../services/runners/attempts.ts';
 import type { MultiStepJobs } from '../services/jobs/multiStep.ts';
 import { startHeartbeat } from './heartbeat.ts';
 import { sanitizedFailure, sanitizeErrors } from './sanitizeErrors.ts';
@@ -26,12 +27,14 @@ export function createJobActivities({
   sharedRuns,
   immediateAttempts,
   multiStepJobs,
+  remoteAttempts,
   log,
 }: {
   jobAttempts: JobAttempts;
   sharedRuns: SharedRuns;
   immediateAttempts: Pick<ImmediateAttempts, 'waitFor'>;
   multiStepJobs: MultiStepJobs;
+  remoteAttempts: Pick<RemoteAttempts, 'finalize'>;
   log: Log;
 }) {
   return {
@@ -65,6 +68,18 @@ export function createJobActivities({
       }
     },
 
+    /**
+     * After the activity of a runner: returns null if the job has ended, otherwise the milliseconds until
+     * the next attempt.
+     */
+    async finalizeRemoteAttempt(jobId: string): Promise<number | null> {
+      try {
+        return await remoteAttempts.finalize(runRef(jobId));
+      } catch (error) {
+        throw toTemporalFailure(error, log.child({ jobId }));
+      }
+    },
+
     /** Makes the first attempts of several short jobs, but for those that this process makes anyway. */
     async runFirstAttempts(jobIds: string[], timeoutMs: number): Promise<void> {
       const { cancellationSignal } = Context.current();
@@ -88,10 +103,13 @@ export function createJobActivities({
     /** Records the end of a job that no attempt has recorded. */
     finalizeJob: (jobId: string, status: 'failed' | 'cancelled', code: string): Promise<void> =>
       sanitizeErrors(log.child({ jobId }), async () => {
-        await jobAttempts.finalizeAbandoned(runRef(jobId), status, code);
+        await jobAttempts.finalizeAbandoned(runRef(jobId), status, errorCode(code));
       }),
   };
 }
+
+/** An activity of a runner can fail with any text as its type. */
+const errorCode = (code: string): string => (/^[a-z0-9_]{1,64}$/.test(code) ? code : 'unexpected');
 
 const currentRun = () =>
   assertDefined(Context.current().info.workflowExecution, 'workflow of the activity');

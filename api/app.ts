@@ -32,6 +32,7 @@ import { inventoryFileRoutes } from './inventory/fileRoutes.ts';
 import { inventoryPlanRoutes } from './inventory/planRoutes.ts';
 import { resourceRoutes } from './inventory/resourceRoutes.ts';
 import { jobRoutes } from './jobs/routes.ts';
+import { typeRoutes } from './jobs/typeRoutes.ts';
 import { operationRoutes } from './operations/routes.ts';
 import { quotaRoutes } from './access/quotaRoutes.ts';
 import { providerRoutes } from './auth/providerRoutes.ts';
@@ -39,6 +40,8 @@ import { rbacRoutes } from './access/routes.ts';
 import { referenceRoutes } from './reference/routes.ts';
 import { legalHoldRoutes } from './retention/holdRoutes.ts';
 import { retentionRoutes } from './retention/routes.ts';
+import { protocolRoutes } from './runners/protocolRoutes.ts';
+import { runnerRoutes } from './runners/routes.ts';
 import { scheduleRoutes } from './schedules/routes.ts';
 import { secretRoutes } from './secrets/routes.ts';
 import { searchRoutes } from './search/routes.ts';
@@ -58,7 +61,10 @@ type RouteDeps = DepsOf<typeof rbacRoutes> &
   DepsOf<typeof providerRoutes> &
   DepsOf<typeof webhookRoutes> &
   DepsOf<typeof scheduleRoutes> &
-  DepsOf<typeof approvalRoutes> & {
+  DepsOf<typeof approvalRoutes> &
+  DepsOf<typeof protocolRoutes> &
+  DepsOf<typeof runnerRoutes> &
+  DepsOf<typeof typeRoutes> & {
     jobs: DepsOf<typeof jobRoutes>;
     jobTypes: Parameters<typeof jobRoutes>[1];
     quotas: DepsOf<typeof quotaRoutes>;
@@ -123,6 +129,9 @@ type AppOptions = {
 export function allRoutes(deps: RouteDeps, version: string): Route[] {
   const routes = withInclude([
     ...jobRoutes(deps.jobs, deps.jobTypes, deps.slots.logStreams),
+    ...runnerRoutes(deps),
+    ...typeRoutes(deps),
+    ...protocolRoutes(deps),
     ...rbacRoutes(deps),
     ...quotaRoutes(deps.quotas),
     ...retentionRoutes(deps),

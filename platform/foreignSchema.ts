@@ -7,6 +7,25 @@ import { errorsOf, type SchemaCheck } from './schemaCheck.ts';
 /** A schema that someone else wrote cannot be used. The message says why. */
 export class SchemaError extends Error {}
 
+/** Ajv distinguishes patterns by their text. */
+class LinearPattern implements RegExpLike {
+  readonly #text: string;
+  readonly #compiled: RE2JS;
+
+  constructor(text: string, compiled: RE2JS) {
+    this.#text = text;
+    this.#compiled = compiled;
+  }
+
+  test(text: string): boolean {
+    return this.#compiled.matcher(text).find();
+  }
+
+  toString(): string {
+    return this.#text;
+  }
+}
+
 /**
  * Regular expressions of schemas that we did not write: RE2 takes time in proportion to the text, where
  * others can take for ever. Error: a syntax that it does not have, such as back references.
@@ -14,7 +33,7 @@ export class SchemaError extends Error {}
 const linearRegExp: RegExpEngine = Object.assign(
   (pattern: string): RegExpLike => {
     const compiled = RE2JS.compile(RE2JS.translateRegExp(pattern));
-    return { test: (text: string) => compiled.matcher(text).find() };
+    return new LinearPattern(pattern, compiled);
   },
   { code: 'linearRegExp' },
 );

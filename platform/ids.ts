@@ -45,7 +45,8 @@ export type IdKind =
   | 'map'
   | 'hld'
   | 'aar'
-  | 'sec';
+  | 'sec'
+  | 'rnr';
 
 /** Creates ids: a prefix and a UUIDv7 in base 32, which sort by time of creation. */
 export type Ids = {

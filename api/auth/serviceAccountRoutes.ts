@@ -11,7 +11,7 @@ import { route, type Route } from '../http/route.ts';
 import { Id, Name } from '../http/schemas.ts';
 import { serviceAccountView } from './tokenPresenter.ts';
 import { limitsOf, MAKES_TOKENS, newTokenResponse, tokenList } from './tokenRoutes.ts';
-import { ServiceAccountRecord, TokenRequest, TokenWithSecret } from './tokenSchemas.ts';
+import { ServiceAccountRecord, ServiceTokenRequest, TokenWithSecret } from './tokenSchemas.ts';
 import { Username } from './userRoutes.ts';
 
 const tag = 'Service accounts';
@@ -110,7 +110,7 @@ const tokenRoutesOf = (
     description:
       'The caller must hold every permission of the account. The text of the token is returned once.',
     params: OneAccount,
-    body: TokenRequest,
+    body: ServiceTokenRequest,
     example: {
       name: 'pipeline',
       permissions: ['job:write', 'job:read'],

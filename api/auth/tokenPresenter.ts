@@ -22,6 +22,7 @@ export const tokenView = (token: TokenDetails): TokenRecord => ({
       deviceId,
     })) ?? null,
   jobTypes: token.jobTypes && [...token.jobTypes],
+  pools: token.pools && [...token.pools],
   readOnly: token.readOnly,
   allowedNetworks: token.allowedNetworks && [...token.allowedNetworks],
   requestsPerMinute: token.requestsPerMinute,

@@ -6,9 +6,11 @@ import {
   MAX_NETWORKS,
   MAX_OVERLAP_SECONDS,
   MAX_RESOURCE_SCOPES,
+  MAX_TOKEN_POOLS,
   TOKEN_STATUSES,
 } from '../../domain/auth/tokens.ts';
 import { JobTypePattern, PermissionName, scopeRequest, TenantId } from '../access/schemas.ts';
+import { POOL_NAME } from '../../domain/runners/definition.ts';
 import { accountIn, Actor, Id, Name, Nullable, Reference, Timestamp } from '../http/schemas.ts';
 
 const closed = { additionalProperties: false };
@@ -93,6 +95,22 @@ export const TokenRequest = Type.Object(
   { title: 'TokenRequest', ...closed },
 );
 
+/** A token of a service account can be one of runners. */
+export const ServiceTokenRequest = Type.Object(
+  {
+    ...TokenRequest.properties,
+    pools: Type.Optional(
+      Type.Array(Type.String({ pattern: POOL_NAME, 'x-rule': 'must be the name of a pool' }), {
+        minItems: 1,
+        maxItems: MAX_TOKEN_POOLS,
+        description:
+          'Makes a token of runners: it takes jobs of these pools, and can do nothing else. Needs `jobtype:write` at the platform.',
+      }),
+    ),
+  },
+  { title: 'ServiceTokenRequest', ...closed },
+);
+
 export const TokenChange = Type.Object(
   {
     name: Type.Optional(Name()),
@@ -141,6 +159,11 @@ export const TokenRecord = Type.Object(
     permissions: Nullable(Type.Array(PermissionName)),
     resourceScopes: Nullable(Type.Array(LocatedScope)),
     jobTypes: Nullable(Type.Array(Type.String())),
+    pools: Nullable(
+      Type.Array(Type.String(), {
+        description: 'The pools of a token of runners; null for others.',
+      }),
+    ),
     readOnly: Type.Boolean(),
     allowedNetworks: Nullable(Type.Array(Type.String())),
     requestsPerMinute: Nullable(Type.Integer()),

@@ -282,6 +282,9 @@ async function authorizeCaller(
       'This operation requires a session; identity headers and API tokens do not have one.',
     );
   }
+  if (route.runner !== undefined) requireRunner(caller);
+  else if (caller.runner && !route.allowsRunners)
+    throw new AppError('token_not_accepted', 'The token of a runner is for `/api/runner` only.');
   if (caller.token) await authorizeToken(route, caller, caller.token, access);
   if (route.session !== undefined || route.allowsOneTimePassword) return caller;
   requireOwnPassword(caller);
@@ -289,6 +292,13 @@ async function authorizeCaller(
   if (permission !== undefined && !route.permissionCheckedInHandler)
     await access.requireAnywhere(caller, permission, ...others);
   return caller;
+}
+
+/** The runner of a request. Error: `permission_denied` for another caller. */
+export function requireRunner({ runner }: Caller): NonNullable<Caller['runner']> {
+  if (!runner)
+    throw new AppError('permission_denied', 'Only runners do this, with a token of their own.');
+  return runner;
 }
 
 /** Error: `password_change_required` for a caller with a one-time password. */

@@ -118,6 +118,8 @@ function accessOf(route: Route): { description: string; security?: object[] } {
       description: `Requires authentication, no permission: ${signedIn}.${refusal}`,
       ...authenticated,
     };
+  if (route.runner !== undefined)
+    return { description: `Requires the token of a runner: ${route.runner}.`, ...authenticated };
   const limit = route.body ? ` A body has at most ${bodyLimitOf(route)} bytes.` : '';
   return { description: `Public: ${reason}.${limit}`, security: [] };
 }

@@ -12,22 +12,20 @@ type AnyOf = readonly [Permission, ...Permission[]];
 
 /**
  * Who may call a route: callers with `permission`, or one of several, in any resource scope; or, each
- * with the reason, any authenticated caller (`signedIn`), any caller with a session (`session`),
- * anyone (`public`).
+ * with the reason, any authenticated caller (`signedIn`), any caller with a session (`session`), a runner
+ * with its token (`runner`), anyone (`public`).
  */
 type RouteAccess =
-  | { permission: Permission | AnyOf; signedIn?: never; session?: never; public?: never }
-  | { signedIn: string; permission?: never; session?: never; public?: never }
-  | { session: string; permission?: never; signedIn?: never; public?: never }
+  | (Only<'permission'> & { permission: Permission | AnyOf })
+  | (Only<'signedIn'> & { signedIn: string })
+  | (Only<'session'> & { session: string })
+  | (Only<'runner'> & { runner: string })
   | PublicAccess;
 
-type PublicAccess = {
-  public: string;
-  strangers: StrangerLimits;
-  permission?: never;
-  signedIn?: never;
-  session?: never;
-};
+type AccessKind = 'permission' | 'signedIn' | 'session' | 'runner' | 'public';
+type Only<Kind extends AccessKind> = Partial<Record<Exclude<AccessKind, Kind>, never>>;
+
+type PublicAccess = Only<'public'> & { public: string; strangers: StrangerLimits };
 
 /** What a route allows clients whose identity is unknown. It is checked before a body is read. */
 export type StrangerLimits = {
@@ -118,6 +116,8 @@ type RouteDefinition<P, Q, B> = {
   refusesTokens?: string;
   /** Each of these permissions lets a token call a route that needs none of other callers. */
   tokenPermissions?: AnyOf;
+  /** The tokens of runners may call this too: it is about the token itself. */
+  allowsRunners?: true;
   /** Tokens that only read may call this, although it is no GET: it changes no record. */
   allowsReadOnly?: true;
   /** Callers with a one-time password may call this: clients need it to change the password. */

@@ -14,6 +14,7 @@ const ID_NAMES = {
   imp: 'ImportId',
   job: 'JobId',
   map: 'ProviderMappingId',
+  rnr: 'RunnerId',
   run: 'ScheduleRunId',
   sch: 'ScheduleId',
   sec: 'SecretId',

@@ -1,5 +1,4 @@
 import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
-import type { JobType } from '../../domain/jobs/jobType.ts';
 import {
   isPayloadAuthor,
   type JobMark,
@@ -13,7 +12,7 @@ import { DELIVER_JOB_TYPE } from '../../domain/webhooks/webhooks.ts';
 import type { JobState } from '../../services/jobs/followLog.ts';
 import type { JobWithLogs } from '../../services/jobs/jobs.ts';
 import type { JobTypes } from '../../services/jobTypes/registry.ts';
-import type { JobRecord, JobSummary, JobTypeRecord, LogRecord } from './schemas.ts';
+import type { JobRecord, JobSummary, LogRecord } from './schemas.ts';
 
 /** A time in ISO 8601, or null. */
 export const isoOrNull = (at: Date | null): string | null => at?.toISOString() ?? null;
@@ -77,7 +76,14 @@ export const jobState = ({ status, attempts, progress }: JobState) => ({
 export const jobPresenter = (jobTypes: JobTypes) => ({
   summary,
   record(
-    { job, logs, workflowForgotten = false, retriedPurged = false, targetName = null }: JobWithLogs,
+    {
+      job,
+      logs,
+      workflowForgotten = false,
+      retriedPurged = false,
+      waitingFor = null,
+      targetName = null,
+    }: JobWithLogs,
     caller: Caller,
   ): JobRecord {
     const isAuthor = isPayloadAuthor(caller, job);
@@ -94,20 +100,8 @@ export const jobPresenter = (jobTypes: JobTypes) => ({
       logsPurged: job.finishedAt !== null && job.logCount > 0 && logs.length === 0,
       retried: jobReference(job.retryOf, { jobPurged: retriedPurged }),
       workflowForgotten,
+      waitingFor: waitingFor && { ...waitingFor, since: waitingFor.since.toISOString() },
+      typeDigest: job.typeDigest,
     };
   },
-  /** A job type, as a caller with this check of creating jobs sees it. */
-  type: (type: JobType, mayCreate: (type: JobType) => boolean): JobTypeRecord => ({
-    name: type.name,
-    summary: type.summary,
-    payloadSchema: type.payload,
-    permission: type.permission,
-    targets: type.targets,
-    access: type.access,
-    mayRun: type.createdOnlyBy === null && mayCreate(type),
-    createdOnlyBy: type.createdOnlyBy,
-    lane: type.lane,
-    retryPolicy: type.retry,
-    timeoutMs: type.timeoutMs,
-  }),
 });

@@ -4,7 +4,6 @@ import type { Caller } from '../../domain/shared/caller.ts';
 import { invalidField } from '../../domain/shared/errors.ts';
 import { JOB_SOURCES, JOB_STATUSES } from '../../domain/jobs/jobs.ts';
 import type { JobData, JobLogData } from '../../domain/jobs/records.ts';
-import { jobOfferCheck } from '../../domain/jobs/jobRights.ts';
 import { RetryPolicy } from '../../domain/jobs/retry.ts';
 import { targetOf } from '../../domain/jobs/targets.ts';
 import type { LogStreamItem } from '../../services/jobs/followLog.ts';
@@ -21,7 +20,7 @@ import type { Preferences } from '../http/prefer.ts';
 import { route, type Route } from '../http/route.ts';
 import { TenantId } from '../access/schemas.ts';
 import { jobPresenter, jobState, logPresenter } from './presenter.ts';
-import { JobRecord, JobSummary, JobTypeRecord, LogRecord, TargetRequest } from './schemas.ts';
+import { JobRecord, JobSummary, LogRecord, TargetRequest } from './schemas.ts';
 import { Id, InventoryId, Name, Nullable, Timestamp } from '../http/schemas.ts';
 
 const JobRequest = Type.Object(
@@ -276,20 +275,6 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes, streamSlots: Slots): R
       replayResponse,
       handle: async (request) =>
         createdResponse(request, await jobs.retry(request.caller, request.params.jobId)),
-    }),
-    route({
-      method: 'GET',
-      path: '/api/job-types',
-      tag: 'Jobs',
-      permission: 'job:read',
-      operationId: 'listJobTypes',
-      summary: 'List the job types with their payload schemas',
-      responses: { 200: listSchema(JobTypeRecord, 'JobTypeList') },
-      handle: ({ caller }) => {
-        const mayCreate = jobOfferCheck(caller.rights, caller.tenantId);
-        const items = jobTypes.all().map((type) => present.type(type, mayCreate));
-        return Promise.resolve(ok({ items, nextCursor: null }));
-      },
     }),
   ];
 }

@@ -1,8 +1,6 @@
 import { Type, type Static } from 'typebox';
 import { JOB_SOURCES, JOB_STATUSES, LOG_LEVELS } from '../../domain/jobs/jobs.ts';
 import { RetryPolicy } from '../../domain/jobs/retry.ts';
-import { TARGET_KINDS } from '../../domain/jobs/targets.ts';
-import { TYPE_ACCESS } from '../../domain/runners/definition.ts';
 import {
   Actor,
   Id,
@@ -177,6 +175,25 @@ export const JobRecord = Type.Object(
     retried: Nullable(
       JobReference('The job of which this one is a retry, and whether it is purged.'),
     ),
+    waitingFor: Nullable(
+      Type.Object(
+        {
+          pool: Type.String(),
+          runners: Type.Integer({ description: 'Living runners of the pool.' }),
+          since: Timestamp,
+        },
+        {
+          title: 'JobWaitingFor',
+          description: 'What a queued job of a type of runners waits for; otherwise null.',
+        },
+      ),
+    ),
+    typeDigest: Nullable(
+      Type.String({
+        description:
+          'The version of its type, of a job of runners: what ran it last, or what was approved.',
+      }),
+    ),
     workflowForgotten: Nullable(
       Type.Boolean({
         description:
@@ -187,44 +204,3 @@ export const JobRecord = Type.Object(
   { title: 'Job', additionalProperties: false },
 );
 export type JobRecord = Static<typeof JobRecord>;
-
-export const JobTypeRecord = Type.Object(
-  {
-    name: Type.String(),
-    summary: Type.String(),
-    payloadSchema: Type.Object(
-      {},
-      { additionalProperties: true, description: 'JSON Schema 2020-12.' },
-    ),
-    permission: Nullable(
-      Type.String({ description: 'Needed to create such a job, besides `job:write`.' }),
-    ),
-    access: Type.Enum([...TYPE_ACCESS], {
-      title: 'JobTypeAccess',
-      description:
-        'With `granted`, creating such a job also needs a role whose `jobTypes` name the type.',
-    }),
-    mayRun: Type.Boolean({
-      description:
-        'Whether you may create such jobs with `POST /api/jobs` at the tenant of the request; of a type ' +
-        'with `targets`, whether you may at any target.',
-    }),
-    targets: Type.Enum([...TARGET_KINDS], {
-      description:
-        'What such jobs are about: `POST /api/jobs` needs a `target` of this kind. The job belongs to ' +
-        'it, and the permissions are needed there.',
-    }),
-    createdOnlyBy: Nullable(
-      Type.String({
-        description: 'The operation that creates such jobs; null if `POST /api/jobs` does.',
-      }),
-    ),
-    lane: Type.Enum(['inline', 'activity', 'delivery', 'workflow'], {
-      description: 'Where the work runs.',
-    }),
-    retryPolicy: RetryPolicy,
-    timeoutMs: Type.Integer({ description: 'Limit of one attempt, in milliseconds.' }),
-  },
-  { title: 'JobType', additionalProperties: false },
-);
-export type JobTypeRecord = Static<typeof JobTypeRecord>;

@@ -5,6 +5,7 @@ import { prepared } from '../core/prepared.ts';
 import { Token } from '../models/Token.ts';
 import type { TokenScope } from '../../domain/access/tokenScope.ts';
 import type { TokenStatus } from '../../domain/auth/tokens.ts';
+import type { TokenKind } from '../../domain/auth/tokenText.ts';
 
 /**
  * A token and what decides about its rights. `enabled`: its owner. Resource scopes that no longer exist,
@@ -13,7 +14,10 @@ import type { TokenStatus } from '../../domain/auth/tokens.ts';
 export type TokenState = TokenScope &
   UserAuthState & {
     id: string;
+    kind: TokenKind;
     userId: string;
+    /** Of a runner's token: the pools whose jobs it may take. */
+    pools: string[] | null;
     /** The tenant of its owner. */
     tenantId: string;
     /** The tenant of requests that name none. */
@@ -29,7 +33,7 @@ export type TokenState = TokenScope &
   };
 
 const selectState = (previousValidUntil: string, condition: string): string => `
-  SELECT t.id, t.user_id AS "userId", t.tenant_id AS "tenantId",
+  SELECT t.id, t.kind, t.pools, t.user_id AS "userId", t.tenant_id AS "tenantId",
          t.request_tenant_id AS "requestTenantId", t.permissions,
          CASE WHEN t.resource_scopes IS NOT NULL THEN ARRAY(
            SELECT jsonb_build_object('tenantId', asked."tenantId",

@@ -128,6 +128,11 @@ async function repairAccess(query: RunQuery, plan: RestorePlan): Promise<void> {
       `UPDATE public.tokens AS t SET disabled_at = now()
        WHERE t.disabled_at IS NULL AND ${isInDiff(plan, 'tokens', "= 'created'")}`,
     );
+  if (isRestored(plan, 'job_types') && !plan.intoEmptyDatabase)
+    await query(
+      `UPDATE public.job_types AS t SET state = 'disabled'
+       WHERE t.state = 'accepted' AND ${isInDiff(plan, 'job_types', "= 'created'", 't.name')}`,
+    );
   if (isRestored(plan, 'roles', 'grants', 'users'))
     await query('UPDATE public.access_state SET version = version + 1');
 }

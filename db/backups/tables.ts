@@ -156,6 +156,10 @@ export const TABLES: readonly BackedUpTable[] = [
   // Present tokens stay as they are: a restore neither brings back nor widens one. Others are added as
   // disabled.
   table('access', 'history')('tokens', { hidden: ['hash', 'previous_hash'] }),
+  // As with tokens: what was accepted and deleted since is added as disabled.
+  table('access', 'history')('pools', { ...SHARED, key: ['name'] }),
+  table('access', 'history')('job_types', { ...SHARED, key: ['name'] }),
+  table('access', 'history')('job_type_versions', { ...SHARED, key: ['name', 'digest'] }),
   table('access', 'history')('account_controllers', { key: ['account_id', 'name', 'tenant_id'] }),
   access('tenant_quotas', { key: ['tenant_id'], tenantFilter: PLATFORM_ONLY }),
   access('retention_settings', { key: ['tenant_id'], tenantFilter: PLATFORM_ONLY }),
@@ -246,6 +250,8 @@ export const NOT_BACKED_UP: Readonly<Record<string, string>> = {
   backups: 'a restore does not change which archives exist',
   restore_runs: 'see backups',
   workers: 'processes that run now',
+  runners: 'see workers',
+  remote_attempts: 'attempts that run now; a restore ends their jobs',
   purge_marks: 'a restore reads what was purged, and does not bring it back',
   purge_progress: 'see purge_marks',
   purged_runs: 'see purge_marks',

@@ -37,6 +37,8 @@ export const LOCK_PREFIXES = {
   legalHold: 'legal-hold:',
   /** The purge of a tenant: concurrent purges would count the same rows. */
   purge: 'purge:',
+  /** The attempts of remote jobs that count together, so that a limit is kept. */
+  concurrency: 'concurrency:',
   /** The staging schema of a restore. */
   staging: 'staging:',
 } as const;

@@ -42,46 +42,57 @@ export async function totalSlots(db: Knex, fallback: WorkerSlots): Promise<Worke
   return rows[0] ?? fallback;
 }
 
-/** True when jobs wait for a slot. */
-export async function hasWaitingJobs(db: Knex): Promise<boolean> {
-  const { rows } = await db.raw<{ rows: object[] }>(
-    `SELECT 1 FROM jobs WHERE slot = 'waiting' AND ${UNFINISHED} LIMIT 1`,
+/**
+ * The pools for which jobs wait; the empty one is that of the workers. A loose index scan: one index
+ * probe for each pool, however many jobs wait.
+ */
+export async function poolsWithWaitingJobs(db: Knex): Promise<string[]> {
+  const first = `SELECT pool FROM jobs WHERE slot = 'waiting' AND ${UNFINISHED}`;
+  const { rows } = await db.raw<{ rows: { pool: string }[] }>(
+    `WITH RECURSIVE waiting (pool) AS (
+       (${first} ORDER BY pool LIMIT 1)
+       UNION ALL
+       SELECT (${first} AND pool > waiting.pool ORDER BY pool LIMIT 1)
+       FROM waiting WHERE waiting.pool IS NOT NULL
+     )
+     SELECT pool FROM waiting WHERE pool IS NOT NULL`,
   );
-  return rows.length > 0;
+  return rows.map(({ pool }) => pool);
 }
 
 /** Takes the lock under which slots are granted; false when another process grants them now. */
 export const lockSlots = (trx: Knex): Promise<boolean> => tryLockUntilCommit(trx, 'jobSlots');
 
 /**
- * The slots that each tenant holds, and how many of its jobs wait for one, counted up to `limit`.
+ * The slots of a pool that each tenant holds, and how many of its jobs wait for one, counted up to `limit`.
  * The caller holds the lock. The recursive part is a loose index scan: it finds the tenants with
  * waiting jobs with one index probe each, however many jobs wait.
  */
-export async function readSlotDemands(trx: Knex, limit: number): Promise<Demand[]> {
+export async function readSlotDemands(trx: Knex, pool: string, limit: number): Promise<Demand[]> {
   const { rows } = await trx.raw<{ rows: Demand[] }>(
     `WITH RECURSIVE waiting (tenant_id) AS (
-       (SELECT tenant_id FROM jobs WHERE slot = 'waiting' AND ${UNFINISHED}
+       (SELECT tenant_id FROM jobs WHERE slot = 'waiting' AND pool = ? AND ${UNFINISHED}
         ORDER BY tenant_id LIMIT 1)
        UNION ALL
        SELECT (SELECT tenant_id FROM jobs
-               WHERE slot = 'waiting' AND ${UNFINISHED} AND tenant_id > waiting.tenant_id
+               WHERE slot = 'waiting' AND pool = ? AND ${UNFINISHED} AND tenant_id > waiting.tenant_id
                ORDER BY tenant_id LIMIT 1)
        FROM waiting WHERE waiting.tenant_id IS NOT NULL
      ), held AS (
        SELECT tenant_id, count(*) AS held FROM jobs
-       WHERE slot = 'held' AND ${UNFINISHED} GROUP BY tenant_id
+       WHERE slot = 'held' AND pool = ? AND ${UNFINISHED} GROUP BY tenant_id
      )
      SELECT tenant_id AS "tenantId", COALESCE(held.held, 0) AS held,
             (SELECT count(*) FROM (
                SELECT FROM jobs AS j
-               WHERE j.slot = 'waiting' AND j.${UNFINISHED} AND j.tenant_id = t.tenant_id LIMIT ?
+               WHERE j.slot = 'waiting' AND j.pool = ? AND j.${UNFINISHED} AND j.tenant_id = t.tenant_id
+               LIMIT ?
              ) AS counted) AS waiting
      FROM (SELECT tenant_id FROM waiting WHERE tenant_id IS NOT NULL
            UNION SELECT tenant_id FROM held) AS t
      LEFT JOIN held USING (tenant_id)
      ORDER BY random()`,
-    [limit],
+    [pool, pool, pool, pool, limit],
   );
   return rows;
 }
@@ -89,9 +100,10 @@ export async function readSlotDemands(trx: Knex, limit: number): Promise<Demand[
 /** A job that got a slot. */
 export type JobWithSlot = { id: string; type: string; tenantId: string; status: string };
 
-/** Grants slots to the oldest waiting jobs of each tenant. The caller holds the lock. */
+/** Grants slots of a pool to the oldest waiting jobs of each tenant. The caller holds the lock. */
 export async function grantSlots(
   trx: Knex,
+  pool: string,
   grants: ReadonlyMap<string, number>,
 ): Promise<JobWithSlot[]> {
   const { rows } = await trx.raw<{ rows: JobWithSlot[] }>(
@@ -100,11 +112,11 @@ export async function grantSlots(
        SELECT j.id FROM unnest(?::text[], ?::integer[]) AS g (tenant_id, count)
        CROSS JOIN LATERAL (
          SELECT id FROM jobs
-         WHERE slot = 'waiting' AND ${UNFINISHED} AND tenant_id = g.tenant_id
+         WHERE slot = 'waiting' AND pool = ? AND ${UNFINISHED} AND tenant_id = g.tenant_id
          ORDER BY id LIMIT g.count FOR UPDATE SKIP LOCKED
        ) AS j)
      RETURNING id, type, tenant_id AS "tenantId", status`,
-    [[...grants.keys()], [...grants.values()]],
+    [[...grants.keys()], [...grants.values()], pool],
   );
   return rows.sort((a, b) => (a.id < b.id ? -1 : 1));
 }
@@ -125,12 +137,12 @@ export async function waitForSlot(
   limit: number,
 ): Promise<SlotQueue | null> {
   const waiting = `FROM jobs AS j WHERE j.slot = 'waiting' AND j.${UNFINISHED}
-                   AND j.tenant_id = job.tenant_id`;
+                   AND j.pool = job.pool AND j.tenant_id = job.tenant_id`;
   const { rows } = await db.raw<{ rows: SlotQueue[] }>(
     `WITH job AS (
        UPDATE jobs SET slot = 'waiting'
        WHERE id = ? AND slot IS DISTINCT FROM 'held' AND ${UNFINISHED}
-       RETURNING id, tenant_id
+       RETURNING id, pool, tenant_id
      )
      SELECT (SELECT count(*) FROM (SELECT ${waiting} AND j.id < job.id LIMIT ?) AS a) AS ahead,
             (SELECT count(*) FROM (

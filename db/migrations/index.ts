@@ -42,6 +42,7 @@ import * as searchInScopes from './0050_search_in_scopes.ts';
 import * as listOrders from './0051_list_orders.ts';
 import * as accountControllers from './0052_account_controllers.ts';
 import * as internalJobs from './0054_internal_jobs.ts';
+import * as remoteJobTypes from './0055_remote_job_types.ts';
 import * as jobTypesOfRoles from './0056_job_types_of_roles.ts';
 import * as jobTargets from './0057_job_targets.ts';
 import * as secrets from './0058_secrets.ts';
@@ -96,6 +97,7 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0051_list_orders': listOrders,
   '0052_account_controllers': accountControllers,
   '0054_internal_jobs': internalJobs,
+  '0055_remote_job_types': remoteJobTypes,
   '0056_job_types_of_roles': jobTypesOfRoles,
   '0057_job_targets': jobTargets,
   '0058_secrets': secrets,

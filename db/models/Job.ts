@@ -58,6 +58,10 @@ export class Job extends Model {
   declare version: number;
   /** Null for a job that needs no slot, or waits for its next attempt. */
   declare slot: 'waiting' | 'held' | null;
+  /** The pool whose runners run it; empty for a job that the worker runs. */
+  declare pool: string;
+  /** Of a job of runners: what ran it, or what was approved. */
+  declare typeDigest: string | null;
   /** When retention deleted payload and result. */
   declare dataPurgedAt: Date | null;
 }

@@ -23,6 +23,8 @@ export class Token extends Model implements TokenDetails {
   declare permissions: Permission[] | null;
   declare resourceScopes: ResourceScope[] | null;
   declare jobTypes: string[] | null;
+  /** Of a runner's token: the pools whose jobs it may take. */
+  declare pools: string[] | null;
   declare readOnly: boolean;
   declare allowedNetworks: string[] | null;
   declare requestsPerMinute: number | null;

@@ -1,10 +1,14 @@
 import { crc32 } from 'node:zlib';
 
-/** Whose token it is: a person's, or a service account's. */
-export const TOKEN_KINDS = ['personal', 'service'] as const;
+/** Whose token it is: a person's, a service account's, or that of runners, which a service account owns. */
+export const TOKEN_KINDS = ['personal', 'service', 'runner'] as const;
 export type TokenKind = (typeof TOKEN_KINDS)[number];
 
-const PREFIXES: Readonly<Record<TokenKind, string>> = { personal: 'hft_', service: 'hfv_' };
+const PREFIXES: Readonly<Record<TokenKind, string>> = {
+  personal: 'hft_',
+  service: 'hfv_',
+  runner: 'hfw_',
+};
 
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 

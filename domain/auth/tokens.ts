@@ -17,6 +17,8 @@ export type TokenDetails = TokenScope & {
   name: string;
   permissions: readonly Permission[] | null;
   resourceScopes: readonly ResourceScope[] | null;
+  /** Of a runner's token: the pools whose jobs it may take; it may do nothing else. */
+  pools: readonly string[] | null;
   /** CIDRs of the clients that may use it. */
   allowedNetworks: readonly string[] | null;
   requestsPerMinute: number | null;
@@ -58,3 +60,4 @@ export const MAX_TOKENS = 500;
 export const MAX_RESOURCE_SCOPES = 20;
 export const MAX_NETWORKS = 50;
 export const MAX_JOB_TYPES = 50;
+export const MAX_TOKEN_POOLS = 20;

@@ -15,6 +15,8 @@ export type JobWorkflowInput = {
   heartbeatMs: number;
   /** The first attempt was made without a workflow, and failed. */
   firstAttempt?: FailedFirstAttempt;
+  /** Of a job of runners: their pool, and the type, which is the name of their activity. */
+  remote?: { pool: string; type: string };
 };
 
 /** Why an attempt failed, and after how long the next one follows; null if there is none. */

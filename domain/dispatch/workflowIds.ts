@@ -7,6 +7,10 @@
  */
 export const activityTaskQueue = (mainQueue: string): string => `${mainQueue}-activity`;
 
+/** The task queue of the runners of a pool. Their activities are named like the job types. */
+export const poolTaskQueue = (mainQueue: string, pool: string): string =>
+  `${mainQueue}-pool-${pool}`;
+
 /** Search attributes of every workflow run, all of type Keyword. */
 export const SEARCH_ATTRIBUTES = {
   tenant: 'HoldfastTenant',

@@ -8,6 +8,7 @@ import { TOKEN_KINDS } from '../auth/tokenText.ts';
 import { RUN_KINDS, RUN_REASONS } from '../schedules/schedules.ts';
 import { QUOTA_NAMES, type QuotaName } from '../access/quotas.ts';
 import { LEVELS } from '../access/scope.ts';
+import { TYPE_STATES } from '../runners/records.ts';
 import { HOLD_STATUSES } from '../retention/holds.ts';
 import { JOB_KINDS, PERIOD_NAMES, type PeriodName } from '../retention/retention.ts';
 import { DISABLED_REASONS } from '../webhooks/webhooks.ts';
@@ -32,6 +33,14 @@ const Job = data('Job', {
   target: JobTarget,
   error: nullable(Type.String({ description: 'Error code; null unless it failed.' })),
 });
+
+const JobTypeData = data('JobType', {
+  name: Type.String(),
+  pool: Type.String(),
+  state: Type.Enum([...TYPE_STATES], { title: 'JobTypeState' }),
+  digest: nullable(Type.String({ description: 'The version that was accepted last.' })),
+});
+const PoolEvent = data('Pool', { pool: Type.String(), acceptTypes: Type.Array(Type.String()) });
 
 const webhook = {
   webhookId: Type.String(),
@@ -274,9 +283,16 @@ export const EVENT_DATA = {
   'webhook.disabled': WebhookDisabled,
   'job.created': Job,
   'job.started': Job,
+  'job.waiting': Job,
   'job.succeeded': Job,
   'job.failed': Job,
   'job.cancelled': Job,
+  'job-type.announced': JobTypeData,
+  'job-type.updated': JobTypeData,
+  'job-type.deleted': JobTypeData,
+  'pool.created': PoolEvent,
+  'pool.updated': PoolEvent,
+  'pool.deleted': PoolEvent,
   'rbac.assignment.created': Assignment,
   'rbac.assignment.deleted': Assignment,
   'rbac.mapping.created': Mapping,

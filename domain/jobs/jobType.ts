@@ -3,6 +3,7 @@ import type { Caller } from '../shared/caller.ts';
 import type { FailedResponse, JobSource, LogLevel } from './jobs.ts';
 import type { TypeAccess } from '../runners/definition.ts';
 import type { Permission } from '../access/permissions.ts';
+import type { RemoteTypeDefinition } from '../runners/definition.ts';
 import { DEFAULT_RETRY, type RetryPolicy } from './retry.ts';
 import type { Target, TargetKind } from './targets.ts';
 
@@ -10,15 +11,17 @@ import type { Target, TargetKind } from './targets.ts';
  * Where the work of a job runs. `inline`: inside the workflow task, for short work without network
  * access. `activity`: an activity with heartbeats on its own task queue, for long or network work.
  * `delivery`: an activity with its own concurrency limit, for many short requests to slow servers.
- * `workflow`: a child workflow, whose steps are visible in Temporal.
+ * `workflow`: a child workflow, whose steps are visible in Temporal. `remote`: an activity of a runner,
+ * which has neither the database nor the payload, and reports through the API.
  */
-export type Lane = 'inline' | 'activity' | 'delivery' | 'workflow';
+export type Lane = 'inline' | 'activity' | 'delivery' | 'workflow' | 'remote';
 
 /**
  * True for lanes whose jobs run only while they hold a slot: the long ones. Tenants share the
  * slots (domain/dispatch/shares.ts). Inline attempts are short; deliveries have other slots.
  */
-export const needsSlot = (lane: Lane): boolean => lane === 'activity' || lane === 'workflow';
+export const needsSlot = (lane: Lane): boolean =>
+  lane === 'activity' || lane === 'workflow' || lane === 'remote';
 
 /** What an attempt knows about itself, and how it reports. */
 export type JobTools = {
@@ -62,7 +65,7 @@ export type ChildWorkflowSpec = {
 export type StepContext = Pick<JobTools, 'jobId' | 'caller' | 'source'> & { payload: object };
 
 type AttemptBasedType<P extends object> = {
-  lane: Exclude<Lane, 'workflow'>;
+  lane: Exclude<Lane, 'workflow' | 'remote'>;
   /**
    * Does the work and returns the result, which must serialise to a JSON object. Error:
    * `JobFailure`.
@@ -78,8 +81,23 @@ type WorkflowBasedType<P extends object> = {
   result(jobId: string): Promise<object>;
 };
 
+/** The work of runners. Several definitions may run at a time: the accepted one of each digest. */
+type RunnerBasedType = {
+  lane: 'remote';
+  /** The pool whose runners run it. */
+  pool: string;
+  /** What was accepted last. */
+  digest: string;
+  definition: RemoteTypeDefinition;
+  /** False for a type that is disabled: no job of it is created or started. */
+  isEnabled: boolean;
+};
+
 export type JobType<P extends object = object> = JobTypeFields<P> &
-  (AttemptBasedType<P> | WorkflowBasedType<P>);
+  (AttemptBasedType<P> | WorkflowBasedType<P> | RunnerBasedType);
+
+/** A job type that runners run. */
+export type RemoteJobType = JobTypeFields<object> & RunnerBasedType;
 
 type JobTypeFields<P extends object> = {
   name: string;
@@ -129,7 +147,9 @@ type JobTypeSpec<P extends object> = Omit<JobTypeFields<P>, DefaultedFields | 'r
 /**
  * Declares a job type. Payloads are checked against the schema `payload` before `run` gets them.
  */
-export const defineJobType = <P extends object>(spec: JobTypeSpec<P>): JobType<P> => ({
+export const defineJobType = <P extends object>(
+  spec: JobTypeSpec<P>,
+): JobTypeFields<P> & (AttemptBasedType<P> | WorkflowBasedType<P>) => ({
   permission: null,
   access: 'open',
   targets: 'none',

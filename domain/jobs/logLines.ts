@@ -27,3 +27,6 @@ export const progressOf = (percent: number, message: string | undefined): JobPro
   percent: Number.isFinite(percent) ? Math.min(100, Math.max(0, percent)) : 0,
   message: message === undefined ? null : logText(message).slice(0, MAX_PROGRESS_CHARS),
 });
+
+/** The last line of a log that is full. */
+export const LOG_FULL = 'The log is full; later lines are left out';

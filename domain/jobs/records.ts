@@ -33,6 +33,10 @@ export type JobSummaryData = TargetColumns & {
   updatedAt: Date;
   startedAt: Date | null;
   finishedAt: Date | null;
+  /** The pool whose runners run it; empty for a job that the worker runs. */
+  pool: string;
+  /** Of a job of runners: the version of the type that ran it, or that was approved. */
+  typeDigest: string | null;
   /** When retention deleted payload and result. */
   dataPurgedAt: Date | null;
   version: number;

@@ -11,31 +11,41 @@ export const POOL_NAME = '^[a-z][a-z0-9-]{0,62}$';
 export const TYPE_ACCESS = ['open', 'granted'] as const;
 export type TypeAccess = (typeof TYPE_ACCESS)[number];
 
+/** What the limit of concurrent jobs is counted over. */
+export const CONCURRENCY_SCOPES = ['type', 'tenant', 'target'] as const;
+
+/** What happens to a job that is one too many. */
+export const WHEN_FULL = ['wait', 'refuse'] as const;
+
 /** How many jobs of a type may run at a time, and what happens to one too many. */
 export const Concurrency = Type.Object(
   {
     limit: Type.Integer({ minimum: 1, maximum: 1_000 }),
-    per: Type.Union([Type.Literal('type'), Type.Literal('tenant'), Type.Literal('target')], {
-      default: 'type',
-      description:
-        'Counted over all jobs of the type, those of one tenant, or those of one target.',
-    }),
-    whenFull: Type.Union([Type.Literal('wait'), Type.Literal('refuse')], {
-      default: 'wait',
-      description: '`wait`: the job starts later. `refuse`: it fails with `concurrency_limit`.',
-    }),
+    per: Type.Optional(
+      Type.Enum([...CONCURRENCY_SCOPES], {
+        description:
+          'Counted over all jobs of the type (`type`, the default), those of one tenant, or those of one target.',
+      }),
+    ),
+    whenFull: Type.Optional(
+      Type.Enum([...WHEN_FULL], {
+        description:
+          '`wait`, the default: the job starts later. `refuse`: it fails with `concurrency_limit`.',
+      }),
+    ),
   },
   { title: 'JobConcurrency', additionalProperties: false },
 );
 
 const JsonSchema = (description: string) =>
-  Type.Record(Type.String(), Type.Unknown(), { description });
+  Type.Record(Type.String(), Type.Unknown(), { title: 'JsonSchema', description });
 
 /** Which named secrets an attempt gets, and under which names. */
 export const WantedSecrets = Type.Record(
   Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]{0,63}$' }),
   Type.Object({ secret: SecretName() }, { title: 'WantedSecret', additionalProperties: false }),
   {
+    title: 'WantedSecrets',
     maxProperties: 20,
     additionalProperties: false,
     description:
@@ -49,17 +59,15 @@ export type WantedSecrets = Static<typeof WantedSecrets>;
 /** A remote job type: what runners announce and the API keeps. How it runs is the runner's own. */
 export const RemoteTypeDefinition = Type.Object(
   {
-    name: Type.String({ maxLength: 128, pattern: JOB_TYPE_NAME }),
+    name: Type.String({
+      maxLength: 128,
+      pattern: JOB_TYPE_NAME,
+      'x-rule': 'must be two or more words of a to z, 0 to 9 and hyphens, separated by dots',
+    }),
     summary: Type.String({ minLength: 1, maxLength: 500 }),
-    pool: Type.String({ pattern: POOL_NAME }),
-    targets: Type.Union(
-      TARGET_KINDS.map((kind) => Type.Literal(kind)),
-      { default: 'none' },
-    ),
-    access: Type.Union(
-      TYPE_ACCESS.map((access) => Type.Literal(access)),
-      { default: 'granted' },
-    ),
+    pool: Type.String({ pattern: POOL_NAME, 'x-rule': 'must be the name of a pool' }),
+    targets: Type.Enum([...TARGET_KINDS], { title: 'JobTypeTargets', default: 'none' }),
+    access: Type.Enum([...TYPE_ACCESS], { title: 'JobTypeAccess', default: 'granted' }),
     payload: JsonSchema('The JSON Schema of the payload, of the type `object`.'),
     result: Type.Optional(JsonSchema('The JSON Schema of the result.')),
     timeoutSeconds: Type.Integer({ minimum: 1, maximum: 86_400, default: 600 }),
@@ -69,7 +77,9 @@ export const RemoteTypeDefinition = Type.Object(
       default: 30,
       description: 'A runner that has not been heard of for so long has lost the attempt.',
     }),
-    retry: Type.Optional(Type.Partial(RetryPolicy, { additionalProperties: false })),
+    retry: Type.Optional(
+      Type.Partial(RetryPolicy, { title: 'PartialRetryPolicy', additionalProperties: false }),
+    ),
     concurrency: Type.Optional(Concurrency),
     secrets: Type.Optional(WantedSecrets),
   },

@@ -26,6 +26,8 @@ export type Caller = {
   session?: { id: string; mustChangePassword: boolean };
   /** The API token, if the request has one. */
   token?: { id: string; readOnly: boolean };
+  /** The token of the request is that of runners: it has no rights, and reaches only their routes. */
+  runner?: { tokenId: string; pools: readonly string[] };
   requestId: string;
   /** Network address of the client, for the audit log. */
   address: string | null;

@@ -33,6 +33,8 @@ export type ErrorCode =
   | 'job_already_finished'
   | 'job_still_running'
   | 'job_not_retryable'
+  | 'attempt_lost'
+  | 'unknown_runner'
   | 'events_purged'
   | 'log_purged'
   | 'schedule_busy'

@@ -27,6 +27,7 @@ import { composeSearch } from './search.ts';
 import { composeInventory } from './inventory.ts';
 import { composeJobs } from './jobs.ts';
 import { composeRetention } from './retention.ts';
+import { composeRunners } from './runners.ts';
 import { composeSchedules } from './schedules.ts';
 import { composeSecrets } from './secrets.ts';
 import { composeWebhooks } from './webhooks.ts';
@@ -68,12 +69,13 @@ export function compose(
   core.bind({ workers, relay: areas.webhooks.relay, ...areas.jobs });
 
   const runsWorker = config.role !== 'api';
-  const { auth, webhooks, jobs, schedules, retention, secrets, ...rest } = areas;
+  const { auth, webhooks, jobs, runners, schedules, retention, secrets, ...rest } = areas;
   return {
     ...core,
     ...auth,
     ...webhooks,
     ...jobs,
+    ...runners,
     ...schedules,
     ...retention,
     ...secrets,
@@ -95,12 +97,14 @@ export function compose(
 function composeAreas(core: Core) {
   const inventory = composeInventory(core);
   const webhooks = composeWebhooks(core);
+  const jobs = composeJobs(core, webhooks.deliveryQueue);
   return {
     auth: composeAuth(core),
     inventory,
     backups: composeBackups(core),
     webhooks,
-    jobs: composeJobs(core, webhooks.deliveryQueue),
+    jobs,
+    runners: composeRunners(core, jobs),
     schedules: composeSchedules(core),
     approvals: composeApprovals(core, inventory),
     retention: composeRetention(core),
@@ -127,8 +131,11 @@ const composeJobTypes = (
     logMonths: retention.logMonths,
   });
 
-const composeActivities = ({ log }: Core, { jobs, schedules, approvals, backups }: Areas) => ({
-  ...createJobActivities({ ...jobs, log }),
+const composeActivities = (
+  { log }: Core,
+  { jobs, runners, schedules, approvals, backups }: Areas,
+) => ({
+  ...createJobActivities({ ...jobs, ...runners, log }),
   ...createReconcileActivities({
     reconcile: jobs.reconcile,
     approvals: approvals.reconcile,
@@ -145,7 +152,7 @@ type Workers = ReturnType<typeof createWorkers>;
 /** Starts and stops the background work. A process that serves only the API has no `workers`. */
 function composeLifecycle(core: Core, areas: Areas, workers: Workers | undefined) {
   const { notifications, temporal, dispatcher, http, db } = core;
-  const { auth, webhooks, jobs, schedules, backups } = areas;
+  const { auth, webhooks, jobs, runners, schedules, backups } = areas;
 
   /** From now on others get the slots that this worker offered, not only when its work has ended. */
   const stopWorkers = async (): Promise<void> =>
@@ -162,6 +169,7 @@ function composeLifecycle(core: Core, areas: Areas, workers: Workers | undefined
       notifications.start();
       // Connects in advance, for the first job. Later calls connect again if this fails.
       temporal.nativeConnection().catch(() => undefined);
+      runners.remoteTypes.start();
       dispatcher.start();
       auth.auditSealer.start();
       auth.tokenUses.start();
@@ -180,7 +188,7 @@ function composeLifecycle(core: Core, areas: Areas, workers: Workers | undefined
 
     /** Stops the background work, dispatches pending outbox tasks and closes all connections. */
     async stop(): Promise<void> {
-      await Promise.all([stopWorkers(), schedules.catchUp.stop()]);
+      await Promise.all([stopWorkers(), schedules.catchUp.stop(), runners.remoteTypes.stop()]);
       // These add outbox tasks, so they stop before the dispatcher.
       await Promise.all([webhooks.relay.stop(), webhooks.eventFeed.stop(), jobs.jobSlots.stop()]);
       await Promise.all([dispatcher.stop(), auth.auditSealer.stop(), auth.tokenUses.stop()]);

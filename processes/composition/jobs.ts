@@ -9,6 +9,7 @@ import { createReconcile } from '../../services/jobs/reconcile.ts';
 import { createRecordTogether } from '../../services/jobs/recordTogether.ts';
 import { createSharedRuns } from '../../services/jobs/sharedRuns.ts';
 import { createWorkerPresence } from '../../services/jobs/workerPresence.ts';
+import { createWatchRunners } from '../../services/runners/watch.ts';
 import type { DeliveryQueue } from '../../services/webhooks/deliveryQueue.ts';
 import { createStartPurge } from '../../services/retention/startPurge.ts';
 import type { Core } from './core.ts';
@@ -42,6 +43,7 @@ export function composeJobs(core: Core, deliveryQueue: DeliveryQueue) {
       jobAttempts,
       startPurge: createStartPurge(core),
       startArchives: createStartArchives(core),
+      watchRunners: createWatchRunners(core),
       keepTokens: createTokenKeeper(core),
     }),
   };

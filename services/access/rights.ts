@@ -103,6 +103,7 @@ export function createRights({ db }: { db: Knex }) {
 
   /** Rights of a token, whatever its status. Its requests share an object, like those of a user. */
   async function forToken(token: TokenState): Promise<Rights> {
+    if (token.kind === 'runner') return NO_RIGHTS;
     const of = await forUser(token.userId, token);
     const { permissions, resourceScopes, jobTypes, readOnly } = token;
     const scope = JSON.stringify([permissions, resourceScopes, jobTypes, readOnly]);
@@ -128,7 +129,7 @@ export function createRights({ db }: { db: Knex }) {
     const current = await readRights(trx, principals, authState.providerId);
     if (!token) return current;
     const state = await findTokenState(trx, token.id);
-    return state && statusOf(state, new Date()) === 'active'
+    return state && state.kind !== 'runner' && statusOf(state, new Date()) === 'active'
       ? cutRights(current, state)
       : NO_RIGHTS;
   }

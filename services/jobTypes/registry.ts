@@ -1,24 +1,34 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { TObject } from 'typebox';
 import { invalidField, invalidFields, type FieldError } from '../../domain/shared/errors.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
-import type { JobType } from '../../domain/jobs/jobType.ts';
+import type { JobType, RemoteJobType } from '../../domain/jobs/jobType.ts';
 import { unknownReferencesIn } from '../../domain/jobs/payloadReferences.ts';
 import { maskSecretFields } from '../../domain/jobs/secretFields.ts';
 import { maskCredentials } from '../../domain/shared/credentials.ts';
+import { compileForeignSchema } from '../../platform/foreignSchema.ts';
+import { joinRuns } from '../../platform/joinRuns.ts';
 import { compileCheck, type SchemaCheck } from '../../platform/schemaCheck.ts';
 
 export type JobTypes = ReturnType<typeof createJobTypes>;
 
 type RegisteredType = { type: JobType; check: SchemaCheck };
+type RemoteTypes = ReadonlyMap<string, RegisteredType & { type: RemoteJobType }>;
 
 /**
  * The job types of this process, with the checks of their payloads. Types are registered after
- * the services are built, because a type may use any service and services use the registry.
+ * the services are built, because a type may use any service and services use the registry. Those of
+ * runners are records: the process reads them again when they change (`refresh`).
  */
 export function createJobTypes() {
   const registered = new Map<string, RegisteredType>();
+  let remote: RemoteTypes = new Map();
+  let loadRemote: () => Promise<RemoteJobType[]> = () => Promise.resolve([]);
 
-  const find = (name: string): JobType | undefined => registered.get(name)?.type;
+  const entry = (name: string): RegisteredType | undefined =>
+    registered.get(name) ?? remote.get(name);
+
+  const find = (name: string): JobType | undefined => entry(name)?.type;
 
   function get(name: string, pointer = '/type'): JobType {
     const type = find(name);
@@ -28,9 +38,37 @@ export function createJobTypes() {
   }
 
   const check = (type: JobType, payload: unknown) =>
-    assertDefined(registered.get(type.name), `job type ${type.name}`).check(payload);
+    assertDefined(entry(type.name), `job type ${type.name}`).check(payload);
+
+  /** The entries of remote types; those that have not changed keep their compiled checks. */
+  const withChecks = (types: readonly RemoteJobType[]): RemoteTypes =>
+    new Map(
+      types.map((type) => {
+        const known = remote.get(type.name);
+        const keepsCheck = known && isDeepStrictEqual(known.type.payload, type.payload);
+        return [
+          type.name,
+          { type, check: keepsCheck ? known.check : compileLazily(type.payload) },
+        ] as const;
+      }),
+    );
+
+  /** Reads the types of runners again. Calls during a run share the next one. */
+  const refresh = joinRuns(async () => {
+    remote = withChecks(await loadRemote());
+  });
 
   return {
+    /** Sets how the types of runners are read. */
+    useRemote: (load: () => Promise<RemoteJobType[]>): void => void (loadRemote = load),
+
+    refresh,
+
+    /** As `refresh`, if a type is not known: another process may have accepted it just now. */
+    async refreshUnknown(name: string): Promise<void> {
+      if (!find(name)) await refresh();
+    },
+
     /**
      * Adds types; `compile` compiles their schemas. Throws when a name is taken, or a payload refers to
      * what is no resource.
@@ -45,7 +83,10 @@ export function createJobTypes() {
       }
     },
 
-    all: (): JobType[] => [...registered.values()].map(({ type }) => type),
+    /** True for a type of this process, whose name no type of runners may have. */
+    isOwn: (name: string): boolean => registered.has(name),
+
+    all: (): JobType[] => [...registered.values(), ...remote.values()].map(({ type }) => type),
 
     find,
 
@@ -54,10 +95,17 @@ export function createJobTypes() {
 
     /**
      * The type called `name`, which callers may use directly. Error: `invalid_request` at `pointer`,
-     * with `unknown_job_type` or `job_type_internal`.
+     * with `unknown_job_type`, `job_type_disabled` or `job_type_internal`.
      */
     getPublic(name: string, pointer = '/type'): JobType {
       const type = get(name, pointer);
+      if (type.lane === 'remote' && !type.isEnabled)
+        throw invalidField(
+          'body',
+          pointer,
+          'job_type_disabled',
+          `The job type ${name} is disabled.`,
+        );
       if (type.createdOnlyBy === null) return type;
       throw invalidField(
         'body',
@@ -94,4 +142,10 @@ export function createJobTypes() {
       );
     },
   };
+}
+
+/** Compiles the schema of a runner at its first use. A runner announces none that does not compile. */
+function compileLazily(schema: object): SchemaCheck {
+  let compiled: SchemaCheck | undefined;
+  return (value) => (compiled ??= compileForeignSchema(schema))(value);
 }

@@ -93,8 +93,8 @@ export function createJobAttempts({ db, jobTypes, jobSlots, admissionChecks, ...
     runLog: RunLog,
     signal: AbortSignal,
   ): Promise<string> {
-    if (type.lane === 'workflow')
-      throw new JobFailure('unexpected', 'A child workflow does the work of the job', {
+    if (type.lane === 'workflow' || type.lane === 'remote')
+      throw new JobFailure('unexpected', 'The worker does not do the work of the job', {
         retryable: false,
       });
     const { caller, target } = await lifecycle.contextForJob(job, type);

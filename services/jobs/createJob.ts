@@ -20,10 +20,19 @@ export function createJobFactory({ ids, heartbeatMs }: { ids: Ids; heartbeatMs: 
   /** The outbox task that starts the workflow of a job, at the beginning or after a first attempt. */
   const startTask = (
     job: { id: string; type: string; tenantId: string },
-    { lane, timeoutMs }: JobType,
+    type: JobType,
     firstAttempt?: FailedFirstAttempt,
   ): StartJobTask =>
-    startJobTask(job, { lane, timeoutMs, heartbeatMs, ...(firstAttempt && { firstAttempt }) });
+    startJobTask(job, {
+      lane: type.lane,
+      timeoutMs: type.timeoutMs,
+      heartbeatMs,
+      ...(firstAttempt && { firstAttempt }),
+      ...(type.lane === 'remote' && {
+        heartbeatMs: type.definition.lostAfterSeconds * 1_000,
+        remote: { pool: type.pool, type: type.name },
+      }),
+    });
 
   /** The row of a new job, for callers that insert many in one statement. */
   const build = (

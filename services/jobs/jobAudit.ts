@@ -30,7 +30,7 @@ export type JobView = Pick<
   | 'sourceId'
 >;
 
-type JobEvent = 'job.created' | 'job.succeeded' | 'job.failed' | 'job.cancelled';
+type JobEvent = 'job.created' | 'job.waiting' | 'job.succeeded' | 'job.failed' | 'job.cancelled';
 
 /** Audit entries keep neither payload nor result: both may contain secrets. */
 const auditView = (job: JobView) => ({

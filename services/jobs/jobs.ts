@@ -5,6 +5,7 @@ import type { Notifications } from '../../db/core/notifications.ts';
 import { scopedRepository } from '../../db/core/scopedRepository.ts';
 import { findWithLogs, JOB_SCOPE, JOB_SUMMARY_COLUMNS, logLinesAfter } from '../../db/jobs/jobs.ts';
 import { Job } from '../../db/models/Job.ts';
+import { countRunners } from '../../db/runners/runners.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
 import { isFinal, type JobSource } from '../../domain/jobs/jobs.ts';
 import { permissionsToCreate } from '../../domain/jobs/jobType.ts';
@@ -53,7 +54,12 @@ export type JobWithLogs = {
   retriedPurged?: boolean;
   /** The name of its target, for callers who may read that. */
   targetName?: string | null;
+  /** What a queued job of runners waits for. */
+  waitingFor?: WaitingFor | null;
 };
+
+/** A pool, and how many of its runners are alive. */
+export type WaitingFor = { pool: string; runners: number; since: Date };
 
 type Deps = {
   db: Knex;
@@ -118,6 +124,7 @@ export function createJobs({
     request: JobRequest,
     origin: JobOrigin = {},
   ): Promise<JobData> {
+    await jobTypes.refreshUnknown(request.type);
     const type = jobTypes.getPublic(request.type);
     const target = await jobTargets.resolve(caller, type, request.target);
     const scope = target ? scopeOfTarget(target) : { tenantId: caller.tenantId };
@@ -154,9 +161,16 @@ export function createJobs({
     return {
       ...found,
       targetName: target && (await jobTargets.nameOf(caller, target)),
+      waitingFor: await readWaitingFor(found.job),
       workflowForgotten: await isForgotten(found.job.finishedAt),
       retriedPurged: retryOf !== null && !(await Job.query(db).findById(retryOf).select('id')),
     };
+  }
+
+  async function readWaitingFor({ status, pool, createdAt }: Job): Promise<WaitingFor | null> {
+    if (status !== 'queued' || pool === '') return null;
+    const runners = (await countRunners(db, [pool])).get(pool) ?? 0;
+    return { pool, runners, since: createdAt };
   }
 
   /** Whether Temporal keeps the workflow of a job no longer; null when that is not known. */

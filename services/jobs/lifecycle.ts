@@ -3,7 +3,7 @@ import { attemptGuard, jobChange, writeJobChange, type JobGuard } from '../../db
 import type { Job } from '../../db/models/Job.ts';
 import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
 import { mayRunJob } from '../../domain/jobs/jobRights.ts';
-import { JobFailure, type JobType, type Lane } from '../../domain/jobs/jobType.ts';
+import { JobFailure, needsSlot, type JobType, type Lane } from '../../domain/jobs/jobType.ts';
 import { MAX_RESULT_BYTES, type FinalJobStatus, type JobError } from '../../domain/jobs/jobs.ts';
 import { mayRetry, retryDelayMs, type RetryPolicy } from '../../domain/jobs/retry.ts';
 import { scopeOfTarget, targetOf, type Target } from '../../domain/jobs/targets.ts';
@@ -147,7 +147,7 @@ export function createJobLifecycle({
     retryInMs: number,
   ): Promise<void> {
     // The steps of a multi-step job share one slot, which it keeps.
-    const freesSlot = lane === 'activity' && retryInMs > 0;
+    const freesSlot = needsSlot(lane) && lane !== 'workflow' && retryInMs > 0;
     const write = () =>
       writeUnaudited((db, now) => {
         const values = {

@@ -19,8 +19,16 @@ export type CreateJobInput = {
 
 const API_SOURCE: JobSource = { kind: 'api', id: null };
 
-/** The origin of a job. `authority` is the principal that the job acts for, if not the caller. */
-export type JobOrigin = { source?: JobSource; retryOf?: string; authority?: Authority };
+/**
+ * The origin of a job. `authority` is the principal that the job acts for, if not the caller.
+ * `typeDigest`: only runners with this version of the type may run it.
+ */
+export type JobOrigin = {
+  source?: JobSource;
+  retryOf?: string;
+  authority?: Authority;
+  typeDigest?: string | null;
+};
 
 /** The row of a new job. */
 export function newJobRow(
@@ -69,5 +77,7 @@ export function newJobRow(
     version: 1,
     slot: null as 'waiting' | null,
     dataPurgedAt: null,
+    pool: type.lane === 'remote' ? type.pool : '',
+    typeDigest: origin.typeDigest ?? null,
   };
 }

@@ -32,6 +32,8 @@ type Deps = {
   startPurge(): Promise<unknown>;
   /** Creates the jobs that archive audit logs, where they are due. */
   startArchives(signal: AbortSignal): Promise<unknown>;
+  /** Reports jobs that have waited long for a runner, and forgets runners that have ended. */
+  watchRunners(signal: AbortSignal): Promise<void>;
   /** Reports API tokens that expire soon, and disables unused ones. */
   keepTokens(signal: AbortSignal): Promise<void>;
   /** The reconciler checks a job at the earliest this long after its creation or its last check. */
@@ -54,6 +56,7 @@ export function createReconcile({
   describeWorkflow,
   startPurge,
   startArchives,
+  watchRunners,
   keepTokens,
   graceMs,
 }: Deps) {
@@ -135,6 +138,7 @@ export function createReconcile({
       await foldQuotaUsage(db);
       await startPurge();
       await startArchives(signal);
+      await watchRunners(signal);
       await keepTokens(signal);
     },
   };

@@ -10,6 +10,8 @@ const RETRY_WITHIN_MS: Readonly<Record<Lane, number>> = {
   activity: 45_000,
   delivery: 45_000,
   workflow: 60_000,
+  // The runner asks again.
+  remote: 5_000,
 };
 
 /**

@@ -2,7 +2,7 @@ import type { WriteUnaudited } from '../../db/core/commit.ts';
 import { attemptGuard, jobChange, writeJobChange, type LogLine } from '../../db/jobs/jobs.ts';
 import type { Job } from '../../db/models/Job.ts';
 import { MAX_LOG_LINES, type LogLevel } from '../../domain/jobs/jobs.ts';
-import { logData, logText, progressOf } from '../../domain/jobs/logLines.ts';
+import { LOG_FULL, logData, logText, progressOf } from '../../domain/jobs/logLines.ts';
 import type { Log } from '../../platform/log.ts';
 import { jobLogTopic } from './jobAudit.ts';
 
@@ -84,7 +84,7 @@ export function createRunLog({ writeUnaudited, log, job }: Deps) {
     /** Adds a line of the job type. Lines beyond `MAX_LOG_LINES` are dropped. */
     log(level: LogLevel, message: string, data?: object) {
       if (remainingLines <= 0) return;
-      if (--remainingLines === 0) append('warn', 'The log is full; later lines are left out');
+      if (--remainingLines === 0) append('warn', LOG_FULL);
       else append(level, message, data);
       scheduleFlush();
     },

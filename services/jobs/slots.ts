@@ -2,15 +2,17 @@ import type { DispatchUnaudited } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import {
   grantSlots,
-  hasWaitingJobs,
   lockSlots,
+  poolsWithWaitingJobs,
   readSlotDemands,
   totalSlots,
   waitForSlot,
   type SlotQueue,
   type WorkerSlots,
 } from '../../db/jobs/slots.ts';
+import { poolCapacity } from '../../db/runners/runners.ts';
 import { shareOut } from '../../domain/dispatch/shares.ts';
+import type { OutboxTask } from '../../domain/dispatch/tasks.ts';
 import { useConnectionsForProcess } from '../../platform/connectionUser.ts';
 import type { Log } from '../../platform/log.ts';
 import { startLoop, type Loop } from '../../platform/loop.ts';
@@ -71,23 +73,43 @@ export function createJobSlots({
 
   /** Grants the free slots to waiting jobs, and starts those. False if another process does now. */
   async function grantFree(): Promise<boolean> {
-    if (!(await hasWaitingJobs(db))) return true;
+    const pools = await poolsWithWaitingJobs(db);
+    if (pools.length === 0) return true;
     let isLocked = false;
     await dispatchUnaudited(async (trx) => {
       isLocked = !(await lockSlots(trx));
       if (isLocked) return [];
-      const { activity: capacity } = await totalSlots(trx, workerSlots);
-      const demands = await readSlotDemands(trx, capacity);
-      const grants = shareOut(demands, { capacity, sharePercent });
-      if (grants.size === 0) return [];
-      const jobs = await grantSlots(trx, grants);
-      // Those that are not queued have a workflow, which asks again.
-      return jobs.flatMap((job) => {
-        const type = jobTypes.find(job.type);
-        return type && job.status === 'queued' ? [jobFactory.startTask(job, type)] : [];
-      });
+      const granted: OutboxTask[] = [];
+      for (const pool of pools) granted.push(...(await grantInPool(trx, pool)));
+      return granted;
     });
     return !isLocked;
+  }
+
+  /** What workers offer, or the runners of a pool, and the share of one tenant. */
+  async function capacityOf(trx: Knex, pool: string) {
+    if (pool === '') {
+      const { activity } = await totalSlots(trx, workerSlots);
+      return { capacity: activity, sharePercent };
+    }
+    const { slots, sharePercent: own } = await poolCapacity(trx, pool);
+    return { capacity: slots, sharePercent: own ?? sharePercent };
+  }
+
+  /** Grants the free slots of one pool, and returns the starts of the jobs that got them. */
+  async function grantInPool(trx: Knex, pool: string): Promise<OutboxTask[]> {
+    const share = await capacityOf(trx, pool);
+    if (share.capacity === 0) return [];
+    const demands = await readSlotDemands(trx, pool, share.capacity);
+    const grants = shareOut(demands, share);
+    if (grants.size === 0) return [];
+    const jobs = await grantSlots(trx, pool, grants);
+    if (jobs.some(({ type }) => !jobTypes.find(type))) await jobTypes.refresh();
+    // Those that are not queued have a workflow, which asks again.
+    return jobs.flatMap((job) => {
+      const type = jobTypes.find(job.type);
+      return type && job.status === 'queued' ? [jobFactory.startTask(job, type)] : [];
+    });
   }
 
   /** Resolves after a round that began after the call. Calls during a round share the next one. */

@@ -20,7 +20,7 @@ import type {
   JobWorkflowInput,
   ShortJobsInput,
 } from '../../domain/dispatch/tasks.ts';
-import { activityTaskQueue } from '../../domain/dispatch/workflowIds.ts';
+import { activityTaskQueue, poolTaskQueue } from '../../domain/dispatch/workflowIds.ts';
 import { inheritedAttributes } from './shared/inheritedAttributes.ts';
 import { toSearchAttributes } from './shared/searchAttributes.ts';
 
@@ -45,6 +45,10 @@ const INLINE_MARGIN_MS = 3_000;
 const ACTIVITY_MARGIN_MS = 70_000;
 
 const recordOptions = { startToCloseTimeout: '5 seconds', localRetryThreshold, retry } as const;
+const { finalizeRemoteAttempt } = proxyLocalActivities<JobActivities>({
+  ...recordOptions,
+  summary: 'check that the attempt has ended',
+});
 const { startMultiStepJob } = proxyLocalActivities<JobActivities>({
   ...recordOptions,
   summary: 'claim the job',
@@ -65,6 +69,7 @@ const { finalizeJob, finalizeJobs } = proxyLocalActivities<JobActivities>({
 export async function job(input: JobWorkflowInput): Promise<void> {
   try {
     if (input.lane === 'workflow') await runChildWorkflow(input);
+    else if (input.lane === 'remote') await makeRemoteAttempts(input);
     else await makeAttempts(input);
   } catch (failure) {
     await recordEnd(input.jobId, failure);
@@ -93,6 +98,33 @@ async function makeAttempts(input: JobWorkflowInput): Promise<void> {
   const { runJobAttempt } =
     input.lane === 'inline' ? inlineActivities(input.timeoutMs) : queuedActivities(input);
   await runJobAttempt(input.jobId, input.lane);
+}
+
+/**
+ * Lets runners make attempts until the job has ended. They report to the API; what the end of their
+ * activity says decides nothing but when the next one begins.
+ */
+async function makeRemoteAttempts({
+  jobId,
+  timeoutMs,
+  heartbeatMs,
+  remote,
+}: JobWorkflowInput): Promise<void> {
+  if (!remote) throw ApplicationFailure.nonRetryable('The input names no pool', 'unexpected');
+  const activities = proxyActivities<Record<string, (input: { jobId: string }) => Promise<void>>>({
+    taskQueue: poolTaskQueue(workflowInfo().taskQueue, remote.pool),
+    startToCloseTimeout: timeoutMs + ACTIVITY_MARGIN_MS,
+    heartbeatTimeout: heartbeatMs,
+    retry,
+    cancellationType,
+    summary: 'attempt',
+  });
+  for (;;) {
+    await activities[remote.type]?.({ jobId });
+    const retryInMs = await finalizeRemoteAttempt(jobId);
+    if (retryInMs === null) return;
+    await sleep(retryInMs, { summary: 'wait for the next attempt' });
+  }
 }
 
 /** Waits until the next attempt is due. Throws the failure of the first one if it was the last. */

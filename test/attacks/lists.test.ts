@@ -181,6 +181,8 @@ function queriesOf(route: Route, record: Item, cursor: string | null | undefined
     // They are made of the same parts for every list.
     if ((OPERATOR.test(name) || name.includes('.')) && !isThorough()) return [];
     if (schema.type === 'object') return [];
+    // It is for one permission only.
+    if (route.path === '/api/rbac/explain' && name === 'jobType') return [];
     // Exports filter as lists do.
     return NOT_FILTERS.has(name) || (route.path.endsWith('/export') && name !== 'q')
       ? []

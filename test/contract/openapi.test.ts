@@ -86,7 +86,7 @@ test('every route is documented with an operation id, its access and its errors'
   for (const route of documented) {
     const { description, responses } = operationOf(route);
     expect(description).toContain(
-      permissionsOf(route)[0] ?? route.signedIn ?? route.session ?? route.public,
+      permissionsOf(route)[0] ?? route.signedIn ?? route.session ?? route.runner ?? route.public,
     );
     expect(operationOf(route)['x-permission']).toEqual(permissionsOf(route));
     const described = new Set(
@@ -330,8 +330,8 @@ test('every route rejects unknown fields of body, query and path', () => {
 describe('ids in responses', () => {
   type Node = { [keyword: string]: unknown; properties?: Record<string, Node> };
 
-  /** Ids of what has no label: runs in Temporal, requests, events; and an operation. */
-  const WITHOUT_LABEL = /^(workflowId|requestId|temporalScheduleId|eventId|createdOnlyBy)$/;
+  /** Ids of what has no label: runs in Temporal, requests, events, tokens; and an operation. */
+  const WITHOUT_LABEL = /^(workflowId|requestId|temporalScheduleId|eventId|tokenId|createdOnlyBy)$/;
   const NAMES_SOMETHING = /(Id|Ids|By|owner)$/;
   const ANNOTATIONS = ['x-reference', 'x-person'];
 

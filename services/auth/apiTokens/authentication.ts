@@ -14,6 +14,9 @@ import type { TokenUses } from './uses.ts';
 
 export type TokenAuthentication = ReturnType<typeof createTokenAuthentication>;
 
+/** Requests a minute of a runner that has no limit of its own. */
+const MAX_RUNNER_REQUESTS = 1_000_000;
+
 /** Tokens whose ids are remembered by the hashes of their secrets. */
 const MAX_KNOWN = 20_000;
 
@@ -92,10 +95,13 @@ export function createTokenAuthentication({
         requestId,
         address,
         token: { id: token.id, readOnly: token.readOnly },
+        ...(token.pools && { runner: { tokenId: token.id, pools: token.pools } }),
         rights: held,
       };
       await requireAddress(caller, token);
-      const limit = Math.min(token.requestsPerMinute ?? Infinity, tokenRequestsPerMinute);
+      // A runner reports several times a second for each of its jobs.
+      const most = token.kind === 'runner' ? MAX_RUNNER_REQUESTS : tokenRequestsPerMinute;
+      const limit = Math.min(token.requestsPerMinute ?? Infinity, most);
       if (!isRepeated) rate.count(token.id, limit);
       tokenUses.note(token.id, token.lastUsedAt, address);
       return caller;

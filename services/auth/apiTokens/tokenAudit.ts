@@ -12,6 +12,7 @@ export const tokenRecord = recordOf<TokenDetails, 'token.expiring' | 'token.unus
     permissions: token.permissions,
     resourceScopes: token.resourceScopes,
     jobTypes: token.jobTypes,
+    pools: token.pools,
     readOnly: token.readOnly,
     allowedNetworks: token.allowedNetworks,
     requestsPerMinute: token.requestsPerMinute,

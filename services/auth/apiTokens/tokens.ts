@@ -7,6 +7,7 @@ import type { Knex } from '../../../db/core/knex.ts';
 import { readList } from '../../../db/core/lists.ts';
 import { scopeCondition } from '../../../db/core/scopeSql.ts';
 import { whereStatus } from '../../../db/auth/tokens.ts';
+import { Pool } from '../../../db/models/Pool.ts';
 import { Token } from '../../../db/models/Token.ts';
 import { User } from '../../../db/models/User.ts';
 import { tokenText, type TokenKind } from '../../../domain/auth/tokenText.ts';
@@ -18,8 +19,15 @@ import {
   type TokenDetails,
   type TokenStatus,
 } from '../../../domain/auth/tokens.ts';
+import { PLATFORM } from '../../../domain/access/scope.ts';
 import type { Caller } from '../../../domain/shared/caller.ts';
-import { AppError, checkVersion, invalidFields, notFound } from '../../../domain/shared/errors.ts';
+import {
+  AppError,
+  checkVersion,
+  invalidField,
+  invalidFields,
+  notFound,
+} from '../../../domain/shared/errors.ts';
 import type { ListAnswer, ListRequest } from '../../../domain/shared/lists.ts';
 import type { Ids } from '../../../platform/ids.ts';
 import type { Access } from '../../access/access.ts';
@@ -36,6 +44,8 @@ export type TokenRequest = TokenLimits & {
   name: string;
   /** The tenant of requests that name none. */
   tenantId?: string;
+  /** The token is that of runners of these pools. */
+  pools?: string[];
 };
 export type TokenChange = TokenLimits & { name?: string };
 export type TokenFilter = { ownerId?: string; status?: TokenStatus };
@@ -96,7 +106,7 @@ export function createApiTokens({ db, commit, access, ids, config: { tokenMaxDay
     work: Work,
     caller: Caller,
     { kind, owner, requestTenantId }: { kind: TokenKind; owner: User; requestTenantId: string },
-    { name, tenantId: _, ...request }: TokenRequest,
+    { name, tenantId: _, pools, ...request }: TokenRequest,
   ): Promise<NewToken> {
     const trx = await work.trx();
     const expiresAt =
@@ -125,6 +135,7 @@ export function createApiTokens({ db, commit, access, ids, config: { tokenMaxDay
       permissions: limits.permissions ?? null,
       resourceScopes: limits.resourceScopes ?? null,
       jobTypes: limits.jobTypes ?? null,
+      pools: kind === 'runner' ? [...new Set(pools)] : null,
       readOnly: limits.readOnly ?? false,
       allowedNetworks: limits.allowedNetworks ?? null,
       requestsPerMinute: limits.requestsPerMinute ?? null,
@@ -140,6 +151,17 @@ export function createApiTokens({ db, commit, access, ids, config: { tokenMaxDay
     tokenRecord.created(work, token);
     work.result(token.id);
     return { token, secret };
+  }
+
+  /** Errors: `permission_denied`, within `auditDenials`; `invalid_request` for an unknown pool. */
+  async function assertMayRun(caller: Caller, trx: Knex, pools: readonly string[]): Promise<void> {
+    access.assertPermission(caller, 'jobtype:write', { tenantId: PLATFORM });
+    const known = await Pool.query(trx)
+      .whereIn('name', [...pools])
+      .select('name');
+    const missing = pools.findIndex((pool) => !known.some(({ name }) => name === pool));
+    if (missing >= 0)
+      throw invalidField('body', `/pools/${missing}`, 'not_found', 'There is no such pool.');
   }
 
   /** The only tenant of the resource scopes, or as for a session. Error: `invalid_request`. */
@@ -231,8 +253,9 @@ export function createApiTokens({ db, commit, access, ids, config: { tokenMaxDay
     },
 
     /**
-     * Creates a token of a service account. The caller must hold everything that the account may do.
-     * Errors: `permission_denied`, `invalid_request`, `limit_reached`.
+     * Creates a token of a service account. The caller must hold everything that the account may do;
+     * for one of runners, also `jobtype:write` at the platform. Errors: `permission_denied`,
+     * `invalid_request`, `limit_reached`.
      */
     async createForService(
       caller: Caller,
@@ -249,13 +272,10 @@ export function createApiTokens({ db, commit, access, ids, config: { tokenMaxDay
           const current = await User.query(trx).findById(owner.id).throwIfNotFound();
           access.assertPermission(currentCaller, 'user:write', current);
           await assertHoldsOwnersRights(currentCaller, trx, current);
+          if (request.pools) await assertMayRun(currentCaller, trx, request.pools);
           await addControllers(trx, owner.id, { caller: currentCaller }, work.now);
-          return insert(
-            work,
-            currentCaller,
-            { kind: 'service', owner: current, requestTenantId },
-            request,
-          );
+          const kind = request.pools ? 'runner' : 'service';
+          return insert(work, currentCaller, { kind, owner: current, requestTenantId }, request);
         }),
       );
     },
@@ -297,7 +317,7 @@ export function createApiTokens({ db, commit, access, ids, config: { tokenMaxDay
         if (before.kind === 'personal' && !isOwn(caller, before))
           throw new AppError('permission_denied', 'Only its owner rotates a personal token.');
         if (before.kind === 'personal') requireWholeRights(caller);
-        if (before.kind === 'service') {
+        if (before.kind !== 'personal') {
           const account = await User.query(trx).findById(before.userId).throwIfNotFound();
           await assertHoldsOwnersRights(currentCaller, trx, account);
           await addControllers(trx, account.id, { caller: currentCaller }, work.now);

@@ -569,11 +569,12 @@ describe('the keeper', () => {
 });
 
 test('raw queries return the columns that their types declare', async () => {
-  const owner = await createUser(app, red);
-  const { id, text } = await createToken(owner);
   const { db } = app.deps;
+  const { id, text, userId } = await createToken(await createUser(app, red));
   const shape = {
     id: 'string',
+    kind: 'string',
+    pools: 'nullable',
     userId: 'string',
     tenantId: 'string',
     requestTenantId: 'string',
@@ -595,5 +596,5 @@ test('raw queries return the columns that their types declare', async () => {
   } as const;
   expectRowShape(await findTokenByHash(db, hashToken(text)), shape);
   expectRowShape(await findTokenState(db, id), shape);
-  expect((await findUserAuthState(db, owner.id))?.enabled).toBe(true);
+  expect((await findUserAuthState(db, userId))?.enabled).toBe(true);
 });

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { JobRecord, JobTypeRecord } from '../../../api/jobs/schemas.ts';
+import type { JobRecord } from '../../../api/jobs/schemas.ts';
+import type { JobTypeRecord } from '../../../api/jobs/typeSchemas.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { ProblemBody } from '../../support/client.ts';
 import { eventually } from '../../support/eventually.ts';

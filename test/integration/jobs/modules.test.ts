@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { JobRecord, JobTypeRecord } from '../../../api/jobs/schemas.ts';
+import type { JobRecord } from '../../../api/jobs/schemas.ts';
+import type { JobTypeRecord } from '../../../api/jobs/typeSchemas.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
 import type { PageOf } from '../../support/schedules.ts';

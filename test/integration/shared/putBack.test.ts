@@ -46,6 +46,10 @@ const CREATE: Record<string, () => Promise<string>> = {
       })
     ).id,
   '/api/users/{id}': async () => (await create('/api/users', { username: 'put-back' })).id,
+  '/api/pools/{name}': async () => {
+    await create('/api/pools', { name: 'put-back' });
+    return 'put-back';
+  },
   '/api/rbac/roles/{id}': async () =>
     (await create('/api/rbac/roles', { name: 'Reader', permissions: ['job:read'] })).id,
   '/api/auth/providers/{id}': async () =>
@@ -202,6 +206,7 @@ describe('PUT', () => {
       'schedule:write',
       'user:write',
       'rbac:write',
+      'jobtype:write',
       'auth:write',
     ];
     await root.post('/api/rbac/roles', { id: 'writer', name: 'Writer', permissions }).expect(201);

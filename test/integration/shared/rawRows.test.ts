@@ -23,9 +23,13 @@ async function propertiesOf(table: string): Promise<string[]> {
     .db('information_schema.columns')
     .where({ table_name: table })
     .pluck('column_name');
-  return columns
-    .map((column) => column.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase()))
-    .sort();
+  return (
+    columns
+      // The reconciler alone uses it.
+      .filter((column) => column !== 'waiting_reported_at')
+      .map((column) => column.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase()))
+      .sort()
+  );
 }
 
 type Claim = Parameters<typeof claimMultiStep>[1];
@@ -47,7 +51,7 @@ describe('raw queries return the columns that their types declare', () => {
     };
     const job = await claimAgain();
     expect(Object.keys(job ?? {}).sort()).toEqual(await propertiesOf('jobs'));
-    expect(job).toEqual(await Job.query(db).findById(id));
+    expect(await Job.query(db).findById(id)).toMatchObject(Object.assign({}, job));
     // Only the start of a job is an event, and not if its type emits none.
     await claimAgain();
     const started = await db('events').where({ type: 'job.started', subject_id: id });

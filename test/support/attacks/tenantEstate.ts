@@ -36,7 +36,10 @@ type OtherKind =
 /** One record of each kind, by its id. */
 export type TenantEstate = Readonly<Record<OwnResource | OtherKind, string>>;
 export type SharedEstate = Readonly<
-  Record<Exclude<ResourceName, OwnResource> | 'role' | 'provider', string>
+  Record<
+    Exclude<ResourceName, OwnResource> | 'role' | 'provider' | 'pool' | 'runner' | 'jobType',
+    string
+  >
 >;
 
 type Created = { id: string };
@@ -47,6 +50,35 @@ const creator =
     if (answer.status < 300) return answer.body.id;
     throw new Error(`${path} ${answer.status} ${JSON.stringify(answer.body)}`);
   };
+
+/** A pool with a runner and an accepted type. */
+async function seedRunners(
+  app: TestApp,
+): Promise<{ pool: string; runner: string; jobType: string }> {
+  const { db, ids } = app.deps;
+  const [pool, runner, jobType] = ['shared', ids.next('rnr'), 'shared.script'];
+  await admin(app).post('/api/pools', { name: pool }).expect(201);
+  await db('runners').insert({
+    ...{
+      id: runner,
+      process_id: runner,
+      pool,
+      token_id: ids.next('tok'),
+      name: 'host',
+      version: '1',
+    },
+    ...{ slots: 1, types: '{}', started_at: new Date(), seen_at: new Date('2100-01-01') },
+  });
+  await db('job_types').insert({
+    ...{ name: jobType, pool, state: 'accepted', shape: 'a', digest: 'b', accepted_by: 'root' },
+    definition: JSON.stringify({
+      ...{ name: jobType, summary: 'Shared', pool, targets: 'none', access: 'open' },
+      ...{ payload: { type: 'object' }, timeoutSeconds: 60, lostAfterSeconds: 30 },
+    }),
+    ...{ accepted_at: new Date(), created_at: new Date(), updated_at: new Date(), version: 1 },
+  });
+  return { pool, runner, jobType };
+}
 
 /** Records of the platform, which belong to no tenant. */
 export async function seedShared(app: TestApp): Promise<SharedEstate> {
@@ -60,6 +92,7 @@ export async function seedShared(app: TestApp): Promise<SharedEstate> {
     'device-roles': await record('device-roles', { name: 'leaf' }),
     platforms: await record('platforms', { name: 'os' }),
     tags: await record('tags', { id: 'core', name: 'Core' }),
+    ...(await seedRunners(app)),
     role: await create('/api/rbac/roles', { name: 'Reader', permissions: ['job:read'] }),
     provider: await create('/api/auth/providers', {
       kind: 'oidc',

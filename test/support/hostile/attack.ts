@@ -64,7 +64,7 @@ const endsSessions = ({ requiresSession, path }: Operation): boolean =>
 /** Parameters without which a request ends early. */
 const QUERIES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   '/api/inventory/import': { resource: 'tags' },
-  '/api/rbac/explain': { userId: 'usr_01k8qzj3m5x7c9v1b3n5m7q9w1', permission: 'job:read' },
+  '/api/rbac/explain': { userId: 'usr_01k8qzj3m5x7c9v1b3n5m7q9w1', permission: 'job:write' },
 };
 
 /** Pages are kept short, since every mistake beside the page gets one. */

@@ -4,7 +4,8 @@ import { seedEstate } from '../estate.ts';
 import { admin, PASSWORD } from '../users.ts';
 import type { Operation } from './document.ts';
 
-type Listed = { items?: { id: string; tenantId?: string }[]; backups?: { id: string }[] };
+type Item = { id?: string; name?: string; tenantId?: string };
+type Listed = { items?: Item[]; backups?: Item[] };
 
 /** Records that `seedEstate` does not make: what runs leave behind, and what examples name. */
 export async function seedTargets(app: TestApp, operations: readonly Operation[]): Promise<void> {
@@ -52,6 +53,7 @@ export async function seedTargets(app: TestApp, operations: readonly Operation[]
 const LISTS: Readonly<Record<string, string>> = {
   '/api/jobs': '/api/jobs?status=succeeded&status=failed',
   '/api/workflows': '/api/workflows?status=pending',
+  '/api/runner/jobs': '/api/jobs?status=succeeded&status=failed',
   '/api/auth/oidc/callback': '/api/auth/providers',
   '/api/auth/saml/metadata': '/api/auth/providers',
 };
@@ -69,12 +71,13 @@ export async function findIds(client: TestClient, { path }: Operation): Promise<
     const webhooks = await client.get<Listed>('/api/webhooks?limit=200').expect(200);
     for (const { id } of webhooks.items ?? []) {
       const { items = [] } = await client.get<Listed>(`/api/webhooks/${id}/deliveries`).expect(200);
-      if (items.length > 0) return items.map((delivery) => delivery.id);
+      if (items.length > 0) return items.flatMap((delivery) => delivery.id ?? []);
     }
     return [];
   }
   const { items, backups } = await client.get<Listed>(LISTS[collection] ?? collection).expect(200);
-  return (items ?? backups ?? []).map(({ id }) => id);
+  // Pools and job types have no other id than their name.
+  return (items ?? backups ?? []).flatMap(({ id, name }) => id ?? name ?? []);
 }
 
 /** Fields of request bodies that must differ from those of other records. */

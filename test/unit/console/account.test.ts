@@ -33,6 +33,7 @@ const TOKEN: TokenRecord = {
     { tenantId: 'blue', siteId: null, deviceId: null },
   ],
   jobTypes: null,
+  pools: null,
   readOnly: false,
   allowedNetworks: ['10.0.0.0/8'],
   requestsPerMinute: null,

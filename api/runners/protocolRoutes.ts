@@ -1,0 +1,262 @@
+import { buffer } from 'node:stream/consumers';
+import { Type, type Static } from 'typebox';
+import { RUNNER_REPORT_SECONDS } from '../../domain/runners/records.ts';
+import { invalidField, invalidFields } from '../../domain/shared/errors.ts';
+import { compileCheck } from '../../platform/schemaCheck.ts';
+import { once } from '../../platform/once.ts';
+import type { Announcements } from '../../services/runners/announcements.ts';
+import { remainingLines, type EndRequest as End } from '../../services/runners/attempts.ts';
+import type { BeginAnswer as Begin, RemoteAttempts } from '../../services/runners/attempts.ts';
+import type { RemoteLine, RemoteLines } from '../../services/runners/lines.ts';
+import { requireRunner } from '../http/mount.ts';
+import { noContent, ok } from '../http/response.ts';
+import { route, type Route, type Upload } from '../http/route.ts';
+import { Id } from '../http/schemas.ts';
+import {
+  AliveAnswer,
+  AliveRequest,
+  AnnounceAnswer,
+  AnnounceRequest,
+  BeginAnswer,
+  BeginRequest,
+  EndAnswer,
+  EndRequest,
+  Lines,
+  LinesAnswer,
+  LinesQuery,
+} from './schemas.ts';
+
+const tag = 'Runner protocol';
+const JobParams = Type.Object({ jobId: Id('job') }, { additionalProperties: false });
+
+/** Most bytes of lines in one request. */
+const MAX_LINES_BYTES = 2 * 1_048_576;
+
+type Deps = {
+  announcements: Announcements;
+  remoteAttempts: RemoteAttempts;
+  remoteLines: RemoteLines;
+  config: { taskQueue: string; temporal: { namespace: string } };
+};
+
+/** Examples of the reference. */
+const PROCESS = '0193a7c4-55d0-7c2e-9f0a-3f7d1c2b4a5e';
+const DIGEST = '2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824';
+
+const checkLines = once(() => compileCheck(Lines));
+
+/** Lines of JSON. Errors: `invalid_request`; `body_too_large` while reading. */
+async function readLines(upload: Upload | undefined): Promise<RemoteLine[]> {
+  const text = upload ? (await buffer(upload.source)).toString('utf8') : '';
+  const lines: unknown[] = text
+    .split('\n')
+    .filter((line) => line.trim() !== '')
+    .map((line, i) => {
+      try {
+        return JSON.parse(line) as unknown;
+      } catch {
+        throw invalidField('body', `/${i}`, 'json', 'is not JSON');
+      }
+    });
+  const errors = checkLines()(lines);
+  if (errors.length > 0) throw invalidFields(errors.map((error) => ({ in: 'body', ...error })));
+  return lines as RemoteLine[];
+}
+
+/** Error: `invalid_request` for a request without the header. */
+function attemptToken(header: (name: string) => string | undefined): string {
+  const token = header('attempt-token');
+  if (token === undefined || !/^[\w-]{20,100}$/.test(token))
+    throw invalidField('header', '/Attempt-Token', 'required', 'must be the token of the attempt');
+  return token;
+}
+
+/** The answer to `begin`. The payload is not masked: the runner works with it. */
+function beginView(answer: Begin) {
+  if (answer.outcome !== 'started') return answer;
+  const { job, type, digest, deadline, attemptToken: token } = answer;
+  return {
+    outcome: answer.outcome,
+    attempt: job.attempts,
+    attemptToken: token,
+    type: job.type,
+    digest,
+    payload: job.payload,
+    target: null,
+    secrets: {},
+    deadline: deadline.toISOString(),
+    timeoutMs: type.timeoutMs,
+    leaseMs: type.definition.lostAfterSeconds * 1_000,
+    maxAttempts: job.retryPolicy.maxAttempts,
+    remainingLines: remainingLines(job),
+    tenantId: job.tenantId,
+    createdBy: job.createdBy,
+  };
+}
+
+/** Error: `invalid_request` unless the body says exactly one thing. */
+function endOf({ result, failure, cancelled }: Static<typeof EndRequest>): End {
+  const given = [result, failure, cancelled === true ? cancelled : undefined];
+  if (given.filter((each) => each !== undefined).length !== 1)
+    throw invalidField('body', '', 'one_of', 'must have one of result, failure and cancelled');
+  if (result) return { result };
+  return failure ? { failure } : { cancelled: true };
+}
+
+/** What runners call. Their tokens reach nothing else. */
+export const protocolRoutes = ({
+  announcements,
+  remoteAttempts,
+  remoteLines,
+  config,
+}: Deps): Route[] => [
+  route({
+    method: 'POST',
+    path: '/api/runner/announce',
+    tag,
+    runner: 'it announces the runner',
+    operationId: 'announceRunner',
+    summary: 'Announce a runner of a pool, with the job types that it can run',
+    description:
+      'Replaces what the process has announced for the pool before. A new type waits until it is accepted, unless its pool accepts it by its name.',
+    body: AnnounceRequest,
+    example: {
+      runnerId: PROCESS,
+      name: 'ams-1',
+      version: '0.2.0',
+      slots: 8,
+      pool: 'default',
+      types: [
+        {
+          digest: DIGEST,
+          definition: {
+            name: 'net.port-audit',
+            summary: 'Compares ports with the inventory',
+            pool: 'default',
+            targets: 'device',
+            access: 'granted',
+            payload: { type: 'object', properties: { dryRun: { type: 'boolean' } } },
+            timeoutSeconds: 1_800,
+            lostAfterSeconds: 30,
+          },
+        },
+      ],
+    },
+    responses: { 200: AnnounceAnswer },
+    handle: async ({ caller, body }) => {
+      const runner = requireRunner(caller);
+      const announced = await announcements.announce(caller, runner, body);
+      return ok({
+        ...announced,
+        taskQueue: `${config.taskQueue}-pool-${body.pool}`,
+        namespace: config.temporal.namespace,
+        everySeconds: RUNNER_REPORT_SECONDS,
+      });
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/api/runner/alive',
+    tag,
+    runner: 'it reports about the runner',
+    operationId: 'reportRunner',
+    summary: 'Report that a runner is alive',
+    description: '404 `unknown_runner`: it must announce itself again.',
+    body: AliveRequest,
+    example: { runnerId: PROCESS, pool: 'default' },
+    responses: { 200: AliveAnswer },
+    problems: [404],
+    handle: async ({ caller, body }) =>
+      ok({ types: await announcements.alive(requireRunner(caller), body) }),
+  }),
+  route({
+    method: 'POST',
+    path: '/api/runner/leave',
+    tag,
+    runner: 'it forgets the runner',
+    operationId: 'removeOwnRunner',
+    summary: 'Say that a runner stops',
+    body: AliveRequest,
+    example: { runnerId: PROCESS, pool: 'default' },
+    responses: { 204: null },
+    handle: async ({ caller, body }) => {
+      await announcements.leave(requireRunner(caller), body);
+      return noContent();
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/api/runner/jobs/{jobId}/begin',
+    tag,
+    runner: 'for jobs of the pools of the runner',
+    operationId: 'beginAttempt',
+    summary: 'Begin the next attempt of a job',
+    params: JobParams,
+    body: BeginRequest,
+    example: { runnerId: PROCESS, workflowRunId: PROCESS, digest: DIGEST },
+    secretBody: true,
+    responses: { 200: BeginAnswer },
+    handle: async ({ caller, params, body }) => ({
+      ...ok(beginView(await remoteAttempts.begin(requireRunner(caller), params.jobId, body))),
+      containsSecret: true,
+    }),
+  }),
+  route({
+    method: 'POST',
+    path: '/api/runner/jobs/{jobId}/lines',
+    tag,
+    runner: 'for the attempt of the header `Attempt-Token`',
+    operationId: 'addAttemptLines',
+    summary: 'Add lines to the log of an attempt, set its progress and keep its lease',
+    description:
+      'The body is lines of JSON with `level`, `message` and perhaps `data` and `at`; it may be empty. Lines that were received before are left out. 409 `attempt_lost`: stop the work, and report nothing more.',
+    params: JobParams,
+    query: LinesQuery,
+    upload: {
+      examples: { 'application/x-ndjson': '{"level":"info","message":"12 ports checked"}\n' },
+      limitBytes: MAX_LINES_BYTES,
+    },
+    responses: { 200: LinesAnswer },
+    problems: [409],
+    handle: async ({ caller, params, query, header, upload }) => {
+      const { firstLine, progress, progressMessage } = query;
+      const lines = await readLines(upload);
+      return ok(
+        await remoteLines.append(requireRunner(caller), params.jobId, attemptToken(header), {
+          firstLine,
+          lines,
+          ...(progress !== undefined && {
+            progress: {
+              percent: progress,
+              ...(progressMessage !== undefined && { message: progressMessage }),
+            },
+          }),
+        }),
+      );
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/api/runner/jobs/{jobId}/end',
+    tag,
+    runner: 'for the attempt of the header `Attempt-Token`',
+    operationId: 'endAttempt',
+    summary: 'End an attempt with its result or its failure',
+    description:
+      'A repeated request gets the same answer. 409 `attempt_lost`: the attempt does not count any more.',
+    params: JobParams,
+    body: EndRequest,
+    example: { result: { checkedPorts: 48, differences: 0 } },
+    responses: { 200: EndAnswer },
+    problems: [409],
+    handle: async ({ caller, params, body, header }) =>
+      ok(
+        await remoteAttempts.end(
+          requireRunner(caller),
+          params.jobId,
+          attemptToken(header),
+          endOf(body),
+        ),
+      ),
+  }),
+];

@@ -1,0 +1,154 @@
+import type { Knex } from '../core/knex.ts';
+import { lockKeySql } from '../core/advisoryLocks.ts';
+import { prepared } from '../core/prepared.ts';
+import { Job } from '../models/Job.ts';
+
+/** The attempt that a runner makes of a job, as the table `remote_attempts` has it. */
+export type RemoteAttempt = {
+  jobId: string;
+  attempt: number;
+  runId: string;
+  runnerId: string;
+  tokenId: string;
+  digest: string;
+  leaseMs: number;
+  /** Milliseconds that are left of the lease, by the clock of the database; 0 if it has ended. */
+  leftMs: number;
+  linesReceived: number;
+  /** How the attempt ended, as the runner was answered; null while it runs. */
+  answer: object | null;
+  /** The job is running, with this attempt, and nothing else has started. */
+  isCurrent: boolean;
+  cancelRequested: boolean;
+  logCount: number;
+};
+
+const SELECT = `
+  SELECT a.job_id AS "jobId", a.attempt, a.run_id AS "runId", a.runner_id AS "runnerId",
+         a.token_id AS "tokenId", a.digest, a.lease_ms AS "leaseMs", a.lines_received AS "linesReceived",
+         GREATEST(extract(epoch FROM a.leased_until - clock_timestamp()) * 1000, 0)::integer AS "leftMs",
+         a.answer, j.cancel_requested_at IS NOT NULL AS "cancelRequested", j.log_count AS "logCount",
+         j.status = 'running' AND j.attempts = a.attempt AND j.run_id = a.run_id
+           AND clock_timestamp() < a.ends_at AS "isCurrent"
+  FROM remote_attempts AS a JOIN jobs AS j ON j.id = a.job_id`;
+
+/** The last attempt of a job that a runner has started. */
+export async function findRemoteAttempt(
+  db: Knex,
+  jobId: string,
+): Promise<RemoteAttempt | undefined> {
+  const { rows }: { rows: RemoteAttempt[] } = await prepared(db, `${SELECT} WHERE a.job_id = ?`, [
+    jobId,
+  ]);
+  return rows[0];
+}
+
+/** The attempt with this token, locked until the transaction ends: reports of one attempt take turns. */
+export async function lockRemoteAttempt(
+  trx: Knex,
+  jobId: string,
+  tokenHash: Buffer,
+): Promise<RemoteAttempt | undefined> {
+  const { rows }: { rows: RemoteAttempt[] } = await prepared(
+    trx,
+    `${SELECT} WHERE a.job_id = ? AND a.token_hash = ? FOR UPDATE OF a`,
+    [jobId, tokenHash],
+  );
+  return rows[0];
+}
+
+type NewAttempt = Pick<
+  RemoteAttempt,
+  'jobId' | 'attempt' | 'runId' | 'runnerId' | 'tokenId' | 'digest' | 'leaseMs'
+> & { tokenHash: Buffer; concurrencyKey: string | null; limitMs: number };
+
+/** Locks a job that has not ended until the transaction ends: those who want to begin it take turns. */
+export const lockJob = async (trx: Knex, jobId: string): Promise<Job | undefined> =>
+  Job.query(trx).findById(jobId).whereIn('status', ['queued', 'running']).forUpdate();
+
+/** Notes that a runner has started an attempt. The one before it can report nothing any more. */
+export const putRemoteAttempt = async (trx: Knex, attempt: NewAttempt): Promise<void> =>
+  void (await prepared(
+    trx,
+    `WITH noted AS (UPDATE jobs SET type_digest = ? WHERE id = ?)
+     INSERT INTO remote_attempts AS a (job_id, attempt, run_id, runner_id, token_id, token_hash, digest,
+       concurrency_key, lease_ms, leased_until, ends_at, began_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, clock_timestamp() + ? * interval '1 ms',
+             clock_timestamp() + ? * interval '1 ms', now())
+     ON CONFLICT (job_id) DO UPDATE SET attempt = excluded.attempt, run_id = excluded.run_id,
+       runner_id = excluded.runner_id, token_id = excluded.token_id, token_hash = excluded.token_hash,
+       digest = excluded.digest, concurrency_key = excluded.concurrency_key,
+       lease_ms = excluded.lease_ms, leased_until = excluded.leased_until, ends_at = excluded.ends_at,
+       began_at = excluded.began_at, lines_received = 0, answer = NULL`,
+    [
+      ...[attempt.digest, attempt.jobId],
+      ...[attempt.jobId, attempt.attempt, attempt.runId, attempt.runnerId, attempt.tokenId],
+      ...[attempt.tokenHash, attempt.digest, attempt.concurrencyKey, attempt.leaseMs],
+      ...[attempt.leaseMs, attempt.limitMs],
+    ],
+  ));
+
+/** Renews the lease of an attempt, and counts the lines that it has sent. */
+export const renewLease = async (trx: Knex, jobId: string, linesReceived: number): Promise<void> =>
+  void (await prepared(
+    trx,
+    `UPDATE remote_attempts SET lines_received = ?,
+       leased_until = LEAST(clock_timestamp() + lease_ms * interval '1 ms', ends_at)
+     WHERE job_id = ?`,
+    [linesReceived, jobId],
+  ));
+
+/** Keeps the answer to the end of an attempt, for a runner that asks again. */
+export const putAnswer = async (
+  db: Knex,
+  { jobId, attempt }: Pick<RemoteAttempt, 'jobId' | 'attempt'>,
+  answer: object,
+): Promise<void> =>
+  void (await prepared(
+    db,
+    'UPDATE remote_attempts SET answer = ? WHERE job_id = ? AND attempt = ?',
+    [JSON.stringify(answer), jobId, attempt],
+  ));
+
+/**
+ * The number of attempts with a key that run now, without those of `exceptJobId`. Until the transaction
+ * ends, no other one is counted.
+ */
+export async function countConcurrent(
+  trx: Knex,
+  key: string,
+  exceptJobId: string,
+): Promise<number> {
+  await prepared(trx, `SELECT pg_advisory_xact_lock(${lockKeySql('concurrency', '?::text')})`, [
+    key,
+  ]);
+  const { rows }: { rows: { count: number }[] } = await prepared(
+    trx,
+    `SELECT count(*)::integer AS count
+     FROM remote_attempts AS a JOIN jobs AS j ON j.id = a.job_id AND j.attempts = a.attempt
+     WHERE a.concurrency_key = ? AND a.answer IS NULL AND j.status = 'running' AND a.job_id <> ?
+       AND a.leased_until > clock_timestamp()`,
+    [key, exceptJobId],
+  );
+  return rows[0]?.count ?? 0;
+}
+
+/** A job does not start yet, although it has a slot: others of its pool get it in the meantime. */
+export const releaseSlot = async (trx: Knex, jobId: string): Promise<void> =>
+  void (await prepared(trx, `UPDATE jobs SET slot = NULL WHERE id = ? AND slot = 'held'`, [jobId]));
+
+/** How many unfinished jobs of a type are older than a job, counted up to `limit`. */
+export async function countOlder(
+  trx: Knex,
+  { id, type }: { id: string; type: string },
+  limit: number,
+): Promise<number> {
+  const { rows }: { rows: { count: number }[] } = await prepared(
+    trx,
+    `SELECT count(*)::integer AS count FROM (
+       SELECT FROM jobs WHERE status IN ('queued', 'running') AND pool <> '' AND type = ? AND id < ?
+       LIMIT ?) AS older`,
+    [type, id, limit],
+  );
+  return rows[0]?.count ?? 0;
+}

@@ -1,0 +1,133 @@
+import { RUNNER_LIFETIME_SECONDS, type RunnerData } from '../../domain/runners/records.ts';
+import type { Knex } from '../core/knex.ts';
+import { Job } from '../models/Job.ts';
+import { prepared } from '../core/prepared.ts';
+
+/** SQL: true for runners, of the alias `r`, that were heard of lately. */
+const IS_ALIVE = `r.seen_at > now() - interval '${RUNNER_LIFETIME_SECONDS} seconds'`;
+
+type Announcement = Pick<
+  RunnerData,
+  'id' | 'pool' | 'tokenId' | 'name' | 'version' | 'slots' | 'types' | 'address'
+> & { processId: string };
+
+/**
+ * Notes what a runner process offers to a pool. Returns its id: the one of before, if it has announced
+ * itself with the same token. Undefined if a runner of another token has this process id.
+ */
+export async function noteRunner(db: Knex, runner: Announcement): Promise<string | undefined> {
+  const { rows }: { rows: { id: string }[] } = await prepared(
+    db,
+    `INSERT INTO runners AS r
+       (id, process_id, pool, token_id, name, version, slots, types, address, started_at, seen_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, now(), now())
+     ON CONFLICT (process_id, pool) DO UPDATE SET name = excluded.name, version = excluded.version,
+       slots = excluded.slots, types = excluded.types, address = excluded.address, seen_at = now()
+       WHERE r.token_id = excluded.token_id
+     RETURNING id`,
+    [
+      ...[runner.id, runner.processId, runner.pool, runner.tokenId, runner.name, runner.version],
+      ...[runner.slots, JSON.stringify(runner.types), runner.address],
+    ],
+  );
+  return rows[0]?.id;
+}
+
+type OwnRunner = { processId: string; pool: string; tokenId: string };
+
+/** Notes that a runner is alive. Returns what it has announced; undefined for an unknown one. */
+export async function noteAlive(
+  db: Knex,
+  { processId, pool, tokenId }: OwnRunner,
+): Promise<{ id: string; types: Record<string, string> } | undefined> {
+  const { rows }: { rows: { id: string; types: Record<string, string> }[] } = await prepared(
+    db,
+    `UPDATE runners SET seen_at = now()
+     WHERE process_id = ? AND pool = ? AND token_id = ? RETURNING id, types`,
+    [processId, pool, tokenId],
+  );
+  return rows[0];
+}
+
+/** Removes a runner that stops. */
+export const removeOwnRunner = async (
+  db: Knex,
+  { processId, pool, tokenId }: OwnRunner,
+): Promise<void> =>
+  void (await db('runners').where({ process_id: processId, pool, token_id: tokenId }).delete());
+
+/** The runner of a process in one of the pools, if it has announced itself with this token. */
+export async function findOwnRunner(
+  db: Knex,
+  { processId, pool, tokenId }: OwnRunner,
+): Promise<{ id: string; types: Record<string, string> } | undefined> {
+  const { rows }: { rows: { id: string; types: Record<string, string> }[] } = await prepared(
+    db,
+    'SELECT id, types FROM runners WHERE process_id = ? AND pool = ? AND token_id = ?',
+    [processId, pool, tokenId],
+  );
+  return rows[0];
+}
+
+/** Removes runners that ended without a word, an hour ago or longer. */
+export const purgeRunners = async (db: Knex): Promise<void> =>
+  void (await db.raw(`DELETE FROM runners WHERE seen_at < now() - interval '1 hour'`));
+
+/** How many jobs the runners of a pool can run at a time, and the share of one tenant, if it has its own. */
+export async function poolCapacity(
+  db: Knex,
+  pool: string,
+): Promise<{ slots: number; sharePercent: number | null }> {
+  const { rows }: { rows: { slots: number; sharePercent: number | null }[] } = await prepared(
+    db,
+    `SELECT tenant_share_percent AS "sharePercent", (
+       SELECT COALESCE(sum(r.slots), 0)::integer FROM runners AS r WHERE r.pool = p.name AND ${IS_ALIVE}
+     ) AS slots
+     FROM pools AS p WHERE p.name = ?`,
+    [pool],
+  );
+  return rows[0] ?? { slots: 0, sharePercent: null };
+}
+
+/** The number of runners that are alive, by pool. */
+export async function countRunners(
+  db: Knex,
+  pools: readonly string[],
+): Promise<Map<string, number>> {
+  if (pools.length === 0) return new Map();
+  const { rows }: { rows: { pool: string; count: number }[] } = await prepared(
+    db,
+    `SELECT r.pool, count(*)::integer AS count FROM runners AS r
+     WHERE r.pool = ANY (?::text[]) AND ${IS_ALIVE} GROUP BY r.pool`,
+    [[...pools]],
+  );
+  return new Map(rows.map(({ pool, count }) => [pool, count]));
+}
+
+/** The number of living runners that have announced a type, by type and digest. */
+export async function countByDigest(
+  db: Knex,
+): Promise<{ name: string; digest: string; runners: number }[]> {
+  const { rows }: { rows: { name: string; digest: string; runners: number }[] } = await prepared(
+    db,
+    `SELECT t.key AS name, t.value AS digest, count(*)::integer AS runners
+     FROM runners AS r, json_each_text(r.types) AS t WHERE ${IS_ALIVE} GROUP BY 1, 2`,
+    [],
+  );
+  return rows;
+}
+
+/** Queued jobs of pools without runners that are older than `seconds` and were not reported. */
+export const findWaiting = async (db: Knex, seconds: number, limit: number): Promise<Job[]> =>
+  Job.query(db)
+    .where({ status: 'queued' })
+    .where('pool', '<>', '')
+    .whereNull('waiting_reported_at')
+    .whereRaw(`created_at < now() - ? * interval '1 second'`, [seconds])
+    .whereRaw(`NOT EXISTS (SELECT FROM runners AS r WHERE r.pool = jobs.pool AND ${IS_ALIVE})`)
+    .orderBy('created_at')
+    .limit(limit);
+
+/** A job is reported once. */
+export const markWaitingReported = async (trx: Knex, id: string, at: Date): Promise<void> =>
+  void (await trx('jobs').where({ id }).update({ waiting_reported_at: at }));

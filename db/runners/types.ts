@@ -1,0 +1,121 @@
+import { RUNNER_LIFETIME_SECONDS, type TypeVersion } from '../../domain/runners/records.ts';
+import { raw } from 'objection';
+import type { Knex } from '../core/knex.ts';
+import { prepared } from '../core/prepared.ts';
+import { RemoteType } from '../models/RemoteType.ts';
+
+/** Topic of changes of remote job types: processes read them again. */
+export const TYPES_TOPIC = 'job-types';
+
+/** Remote types that were accepted once, with the disabled ones. */
+export const listKnownTypes = async (db: Knex, limit: number): Promise<RemoteType[]> =>
+  RemoteType.query(db).whereNotNull('definition').orderBy('name').limit(limit);
+
+/**
+ * All types that runners have announced, or the one with a name. The definition is the newest that was
+ * announced for those that wait.
+ */
+export async function listTypes(
+  db: Knex,
+  { name, limit }: { name?: string; limit: number },
+): Promise<RemoteType[]> {
+  const query = RemoteType.query(db)
+    .select('job_types.*')
+    .select(
+      raw(`COALESCE(definition, (SELECT v.definition FROM job_type_versions AS v
+           WHERE v.name = job_types.name ORDER BY v.first_seen_at DESC LIMIT 1)) AS definition`),
+    )
+    .orderBy('name')
+    .limit(limit);
+  return name === undefined ? query : query.where({ name });
+}
+
+/** Adds what runners run under a name; what is known stays as it is. */
+export const addVersion = async (
+  trx: Knex,
+  name: string,
+  { digest, shape, definition, firstSeenAt }: TypeVersion,
+): Promise<void> =>
+  void (await prepared(
+    trx,
+    `INSERT INTO job_type_versions (name, digest, shape, definition, first_seen_at)
+     VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+    [name, digest, shape, JSON.stringify(definition), firstSeenAt],
+  ));
+
+/** Removes the oldest versions of a type beyond `keep`, but for the current one. */
+export const trimVersions = async (trx: Knex, name: string, keep: number): Promise<void> =>
+  void (await trx.raw(
+    `DELETE FROM job_type_versions AS v USING job_types AS t
+     WHERE v.name = ? AND t.name = v.name AND v.digest IS DISTINCT FROM t.digest AND v.digest NOT IN (
+       SELECT digest FROM job_type_versions WHERE name = ? ORDER BY first_seen_at DESC LIMIT ?)`,
+    [name, name, keep],
+  ));
+
+type VersionRow = TypeVersion;
+const VERSION_COLUMNS = 'digest, shape, definition, first_seen_at AS "firstSeenAt"';
+
+/** What runners have announced under a name, newest first. */
+export async function listVersions(db: Knex, name: string, limit: number): Promise<TypeVersion[]> {
+  const { rows }: { rows: VersionRow[] } = await prepared(
+    db,
+    `SELECT ${VERSION_COLUMNS} FROM job_type_versions WHERE name = ?
+     ORDER BY first_seen_at DESC LIMIT ?`,
+    [name, limit],
+  );
+  return rows;
+}
+
+export async function findVersion(
+  db: Knex,
+  name: string,
+  digest: string,
+): Promise<TypeVersion | undefined> {
+  const { rows }: { rows: VersionRow[] } = await prepared(
+    db,
+    `SELECT ${VERSION_COLUMNS} FROM job_type_versions WHERE name = ? AND digest = ?`,
+    [name, digest],
+  );
+  return rows[0];
+}
+
+/** The states of types, and the shapes of what a runner has announced under their names. */
+export async function announcedStates(
+  db: Knex,
+  types: Readonly<Record<string, string>>,
+): Promise<{ name: string; state: string; pool: string; isAccepted: boolean }[]> {
+  const {
+    rows,
+  }: {
+    rows: { name: string; state: string; pool: string; isAccepted: boolean }[];
+  } = await prepared(
+    db,
+    `SELECT t.name, t.state, t.pool, coalesce(t.shape = v.shape, false) AS "isAccepted"
+     FROM json_each_text(?::json) AS a JOIN job_types AS t ON t.name = a.key
+       LEFT JOIN job_type_versions AS v ON v.name = t.name AND v.digest = a.value`,
+    [JSON.stringify(types)],
+  );
+  return rows;
+}
+
+/** True if a living runner has announced the current version of a type. */
+export async function isCurrentInUse(db: Knex, name: string): Promise<boolean> {
+  const { rows }: { rows: object[] } = await prepared(
+    db,
+    `SELECT 1 FROM job_types AS t JOIN runners AS r ON r.pool = t.pool
+     WHERE t.name = ? AND r.types ->> t.name = t.digest
+       AND r.seen_at > now() - interval '${RUNNER_LIFETIME_SECONDS} seconds' LIMIT 1`,
+    [name],
+  );
+  return rows.length > 0;
+}
+
+/** True if jobs of a type of runners have not finished. */
+export async function hasUnfinishedJobs(trx: Knex, name: string): Promise<boolean> {
+  const { rows }: { rows: object[] } = await prepared(
+    trx,
+    `SELECT 1 FROM jobs WHERE status IN ('queued', 'running') AND pool <> '' AND type = ? LIMIT 1`,
+    [name],
+  );
+  return rows.length > 0;
+}

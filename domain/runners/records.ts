@@ -1,0 +1,67 @@
+import type { RemoteTypeDefinition } from './definition.ts';
+
+/** Runners whose jobs are taken from one queue. */
+export type PoolData = {
+  name: string;
+  description: string;
+  /** Patterns of the names of types that need no acceptance. */
+  acceptTypes: string[];
+  /** The share of the slots that one tenant can have; null: that of the installation. */
+  tenantSharePercent: number | null;
+  createdBy: string;
+  createdAt: Date;
+  updatedAt: Date;
+  version: number;
+};
+
+/** `waiting`: announced, and never accepted. `disabled`: accepted once, and no longer. */
+export const TYPE_STATES = ['waiting', 'accepted', 'disabled'] as const;
+export type TypeState = (typeof TYPE_STATES)[number];
+
+/**
+ * A job type that runners have announced. `shape`, `digest` and `definition` are those that were
+ * accepted last; null before the first acceptance.
+ */
+export type RemoteTypeData = {
+  name: string;
+  pool: string;
+  state: TypeState;
+  shape: string | null;
+  digest: string | null;
+  definition: RemoteTypeDefinition | null;
+  acceptedBy: string | null;
+  acceptedAt: Date | null;
+  createdAt: Date;
+  updatedAt: Date;
+  version: number;
+};
+
+/** What runners have announced under the name of a type. */
+export type TypeVersion = {
+  digest: string;
+  shape: string;
+  definition: RemoteTypeDefinition;
+  firstSeenAt: Date;
+};
+
+/** A process that takes jobs of one pool. */
+export type RunnerData = {
+  id: string;
+  pool: string;
+  tokenId: string;
+  name: string;
+  version: string;
+  /** How many jobs it runs at a time. */
+  slots: number;
+  /** The digests of the types that it can run, by name. */
+  types: Readonly<Record<string, string>>;
+  address: string | null;
+  startedAt: Date;
+  seenAt: Date;
+};
+
+/** A runner that was not heard of for this long does not count any more, in seconds. */
+export const RUNNER_LIFETIME_SECONDS = 30;
+
+/** Runners report this often, in seconds. */
+export const RUNNER_REPORT_SECONDS = 10;

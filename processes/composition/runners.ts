@@ -1,0 +1,26 @@
+import { createAnnouncements } from '../../services/runners/announcements.ts';
+import { createRemoteAttempts } from '../../services/runners/attempts.ts';
+import { createRemoteLines } from '../../services/runners/lines.ts';
+import { createPools } from '../../services/runners/pools.ts';
+import { createRemoteTypes } from '../../services/runners/remoteTypes.ts';
+import { createRunners } from '../../services/runners/runners.ts';
+import { createRunnerTypes } from '../../services/runners/types.ts';
+import type { Core } from './core.ts';
+import type { composeJobs } from './jobs.ts';
+
+/** Builds pools and runners, their job types, and the attempts that they make. */
+export function composeRunners(
+  core: Core,
+  jobs: Pick<ReturnType<typeof composeJobs>, 'jobAttempts' | 'jobSlots'>,
+) {
+  const remoteAttempts = createRemoteAttempts({ ...core, ...jobs });
+  return {
+    announcements: createAnnouncements(core),
+    remoteAttempts,
+    remoteLines: createRemoteLines({ ...core, remoteAttempts }),
+    pools: createPools(core),
+    runners: createRunners(core),
+    runnerTypes: createRunnerTypes(core),
+    remoteTypes: createRemoteTypes(core),
+  };
+}

@@ -1,0 +1,240 @@
+import type { Commit, Work } from '../../db/core/commit.ts';
+import type { Knex } from '../../db/core/knex.ts';
+import { notifyTopics } from '../../db/core/unitOfWork.ts';
+import { Pool } from '../../db/models/Pool.ts';
+import { RemoteType } from '../../db/models/RemoteType.ts';
+import { noteAlive, noteRunner, removeOwnRunner } from '../../db/runners/runners.ts';
+import {
+  addVersion,
+  announcedStates,
+  isCurrentInUse,
+  findVersion,
+  trimVersions,
+  TYPES_TOPIC,
+} from '../../db/runners/types.ts';
+import { PLATFORM } from '../../domain/access/scope.ts';
+import { coversJobType } from '../../domain/access/jobTypePatterns.ts';
+import { unknownReferencesIn } from '../../domain/jobs/payloadReferences.ts';
+import { isReservedTypeName } from '../../domain/jobs/jobTypeNames.ts';
+import {
+  MAX_DEFINITION_BYTES,
+  type RemoteTypeDefinition,
+} from '../../domain/runners/definition.ts';
+import { shapeOf } from '../../domain/runners/shape.ts';
+import type { TypeState } from '../../domain/runners/records.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
+import { AppError, notFound } from '../../domain/shared/errors.ts';
+import { compileForeignSchema, SchemaError } from '../../platform/foreignSchema.ts';
+import type { Ids } from '../../platform/ids.ts';
+import type { JobTypes } from '../jobTypes/registry.ts';
+import type { RunnerIdentity } from './identity.ts';
+import { MAX_REMOTE_TYPES } from './remoteTypes.ts';
+import { remoteTypeRecord } from './typeAudit.ts';
+
+export type Announcements = ReturnType<typeof createAnnouncements>;
+
+/** A type as a runner has it. `digest` identifies its declaration and its code. */
+export type AnnouncedType = { digest: string; definition: RemoteTypeDefinition };
+
+/** What a runner process says about itself. */
+export type Announcement = {
+  runnerId: string;
+  name: string;
+  version: string;
+  slots: number;
+  pool: string;
+  types: readonly AnnouncedType[];
+};
+
+/**
+ * Whether jobs of a type come to the runner. `waiting`: a user has to accept the type, or what has
+ * changed of it. `refused`: it can never be accepted; the reason says why.
+ */
+export type AnnouncedState = {
+  name: string;
+  digest: string;
+  state: TypeState | 'refused';
+  reason?: string;
+};
+
+/** Versions of one type that are kept, besides the current one. */
+const KEPT_VERSIONS = 50;
+
+type Deps = { db: Knex; commit: Commit; ids: Ids; jobTypes: JobTypes };
+
+/** What runners announce. */
+export function createAnnouncements({ db, commit, ids, jobTypes }: Deps) {
+  /** Why a type can never be accepted; undefined if it can. */
+  function refusal(pool: string, { definition }: AnnouncedType): string | undefined {
+    const { name, payload, result } = definition;
+    if (isReservedTypeName(name) || jobTypes.isOwn(name))
+      return 'Types of Holdfast itself, and modules, have this name or its first word.';
+    if (definition.pool !== pool) return `The definition is for the pool ${definition.pool}.`;
+    if (Buffer.byteLength(JSON.stringify(definition)) > MAX_DEFINITION_BYTES)
+      return `The definition has more than ${MAX_DEFINITION_BYTES} bytes.`;
+    if (payload.type !== 'object') return 'The schema of the payload must have the type object.';
+    const [unknown] = unknownReferencesIn(payload);
+    if (unknown !== undefined) return `x-holdfast-ref: there is no inventory resource ${unknown}.`;
+    return schemaProblem('payload', payload) ?? (result && schemaProblem('result', result));
+  }
+
+  /** Adds a new version of a type in a commit. Returns why it is refused, if it is. */
+  async function addToType(
+    work: Work,
+    trx: Knex,
+    pool: Pool,
+    { digest, definition }: AnnouncedType,
+    caller: Caller,
+  ): Promise<string | undefined> {
+    const { name } = definition;
+    const shape = shapeOf(definition);
+    const isTrusted = pool.acceptTypes.some((pattern) => coversJobType(pattern, name));
+    const accepted = {
+      state: 'accepted' as const,
+      shape,
+      digest,
+      definition,
+      acceptedBy: caller.actorId,
+      acceptedAt: work.now,
+    };
+    const before = await RemoteType.query(trx).findById(name).forUpdate();
+    if (before && before.pool !== pool.name) return `The type belongs to another pool.`;
+    if (!before) {
+      if ((await RemoteType.query(trx).resultSize()) >= MAX_REMOTE_TYPES)
+        return `There are ${MAX_REMOTE_TYPES} types; delete those that are not needed.`;
+      const type = await RemoteType.query(trx).insertAndFetch({
+        name,
+        pool: pool.name,
+        state: 'waiting',
+        ...(isTrusted && accepted),
+        createdAt: work.now,
+        updatedAt: work.now,
+        version: 1,
+      });
+      remoteTypeRecord.created(work, type, { extra: { digest } });
+    } else {
+      const isSameShape = before.state === 'accepted' && before.shape === shape;
+      const replaces =
+        (isSameShape || (isTrusted && before.state !== 'disabled')) && before.digest !== digest;
+      const after = await RemoteType.query(trx).patchAndFetchById(name, {
+        ...(replaces && { ...accepted, ...(isSameShape && acceptanceOf(before)) }),
+        updatedAt: work.now,
+        version: before.version + 1,
+      });
+      remoteTypeRecord.updated(work, before, after, { extra: { announcedDigest: digest } });
+    }
+    await addVersion(trx, name, { digest, shape, definition, firstSeenAt: work.now });
+    await trimVersions(trx, name, KEPT_VERSIONS);
+    await notifyTopics(trx, [TYPES_TOPIC]);
+    return undefined;
+  }
+
+  /** True if nothing would change: the version is known, and runners have the current one. */
+  async function isKnown(pool: string, { digest, definition }: AnnouncedType): Promise<boolean> {
+    const { name } = definition;
+    const type = await RemoteType.query(db).findById(name);
+    if (type?.pool !== pool || !(await findVersion(db, name, digest))) return false;
+    const wouldReplace =
+      type.state === 'accepted' && type.digest !== digest && type.shape === shapeOf(definition);
+    return !wouldReplace || (await isCurrentInUse(db, name));
+  }
+
+  async function announceType(
+    caller: Caller,
+    pool: Pool,
+    type: AnnouncedType,
+  ): Promise<string | undefined> {
+    const reason = refusal(pool.name, type);
+    if (reason !== undefined) return reason;
+    if (await isKnown(pool.name, type)) return undefined;
+    const typePool = await RemoteType.query(db).findById(type.definition.name).select('pool');
+    if (typePool && typePool.pool !== pool.name) return 'The type belongs to another pool.';
+    let refused: string | undefined;
+    await commit({ ...caller, tenantId: PLATFORM }, async (work) => {
+      refused = await addToType(work, await work.trx(), pool, type, caller);
+      if (refused !== undefined) throw new AppError('conflict', refused);
+    }).catch((error: unknown) => {
+      if (refused === undefined) throw error;
+    });
+    return refused;
+  }
+
+  /** The states of types that a runner has announced. */
+  async function statesOf(types: Readonly<Record<string, string>>): Promise<AnnouncedState[]> {
+    const known = new Map((await announcedStates(db, types)).map((each) => [each.name, each]));
+    return Object.entries(types).map(([name, digest]) => {
+      const type = known.get(name);
+      if (!type) return { name, digest, state: 'refused', reason: 'The type was deleted.' };
+      const state = type.state === 'accepted' && !type.isAccepted ? 'waiting' : type.state;
+      return { name, digest, state: state as TypeState };
+    });
+  }
+
+  return {
+    /**
+     * Notes what a runner offers to a pool, instead of what it has announced before. Errors:
+     * `permission_denied` for a pool that its token does not name, `not_found`, `conflict`.
+     */
+    async announce(
+      caller: Caller,
+      { tokenId, pools }: RunnerIdentity,
+      { runnerId, types, ...about }: Announcement,
+    ): Promise<{ runner: string; types: AnnouncedState[] }> {
+      if (!pools.includes(about.pool))
+        throw new AppError('permission_denied', `The token is not for the pool ${about.pool}.`);
+      const pool = await Pool.query(db).findById(about.pool);
+      if (!pool) throw notFound('pool', about.pool);
+      const refused: AnnouncedState[] = [];
+      const offered: Record<string, string> = {};
+      for (const type of types) {
+        const { name } = type.definition;
+        const reason = Object.hasOwn(offered, name)
+          ? 'The runner has announced this name twice.'
+          : await announceType(caller, pool, type);
+        if (reason === undefined) offered[name] = type.digest;
+        else refused.push({ name, digest: type.digest, state: 'refused', reason });
+      }
+      const id = await noteRunner(db, {
+        ...about,
+        id: ids.next('rnr'),
+        processId: runnerId,
+        tokenId,
+        types: offered,
+        address: caller.address,
+      });
+      if (id === undefined)
+        throw new AppError('conflict', 'Another token has announced a runner with this id.');
+      return { runner: id, types: [...(await statesOf(offered)), ...refused] };
+    },
+
+    /** Notes that a runner is alive. Error: `unknown_runner`; it must announce itself then. */
+    async alive(
+      { tokenId, pools }: RunnerIdentity,
+      { runnerId, pool }: { runnerId: string; pool: string },
+    ): Promise<AnnouncedState[]> {
+      const known =
+        pools.includes(pool) && (await noteAlive(db, { processId: runnerId, pool, tokenId }));
+      if (!known) throw new AppError('unknown_runner', 'The runner must announce itself.');
+      return statesOf(known.types);
+    },
+
+    /** Forgets a runner that stops. */
+    leave: (
+      { tokenId }: RunnerIdentity,
+      { runnerId, pool }: { runnerId: string; pool: string },
+    ): Promise<void> => removeOwnRunner(db, { processId: runnerId, pool, tokenId }),
+  };
+}
+
+/** Who has accepted a type, and when: another version of the same shape changes neither. */
+const acceptanceOf = ({ acceptedBy, acceptedAt }: RemoteType) => ({ acceptedBy, acceptedAt });
+
+function schemaProblem(name: string, schema: object): string | undefined {
+  try {
+    compileForeignSchema(schema);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof SchemaError)) throw error;
+    return `The schema of the ${name} cannot be used: ${error.message.slice(0, 300)}`;
+  }
+}

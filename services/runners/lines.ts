@@ -1,0 +1,111 @@
+import type { Knex } from '../../db/core/knex.ts';
+import { jobChange, writeJobChange, type LogLine } from '../../db/jobs/jobs.ts';
+import { renewLease, type RemoteAttempt } from '../../db/runners/attempts.ts';
+import { MAX_LOG_LINES, type LogLevel } from '../../domain/jobs/jobs.ts';
+import { jobLogTopic } from '../jobs/jobAudit.ts';
+import { LOG_FULL, logData, logText, progressOf } from '../../domain/jobs/logLines.ts';
+import type { RemoteAttempts } from './attempts.ts';
+import type { RunnerIdentity } from './identity.ts';
+
+export type RemoteLines = ReturnType<typeof createRemoteLines>;
+
+/** A line of the log as a runner sends it. */
+export type RemoteLine = { level: LogLevel; message: string; data?: object; at?: string };
+
+/** Lines of an attempt from number `firstLine` on, which counts from 1, and how far it is. */
+export type LinesRequest = {
+  firstLine: number;
+  lines: readonly RemoteLine[];
+  progress?: { percent: number; message?: string };
+};
+
+/**
+ * `have`: the number of lines that were received. `cancel`: the work is to be stopped. `leaseMs`: the
+ * attempt is lost after so long without another report.
+ */
+export type LinesAnswer = {
+  have: number;
+  cancel: boolean;
+  leaseMs: number;
+  remainingLines: number;
+};
+
+/** The time of a line by the clock of its runner, unless that is ahead of ours. */
+function timeOf(at: string | undefined, now: Date): Date {
+  const time = at === undefined ? now : new Date(at);
+  return Number.isNaN(time.getTime()) || time > now ? now : time;
+}
+
+/** The lines for which the log has space; one says that later ones are left out. */
+function thatFit(
+  lines: readonly RemoteLine[],
+  { attempt, logCount }: RemoteAttempt,
+  now: Date,
+): LogLine[] {
+  const free = Math.max(MAX_LOG_LINES - logCount, 0);
+  const kept: readonly RemoteLine[] =
+    free > 0 && lines.length >= free
+      ? [...lines.slice(0, free - 1), { level: 'warn', message: LOG_FULL }]
+      : lines.slice(0, free);
+  return kept.map(({ level, message, data, at }) => ({
+    attempt,
+    level,
+    message: logText(message),
+    data: logData(data),
+    at: timeOf(at, now),
+  }));
+}
+
+/** The log and the progress of attempts that runners make. */
+export const createRemoteLines = ({
+  db,
+  remoteAttempts,
+}: {
+  db: Knex;
+  remoteAttempts: Pick<RemoteAttempts, 'requireCurrent'>;
+}) => ({
+  /**
+   * Adds lines to the log of a job and renews the lease of its attempt. Lines that were received before
+   * are left out; nothing is added if lines before them are missing. Error: `attempt_lost`.
+   */
+  append: (
+    runner: RunnerIdentity,
+    jobId: string,
+    attemptToken: string,
+    { firstLine, lines, progress }: LinesRequest,
+  ): Promise<LinesAnswer> =>
+    db.transaction(async (trx) => {
+      const now = new Date();
+      const attempt = await remoteAttempts.requireCurrent(trx, runner, jobId, attemptToken);
+      const received = attempt.linesReceived;
+      const fresh = firstLine > received + 1 ? [] : lines.slice(received + 1 - firstLine);
+      const kept = thatFit(fresh, attempt, now);
+      if (kept.length > 0 || progress)
+        await writeJobChange(
+          trx,
+          jobChange(
+            jobId,
+            {
+              statuses: ['running'],
+              attempt: { runId: attempt.runId, number: attempt.attempt },
+            },
+            {
+              ...(progress && {
+                progress: JSON.stringify(progressOf(progress.percent, progress.message)),
+              }),
+              updated_at: now,
+            },
+            kept,
+            [jobLogTopic(jobId)],
+            { newVersion: false },
+          ),
+        );
+      await renewLease(trx, jobId, received + fresh.length);
+      return {
+        have: received + fresh.length,
+        cancel: attempt.cancelRequested,
+        leaseMs: attempt.leaseMs,
+        remainingLines: Math.max(MAX_LOG_LINES - attempt.logCount - kept.length, 0),
+      };
+    }),
+});

@@ -1,0 +1,150 @@
+import type { Commit } from '../../db/core/commit.ts';
+import { isForeignKeyViolation, isUniqueViolation } from '../../db/core/constraints.ts';
+import type { Knex } from '../../db/core/knex.ts';
+import { recordOf } from '../../db/core/recordAudit.ts';
+import { Pool } from '../../db/models/Pool.ts';
+import { Runner } from '../../db/models/Runner.ts';
+import { countRunners } from '../../db/runners/runners.ts';
+import { PLATFORM } from '../../domain/access/scope.ts';
+import type { PoolData } from '../../domain/runners/records.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
+import { AppError, checkVersion, notFound } from '../../domain/shared/errors.ts';
+import type { Access } from '../access/access.ts';
+
+export type Pools = ReturnType<typeof createPools>;
+
+export type PoolFields = {
+  description?: string;
+  acceptTypes?: readonly string[];
+  tenantSharePercent?: number | null;
+};
+
+/** A pool, and how many of its runners are alive. */
+export type PoolView = { pool: PoolData; runners: number };
+
+/** Pools that an installation can have; the list has one page. */
+export const MAX_POOLS = 200;
+
+const PLATFORM_SCOPE = { tenantId: PLATFORM };
+
+const poolRecord = recordOf<Pool, 'pool.created' | 'pool.updated' | 'pool.deleted'>({
+  type: 'pool',
+  auditView: ({ name, description, acceptTypes, tenantSharePercent }) => ({
+    name,
+    description,
+    acceptTypes,
+    tenantSharePercent,
+  }),
+  events: { created: 'pool.created', updated: 'pool.updated', deleted: 'pool.deleted' },
+  eventData: ({ name, acceptTypes }) => ({ pool: name, acceptTypes }),
+});
+
+/** Pools of runners. They belong to the platform. */
+export function createPools({ db, commit, access }: { db: Knex; commit: Commit; access: Access }) {
+  const withRunners = async (pool: PoolData): Promise<PoolView> => ({
+    pool,
+    runners: (await countRunners(db, [pool.name])).get(pool.name) ?? 0,
+  });
+
+  const requireWrite = (caller: Caller) => access.require(caller, 'jobtype:write', PLATFORM_SCOPE);
+
+  /** Changes a pool while its row is locked. Errors: `not_found`, `version_conflict`. */
+  const changeLocked = <T>(
+    caller: Caller,
+    name: string,
+    expectedVersion: number | undefined,
+    change: (work: Parameters<Parameters<Commit>[1]>[0], before: Pool, trx: Knex) => Promise<T>,
+  ): Promise<T> =>
+    commit({ ...caller, tenantId: PLATFORM }, async (work) => {
+      const trx = await work.trx();
+      const before = await Pool.query(trx).findById(name).forUpdate();
+      if (!before) throw notFound('pool', name);
+      checkVersion(before, expectedVersion);
+      return change(work, before, trx);
+    });
+
+  return {
+    async list(): Promise<PoolView[]> {
+      const pools = await Pool.query(db).orderBy('name').limit(MAX_POOLS);
+      const runners = await countRunners(
+        db,
+        pools.map(({ name }) => name),
+      );
+      return pools.map((pool) => ({ pool, runners: runners.get(pool.name) ?? 0 }));
+    },
+
+    /** Error: `not_found`. */
+    async read(name: string): Promise<PoolView> {
+      const pool = await Pool.query(db).findById(name);
+      if (!pool) throw notFound('pool', name);
+      return withRunners(pool);
+    },
+
+    /** Errors: `permission_denied`; `conflict`, if the name exists or there are too many. */
+    async create(caller: Caller, name: string, fields: PoolFields): Promise<PoolView> {
+      await requireWrite(caller);
+      return commit({ ...caller, tenantId: PLATFORM }, async (work) => {
+        const trx = await work.trx();
+        if ((await Pool.query(trx).resultSize()) >= MAX_POOLS)
+          throw new AppError('limit_reached', `The limit of ${MAX_POOLS} pools is reached.`);
+        const pool = await Pool.query(trx)
+          .insertAndFetch({
+            name,
+            description: fields.description ?? '',
+            acceptTypes: [...new Set(fields.acceptTypes)],
+            tenantSharePercent: fields.tenantSharePercent ?? null,
+            createdBy: caller.actorId,
+            createdAt: work.now,
+            updatedAt: work.now,
+            version: 1,
+          })
+          .catch((error: unknown) => {
+            throw isUniqueViolation(error)
+              ? new AppError('conflict', `There is a pool ${name} already.`)
+              : error;
+          });
+        poolRecord.created(work, pool);
+        work.result(name);
+        return { pool, runners: 0 };
+      });
+    },
+
+    /** Errors: `permission_denied`, `not_found`, `version_conflict`. */
+    async update(
+      caller: Caller,
+      name: string,
+      { description, acceptTypes, tenantSharePercent }: PoolFields,
+      expectedVersion?: number,
+    ): Promise<PoolView> {
+      await requireWrite(caller);
+      const pool = await changeLocked(caller, name, expectedVersion, async (work, before, trx) => {
+        const after = await Pool.query(trx).patchAndFetchById(name, {
+          ...(description !== undefined && { description }),
+          ...(acceptTypes && { acceptTypes: [...new Set(acceptTypes)] }),
+          ...(tenantSharePercent !== undefined && { tenantSharePercent }),
+          updatedAt: work.now,
+          version: before.version + 1,
+        });
+        poolRecord.updated(work, before, after);
+        return after;
+      });
+      return withRunners(pool);
+    },
+
+    /** Errors: `permission_denied`, `not_found`, `version_conflict`; `in_use` while it has types. */
+    async remove(caller: Caller, name: string, expectedVersion?: number): Promise<void> {
+      await requireWrite(caller);
+      await changeLocked(caller, name, expectedVersion, async (work, before, trx) => {
+        await Runner.query(trx).where({ pool: name }).delete();
+        await Pool.query(trx)
+          .deleteById(name)
+          .catch((error: unknown) => {
+            throw isForeignKeyViolation(error)
+              ? new AppError('in_use', `The pool ${name} has job types; delete those first.`)
+              : error;
+          });
+        poolRecord.deleted(work, before);
+      });
+    },
+  };
+}

@@ -1,0 +1,68 @@
+import type { Knex } from '../../db/core/knex.ts';
+import type { Notifications } from '../../db/core/notifications.ts';
+import type { RemoteType } from '../../db/models/RemoteType.ts';
+import { listKnownTypes, TYPES_TOPIC } from '../../db/runners/types.ts';
+import { DEFAULT_RETRY } from '../../domain/jobs/retry.ts';
+import type { RemoteJobType } from '../../domain/jobs/jobType.ts';
+import type { RemoteTypeDefinition } from '../../domain/runners/definition.ts';
+import { assertDefined } from '../../domain/shared/assert.ts';
+import type { Log } from '../../platform/log.ts';
+import { startLoop, type Loop } from '../../platform/loop.ts';
+import type { JobTypes } from '../jobTypes/registry.ts';
+
+/** Types of runners that an installation can have. */
+export const MAX_REMOTE_TYPES = 500;
+
+/** Notifications can be lost. */
+const REFRESH_MS = 30_000;
+
+/** A record of a type as a job type of this process. */
+export function toJobType({ name, pool, digest, definition, state }: RemoteType): RemoteJobType {
+  const known: RemoteTypeDefinition = assertDefined(definition, 'definition');
+  const { retry = {} } = known;
+  // A script is not repeated unless its author says that it may be.
+  const policy = { ...DEFAULT_RETRY, maxAttempts: 1, ...retry };
+  return {
+    name,
+    summary: known.summary,
+    payload: known.payload as unknown as RemoteJobType['payload'],
+    permission: null,
+    access: known.access,
+    targets: known.targets,
+    createdOnlyBy: null,
+    emitsEvents: true,
+    authorizesItself: false,
+    retry: policy,
+    timeoutMs: known.timeoutSeconds * 1_000,
+    isRepeatable: () => policy.maxAttempts > 1,
+    redact: (payload) => payload,
+    lane: 'remote',
+    pool,
+    digest: digest ?? '',
+    definition: known,
+    isEnabled: state === 'accepted',
+  };
+}
+
+type Deps = { db: Knex; jobTypes: JobTypes; notifications: Notifications; log: Log };
+
+/** Keeps the job types of runners in the registry of this process as they are in the database. */
+export function createRemoteTypes({ db, jobTypes, notifications, log }: Deps) {
+  let loop: Loop | undefined;
+  let unsubscribe: (() => void) | undefined;
+  jobTypes.useRemote(async () => (await listKnownTypes(db, MAX_REMOTE_TYPES)).map(toJobType));
+  return {
+    start(): void {
+      loop = startLoop({ name: 'job types of runners', everyMs: REFRESH_MS, log }, async () => {
+        await jobTypes.refresh();
+        return false;
+      });
+      unsubscribe = notifications.on(TYPES_TOPIC, () => loop?.wake());
+    },
+
+    async stop(): Promise<void> {
+      unsubscribe?.();
+      await loop?.stop();
+    },
+  };
+}

@@ -1,0 +1,44 @@
+import type { Commit } from '../../db/core/commit.ts';
+import type { Knex } from '../../db/core/knex.ts';
+import { readList } from '../../db/core/lists.ts';
+import { recordOf } from '../../db/core/recordAudit.ts';
+import { Runner } from '../../db/models/Runner.ts';
+import { PLATFORM } from '../../domain/access/scope.ts';
+import type { RunnerData } from '../../domain/runners/records.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
+import { notFound } from '../../domain/shared/errors.ts';
+import type { ListAnswer, ListRequest } from '../../domain/shared/lists.ts';
+import type { Access } from '../access/access.ts';
+
+export type Runners = ReturnType<typeof createRunners>;
+
+const runnerRecord = recordOf<RunnerData>({
+  type: 'runner',
+  auditView: ({ pool, name, version, slots, tokenId }) => ({ pool, name, version, slots, tokenId }),
+});
+
+/** The runners that have announced themselves, for those who operate them. */
+export const createRunners = ({
+  db,
+  commit,
+  access,
+}: {
+  db: Knex;
+  commit: Commit;
+  access: Access;
+}) => ({
+  list: (request: ListRequest): Promise<ListAnswer<RunnerData>> =>
+    readList({ db, visible: () => Runner.query(db) }, request),
+
+  /** Forgets a runner. Errors: `permission_denied`, `not_found`. */
+  async remove(caller: Caller, id: string): Promise<void> {
+    await access.require(caller, 'jobtype:write', { tenantId: PLATFORM });
+    await commit({ ...caller, tenantId: PLATFORM }, async (work) => {
+      const trx = await work.trx();
+      const runner = await Runner.query(trx).findById(id).forUpdate();
+      if (!runner) throw notFound('runner', id);
+      await Runner.query(trx).deleteById(id);
+      runnerRecord.deleted(work, runner);
+    });
+  },
+});

@@ -1,0 +1,32 @@
+import type { Commit } from '../../db/core/commit.ts';
+import type { Knex } from '../../db/core/knex.ts';
+import { findWaiting, markWaitingReported, purgeRunners } from '../../db/runners/runners.ts';
+import { systemCaller } from '../../domain/shared/caller.ts';
+import { jobRecord } from '../jobs/jobAudit.ts';
+
+/** A job that no runner takes is an event after this time, in seconds. */
+const REPORT_AFTER_SECONDS = 300;
+
+const BATCH = 200;
+
+/**
+ * Creates the function that reports jobs which have waited long for a pool without runners, each once
+ * (`job.waiting`), and forgets runners that ended without a word.
+ */
+export const createWatchRunners =
+  ({ db, commit }: { db: Knex; commit: Commit }) =>
+  async (signal: AbortSignal): Promise<void> => {
+    await purgeRunners(db);
+    for (;;) {
+      const jobs = await findWaiting(db, REPORT_AFTER_SECONDS, BATCH);
+      for (const job of jobs) {
+        signal.throwIfAborted();
+        await commit(systemCaller(job.tenantId, 'reconcile'), async (work) => {
+          await markWaitingReported(await work.trx(), job.id, work.now);
+          jobRecord.acted(work, 'wait', job);
+          jobRecord.emit(work, 'job.waiting', job);
+        });
+      }
+      if (jobs.length < BATCH) return;
+    }
+  };

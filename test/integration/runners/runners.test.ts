@@ -1,0 +1,373 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { JobRecord, LogRecord } from '../../../api/jobs/schemas.ts';
+import type { JobTypeRecord } from '../../../api/jobs/typeSchemas.ts';
+import { startApp, type TestApp } from '../../support/app.ts';
+import type { TestClient } from '../../support/client.ts';
+import { eventually } from '../../support/eventually.ts';
+import { expectInvalid, expectProblem } from '../../support/problem.ts';
+import {
+  attemptCalls,
+  createRunnerToken,
+  definition,
+  digestOf,
+  startTestRunner,
+  type Started,
+} from '../../support/runner.ts';
+import { admin, createUser, type Page } from '../../support/users.ts';
+
+let app: TestApp;
+let root: TestClient;
+let runner: Awaited<ReturnType<typeof startTestRunner>>;
+
+const WAIT = { prefer: 'wait=30' };
+
+/** Resolved by tests that let an attempt of `net.gate` go on. */
+const gates = new Map<string, PromiseWithResolvers<object>>();
+const gate = (id: string) => {
+  const known = gates.get(id) ?? Promise.withResolvers<object>();
+  gates.set(id, known);
+  return known;
+};
+
+beforeAll(async () => {
+  app = await startApp();
+  root = admin(app);
+  await createUser(app, 'viewer');
+  await createRunnerToken(app, 'default');
+  await root
+    .put('/api/pools/default', { acceptTypes: ['net.*'], tenantSharePercent: 100 })
+    .expect(200);
+  runner = await startTestRunner(app, {
+    'net.check': {
+      async work({ payload, lines }) {
+        await lines(
+          1,
+          [{ level: 'info', message: 'Checking' }],
+          '&progress=40&progressMessage=half',
+        );
+        return { result: { ports: payload.ports ?? 0 } };
+      },
+      more: { result: { type: 'object', properties: { ports: { type: 'integer' } } } },
+    },
+    'net.fail': {
+      work: ({ attempt }) =>
+        Promise.resolve(
+          attempt < 3
+            ? { failure: { code: 'busy', message: 'Not now' } }
+            : { result: { attempts: attempt } },
+        ),
+      more: { retry: { maxAttempts: 3, initialIntervalSeconds: 0.05 } },
+    },
+    'net.gate': {
+      work: ({ jobId, signal }) =>
+        Promise.race([
+          gate(jobId).promise,
+          new Promise<object>((resolve) =>
+            signal.addEventListener('abort', () => resolve({ cancelled: true })),
+          ),
+        ]),
+      more: { concurrency: { limit: 1, per: 'type', whenFull: 'wait' } },
+    },
+    'other.hello': { work: () => Promise.resolve({ result: {} }) },
+  });
+});
+afterAll(async () => {
+  await runner.stop();
+  await app.stop();
+});
+
+const createJob = (type: string, payload: object = {}, headers: Record<string, string> = {}) =>
+  root.post<JobRecord>('/api/jobs', { type, payload }, headers).expect(201);
+const readJob = (id: string) => root.get<JobRecord>(`/api/jobs/${id}`).expect(200);
+const running = (id: string) =>
+  eventually(
+    () => readJob(id),
+    ({ status }) => status === 'running',
+  );
+const ended = (id: string) => root.get<JobRecord>(`/api/jobs/${id}`, WAIT).expect(200);
+
+describe('a job of a runner', () => {
+  test('runs with its payload, and has log, progress and result', async () => {
+    const job = await createJob('net.check', { ports: 3 }, WAIT);
+    expect(job).toMatchObject({
+      status: 'succeeded',
+      result: { ports: 3 },
+      progress: { percent: 40, message: 'half' },
+      typeDigest: digestOf('net.check'),
+      attempts: 1,
+    });
+    expect(job.logs.map(({ message }) => message)).toEqual([
+      'Attempt 1 started',
+      'Checking',
+      'Succeeded in attempt 1',
+    ]);
+    const events = await app.deps
+      .db('events')
+      .where({ subject_id: job.id })
+      .orderBy('id')
+      .pluck('type');
+    expect(events).toEqual(['job.created', 'job.started', 'job.succeeded']);
+  });
+
+  test('is retried as its type says', async () => {
+    const job = await createJob('net.fail', {}, WAIT);
+    expect(job).toMatchObject({ status: 'succeeded', attempts: 3, result: { attempts: 3 } });
+  });
+
+  test('with a result that its type does not allow fails', async () => {
+    const job = await createJob('net.check', { ports: 'three' }, WAIT);
+    expect(job).toMatchObject({ status: 'failed', error: { code: 'invalid_result' } });
+  });
+
+  test('is cancelled when its runner has stopped the work; the next of its type runs then', async () => {
+    const first = await createJob('net.gate');
+    await running(first.id);
+    const second = await createJob('net.gate');
+    await root.post(`/api/jobs/${first.id}/cancel`).expect(202);
+    expect(await ended(first.id)).toMatchObject({ status: 'cancelled', error: null });
+    await running(second.id);
+    gate(second.id).resolve({ result: {} });
+    expect(await ended(second.id)).toMatchObject({ status: 'succeeded', attempts: 1 });
+  });
+});
+
+/** A runner of its own without a Temporal worker, for tests that speak the protocol by hand. */
+async function handRunner(name: string, more: object = {}) {
+  const client = await createRunnerToken(app, 'hand');
+  await root
+    .put('/api/pools/hand', { acceptTypes: ['hand.*'], tenantSharePercent: 100 })
+    .expect(200);
+  const runnerId = crypto.randomUUID();
+  const announce = (digest: string, change: object = {}) =>
+    client
+      .post<{ types: { state: string; reason?: string }[] }>('/api/runner/announce', {
+        runnerId,
+        name: 'hand',
+        version: '1',
+        slots: 5,
+        pool: 'hand',
+        types: [
+          {
+            digest: digestOf(digest),
+            definition: { ...definition(name, more), pool: 'hand', ...change },
+          },
+        ],
+      })
+      .expect(200);
+  await announce(name);
+  const begin = (jobId: string, workflowRunId: string, digest = name) =>
+    client.post<Started>(`/api/runner/jobs/${jobId}/begin`, {
+      runnerId,
+      workflowRunId,
+      digest: digestOf(digest),
+    });
+  const granted = (id: string) =>
+    eventually(
+      () => app.deps.db('jobs').where({ id }).first('slot'),
+      ({ slot }) => slot === 'held',
+    );
+  return { client, announce, begin, granted };
+}
+
+describe('the protocol', () => {
+  test('an attempt whose lease has ended is lost, and its runner can report nothing more', async () => {
+    const hand = await handRunner('hand.lost', { retry: { maxAttempts: 2 } });
+    const { id } = await createJob('hand.lost');
+    await hand.granted(id);
+    const first = await hand.begin(id, 'run-1').expect(200);
+    expect(first).toMatchObject({ outcome: 'started', attempt: 1, target: null, secrets: {} });
+    const old = attemptCalls(hand.client, id, first.attemptToken);
+    expect(await hand.begin(id, 'run-1').expect(200)).toMatchObject({
+      outcome: 'wait',
+      code: 'leased',
+    });
+    await app.deps
+      .db('remote_attempts')
+      .where({ job_id: id })
+      .update({ leased_until: new Date(0) });
+    // It has only been slow: nobody else has started.
+    await old.linesRequest(1, [{ level: 'info', message: 'one' }]).expect(200);
+    await app.deps
+      .db('remote_attempts')
+      .where({ job_id: id })
+      .update({ leased_until: new Date(0) });
+    const second = await hand.begin(id, 'run-1').expect(200);
+    expect(second).toMatchObject({ outcome: 'started', attempt: 2 });
+    await expectProblem(old.linesRequest(2, []), 409, 'attempt_lost');
+    await expectProblem(old.end({ result: {} }), 409, 'attempt_lost');
+    const current = attemptCalls(hand.client, id, second.attemptToken);
+    const answer = await current.end({ result: { once: true } }).expect(200);
+    expect(answer).toEqual({ status: 'succeeded', code: null, retryInMs: null });
+    expect(await current.end({ failure: { code: 'late', message: '' } }).expect(200)).toEqual(
+      answer,
+    );
+    expect(await readJob(id)).toMatchObject({ status: 'succeeded', result: { once: true } });
+  });
+
+  test('lines that were received are left out, and none is missing', async () => {
+    const hand = await handRunner('hand.lines');
+    const { id } = await createJob('hand.lines');
+    await hand.granted(id);
+    const { attemptToken } = await hand.begin(id, 'run-1').expect(200);
+    const { linesRequest, end } = attemptCalls(hand.client, id, attemptToken);
+    const line = (n: number) => ({ level: 'info', message: `line ${n}` });
+    expect(await linesRequest(1, [line(1), line(2)]).expect(200)).toMatchObject({
+      have: 2,
+      cancel: false,
+    });
+    expect(await linesRequest(4, [line(4)]).expect(200)).toMatchObject({ have: 2 });
+    expect(await linesRequest(2, [line(2), line(3)]).expect(200)).toMatchObject({ have: 3 });
+    await expectInvalid(linesRequest(4, [{ level: 'loud', message: 'x' }]), '/0/level');
+    await root.post(`/api/jobs/${id}/cancel`).expect(202);
+    expect(await linesRequest(4, []).expect(200)).toMatchObject({ have: 3, cancel: true });
+    await end({ cancelled: true }).expect(200);
+    const { items } = await root.get<Page<LogRecord>>(`/api/jobs/${id}/logs`).expect(200);
+    expect(items.map(({ message }) => message).filter((text) => text.startsWith('line'))).toEqual([
+      'line 1',
+      'line 2',
+      'line 3',
+    ]);
+    expect(await readJob(id)).toMatchObject({ status: 'cancelled' });
+  });
+
+  test('the last attempt that is lost ends the job, and its outcome is unknown', async () => {
+    const hand = await handRunner('hand.once');
+    const { id } = await createJob('hand.once');
+    await hand.granted(id);
+    await hand.begin(id, 'run-1').expect(200);
+    await app.deps
+      .db('remote_attempts')
+      .where({ job_id: id })
+      .update({ leased_until: new Date(0) });
+    expect(await hand.begin(id, 'run-1').expect(200)).toEqual({
+      outcome: 'failed',
+      code: 'worker_lost',
+    });
+    expect(await readJob(id)).toMatchObject({
+      status: 'failed',
+      error: { code: 'outcome_unknown' },
+    });
+    expect(await hand.begin(id, 'run-1').expect(200)).toEqual({ outcome: 'ended' });
+  });
+
+  test('a runner begins only what was accepted, and what it has announced', async () => {
+    const hand = await handRunner('hand.shape');
+    await root.put('/api/pools/hand', { acceptTypes: [] }).expect(200);
+    const { id } = await createJob('hand.shape');
+    await hand.granted(id);
+    const changed = { payload: { type: 'object', required: ['more'] } };
+    expect((await hand.announce('another', changed)).types).toMatchObject([{ state: 'waiting' }]);
+    expect(await hand.begin(id, 'run-1').expect(200)).toMatchObject({
+      outcome: 'wait',
+      code: 'not_announced',
+    });
+    expect(await hand.begin(id, 'run-1', 'another').expect(200)).toMatchObject({
+      code: 'not_accepted',
+    });
+    await root.post('/api/job-types/hand.shape/accept').expect(200);
+    expect(await hand.begin(id, 'run-1', 'another').expect(200)).toEqual({
+      outcome: 'failed',
+      code: 'invalid_payload',
+    });
+  });
+
+  test('a runner has no access to anything else, nor to jobs of other pools', async () => {
+    const hand = await handRunner('hand.alone');
+    const { id } = await createJob('net.gate');
+    await expectProblem(hand.begin(id, 'run-1'), 404, 'not_found');
+    await expectProblem(hand.client.get('/api/jobs'), 403, 'token_not_accepted');
+    await expectProblem(hand.client.get('/api/search?q=net'), 403, 'token_not_accepted');
+    await expectProblem(
+      root.post('/api/runner/alive', { runnerId: crypto.randomUUID(), pool: 'hand' }),
+      403,
+      'permission_denied',
+    );
+    expect(await hand.client.get('/api/auth/token').expect(200)).toMatchObject({
+      kind: 'runner',
+      pools: ['hand'],
+    });
+    await root.post(`/api/jobs/${id}/cancel`).expect(202);
+  });
+});
+
+describe('a job type of runners', () => {
+  test('waits until it is accepted, and creates no job when it is disabled', async () => {
+    const create = () =>
+      root.post<JobRecord>('/api/jobs', { type: 'other.hello', payload: {} }, WAIT);
+    await expectInvalid(create(), '/type');
+    const { items } = await root.get<Page<JobTypeRecord>>('/api/job-types').expect(200);
+    expect(items.find(({ name }) => name === 'other.hello')).toMatchObject({
+      state: 'waiting',
+      pools: ['default'],
+      digest: null,
+    });
+    await root.post('/api/job-types/other.hello/accept').expect(200);
+    expect(await create().expect(201)).toMatchObject({ status: 'succeeded' });
+    await root.post('/api/job-types/other.hello/disable').expect(200);
+    await expectInvalid(create(), '/type');
+  });
+
+  test.each([
+    ['core.echo', {}, /Holdfast itself/],
+    ['core.mine', {}, /Holdfast itself/],
+    ['net.check', {}, /another pool/],
+    ['odd.pool', { pool: 'default' }, /pool default/],
+    ['odd.payload', { payload: { type: 'string' } }, /type object/],
+    ['odd.schema', { payload: { type: 'object', properties: { a: { type: 'text' } } } }, /payload/],
+  ])('%s is refused from a runner that may not announce it', async (name, more, reason) => {
+    const client = await createRunnerToken(app, 'odd');
+    const { types } = await client
+      .post<{ types: { state: string; reason?: string }[] }>('/api/runner/announce', {
+        runnerId: crypto.randomUUID(),
+        name: 'odd',
+        version: '1',
+        slots: 1,
+        pool: 'odd',
+        types: [
+          { digest: digestOf(name), definition: { ...definition(name), pool: 'odd', ...more } },
+        ],
+      })
+      .expect(200);
+    expect(types).toMatchObject([
+      { name, state: 'refused', reason: expect.stringMatching(reason) },
+    ]);
+  });
+
+  test('without a runner, its jobs wait and say so', async () => {
+    const client = await createRunnerToken(app, 'empty');
+    await root.put('/api/pools/empty', { acceptTypes: ['*'] }).expect(200);
+    const runnerId = crypto.randomUUID();
+    await client
+      .post('/api/runner/announce', {
+        runnerId,
+        name: 'away',
+        version: '1',
+        slots: 1,
+        pool: 'empty',
+        types: [
+          { digest: digestOf('a'), definition: { ...definition('hand.away'), pool: 'empty' } },
+        ],
+      })
+      .expect(200);
+    await client.post('/api/runner/leave', { runnerId, pool: 'empty' }).expect(204);
+    const { id } = await createJob('hand.away');
+    expect(await readJob(id)).toMatchObject({
+      status: 'queued',
+      waitingFor: { pool: 'empty', runners: 0 },
+    });
+    await app.deps
+      .db('jobs')
+      .where({ id })
+      .update({ created_at: new Date(Date.now() - 600_000) });
+    await app.deps.reconcile.purge(new AbortController().signal);
+    await app.deps.reconcile.purge(new AbortController().signal);
+    const events = await app.deps
+      .db('events')
+      .where({ subject_id: id })
+      .orderBy('id')
+      .pluck('type');
+    expect(events).toEqual(['job.created', 'job.waiting']);
+    await root.post(`/api/jobs/${id}/cancel`).expect(202);
+    expect(await readJob(id)).toMatchObject({ status: 'cancelled', waitingFor: null });
+  });
+});
