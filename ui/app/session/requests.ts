@@ -48,6 +48,14 @@ export const post = <T>(
     body: JSON.stringify(body),
   });
 
+/** Sets the tenant of the session of `token`. Error: Problem. */
+export const putTenant = (tenantId: string, token: string): Promise<unknown> =>
+  send('/api/auth/session', {
+    method: 'PUT',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
+    body: JSON.stringify({ tenantId }),
+  });
+
 const REPEATS = 3;
 
 /**

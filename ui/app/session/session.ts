@@ -1,8 +1,10 @@
 import { answer, api, type Schemas } from '../api.ts';
+import { notifyProblem } from '../notify.ts';
 import { queryClient } from '../queryClient.ts';
 import { broadcast, onMessage } from './channel.ts';
 import { can, canAnywhere, tenantsOf, whyNot } from './permissions.ts';
-import { signOut } from './tokens.ts';
+import { putTenant } from './requests.ts';
+import { onReturn, signOut } from './tokens.ts';
 import type { Session, Summary } from './useSession.ts';
 
 /** Rights and tenant change rarely, and the service checks them with every request. */
@@ -35,6 +37,20 @@ onMessage(({ kind }) => {
   if (kind === 'tenant') void queryClient.invalidateQueries();
 });
 
+/** A login puts its session into the tenant of the user; the pages are for the one that they show. */
+onReturn(async ({ value }) => {
+  const shown = queryClient.getQueryData<Summary>(sessionQueries.summary.queryKey);
+  try {
+    if (shown !== undefined) await putTenant(shown.tenantId, value);
+    void queryClient.invalidateQueries({ queryKey: ['session'] });
+    return true;
+  } catch {
+    // Every page reads what it shows in the tenant that the session has now.
+    void queryClient.invalidateQueries();
+    return false;
+  }
+});
+
 export const sessionOf = (summary: Summary, account: Schemas['User'] | undefined): Session => ({
   user: account ?? {
     id: summary.actorId,
@@ -49,6 +65,6 @@ export const sessionOf = (summary: Summary, account: Schemas['User'] | undefined
   can: (permission, where) => can(summary, permission, where),
   canAnywhere: (permission) => canAnywhere(summary, permission),
   whyNot: (permission, where) => whyNot(summary, permission, where),
-  signOut: () => signOut(),
+  signOut: () => signOut().catch(notifyProblem),
   switchTenant,
 });

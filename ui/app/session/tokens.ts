@@ -49,16 +49,44 @@ const currentToken = (): Token | undefined => {
   return 'token' in state ? state.token : undefined;
 };
 
+type Returning = (token: Token) => Promise<boolean>;
+
+let restoreSession: Returning = () => Promise.resolve(true);
+/** How often a session could not be restored for the pages that waited for it. */
+let losses = 0;
+
+/**
+ * Sets what makes a new session the one that the pages know: the user has signed in again, and nothing
+ * that waits is sent before. Resolves with false if that was not possible.
+ */
+export const onReturn = (restore: Returning): void => void (restoreSession = restore);
+
+/** The user has signed in again, here or in another tab. */
+async function resume(token: Token): Promise<void> {
+  const expired = sessionState();
+  const isRestored = await restoreSession(token).catch(() => false);
+  // The user has left the page, or has signed in once more.
+  if (sessionState() !== expired) return;
+  if (!isRestored) losses += 1;
+  remember(true);
+  setSessionState({ kind: 'signedIn', token });
+  scheduleRefresh(token);
+}
+
 /** Continues with a new token, unless it is that of another account than the pages in this tab. */
-function accept(token: Token): void {
+function accept(token: Token, isFromElsewhere = false): void {
   const known = currentToken();
   if (known !== undefined && known.userId !== token.userId) {
     clearTimeout(timer);
     setSessionState({ kind: 'otherUser', token: known });
     return;
   }
-  // A message of another tab may be late.
-  if (known !== undefined && known.receivedAt > token.receivedAt) return;
+  if (sessionState().kind === 'expired') {
+    void resume(token);
+    return;
+  }
+  // A message may be late. What this tab has got itself is the newest, whatever the clock says.
+  if (isFromElsewhere && known !== undefined && known.receivedAt > token.receivedAt) return;
   remember(true);
   setSessionState({ kind: 'signedIn', token });
   scheduleRefresh(token);
@@ -90,7 +118,7 @@ function scheduleRefresh({ receivedAt, expiresAt }: Token): void {
 /** Gets the next token; tries again while the server cannot be reached. */
 function refreshInTime(): void {
   refresh(currentToken()).catch(() => {
-    timer = setTimeout(refreshInTime, RETRY_MS);
+    if (sessionState().kind === 'signedIn') timer = setTimeout(refreshInTime, RETRY_MS);
   });
 }
 
@@ -127,7 +155,7 @@ function take(tokens: Tokens): void {
 onMessage((message) => {
   const { kind } = sessionState();
   if (kind === 'gateway') return;
-  if (message.kind === 'token') accept(message.token);
+  if (message.kind === 'token') accept(message.token, true);
   else if (message.kind === 'expired') end(message.token);
   else if (message.kind === 'signedOut' && kind !== 'starting') leave();
   else if (message.kind === 'hello' && isLeader && kind === 'signedIn')
@@ -199,17 +227,18 @@ export async function startSso(
   return (await post<{ redirectUrl: string }>(path, start)).redirectUrl;
 }
 
-/** Ends the session, in all tabs. Error: Problem. */
-export async function signOut({ everywhere = false } = {}): Promise<void> {
-  const token = currentToken();
-  const headers = token === undefined ? undefined : { authorization: `Bearer ${token.value}` };
-  await post('/api/auth/logout', { everywhere }, headers).catch((error: unknown) => {
-    // The session has ended already.
-    if (!(error instanceof Problem) || error.status !== 401) throw error;
+/** Ends the session, in all tabs. Not during a refresh, which would sign them in again. Error: Problem. */
+export const signOut = ({ everywhere = false } = {}): Promise<void> =>
+  withLock(REFRESH, async () => {
+    const token = currentToken();
+    const headers = token === undefined ? undefined : { authorization: `Bearer ${token.value}` };
+    await post('/api/auth/logout', { everywhere }, headers).catch((error: unknown) => {
+      // The session has ended already.
+      if (!(error instanceof Problem) || error.status !== 401) throw error;
+    });
+    broadcast({ kind: 'signedOut' });
+    leave();
   });
-  broadcast({ kind: 'signedOut' });
-  leave();
-}
 
 const withToken = (request: Request, { value }: Token): Request => {
   const copy = request.clone();
@@ -217,21 +246,29 @@ const withToken = (request: Request, { value }: Token): Request => {
   return copy;
 };
 
+const notSent = (code: string, title: string, detail: string): Problem =>
+  new Problem({ status: 401, code, title, detail });
+
+const isRead = ({ method }: Request): boolean => method === 'GET' || method === 'HEAD';
+
 /** The token to send now. Waits while the session is unknown or has expired. Error: Problem. */
-async function usableToken(signal: AbortSignal): Promise<Token | undefined> {
+async function usableToken(request: Request): Promise<Token | undefined> {
+  const before = losses;
   const state = await sessionStateWhere(
     (state) =>
       state.kind !== 'starting' && state.kind !== 'expired' && state.kind !== 'unreachable',
-    signal,
+    request.signal,
   );
   if (state.kind === 'gateway') return undefined;
-  if (state.kind === 'signedIn') return state.token;
-  throw new Problem({
-    status: 401,
-    code: 'signed_out',
-    title: 'Signed out',
-    detail: 'Nobody is signed in.',
-  });
+  if (state.kind !== 'signedIn') throw notSent('signed_out', 'Signed out', 'Nobody is signed in.');
+  // It was made for another tenant.
+  if (losses !== before && !isRead(request))
+    throw notSent(
+      'tenant_changed',
+      'Not sent: the session has another tenant now',
+      'Check the tenant above, then send it again.',
+    );
+  return state.token;
 }
 
 /**
@@ -239,12 +276,12 @@ async function usableToken(signal: AbortSignal): Promise<Token | undefined> {
  * sent again with the next one, if need be after the user has signed in again. Error: Problem.
  */
 export async function authorizedFetch(request: Request): Promise<Response> {
-  const token = await usableToken(request.signal);
+  const token = await usableToken(request);
   if (token === undefined) return fetch(request);
   const response = await fetch(withToken(request, token));
   if (response.status !== 401 || !(await isAboutSession(response.clone()))) return response;
   await refresh(token);
-  const next = await usableToken(request.signal);
+  const next = await usableToken(request);
   return next === undefined ? response : fetch(withToken(request, next));
 }
 

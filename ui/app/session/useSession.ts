@@ -7,7 +7,7 @@ export type Summary = Schemas['PermissionSummary'];
 export type Where = { tenantId?: string; siteId?: string | null; deviceId?: string | null };
 
 export type Session = {
-  /** Null behind a gateway that names a system. */
+  /** Behind a gateway, the id that it says. */
   user: { id: string; username: string; displayName: string };
   /** The account at Holdfast; undefined behind a gateway. */
   account: Schemas['User'] | undefined;
@@ -23,6 +23,7 @@ export type Session = {
   canAnywhere(permission: string): boolean;
   /** Why the service would not allow it, in words; undefined if it would. */
   whyNot(permission: string, where?: Where): string | undefined;
+  /** Signs out, or shows why that has failed. */
   signOut(): Promise<void>;
   switchTenant(tenantId: string): Promise<void>;
 };

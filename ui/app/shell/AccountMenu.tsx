@@ -1,7 +1,6 @@
 import { ActionIcon, Menu } from '@mantine/core';
 import { useRouter } from '@tanstack/react-router';
 import { Icon } from '../../parts/icons.tsx';
-import { notifyProblem } from '../notify.ts';
 import { setPreferences, useStoredPreferences } from '../preferences.tsx';
 import { useSession } from '../session/useSession.ts';
 import classes from './AccountMenu.module.css';
@@ -74,10 +73,7 @@ function PreferenceItems() {
 function SignOut() {
   const { signOut } = useSession();
   return (
-    <Menu.Item
-      leftSection={<Icon name="logout" />}
-      onClick={() => void signOut().catch(notifyProblem)}
-    >
+    <Menu.Item leftSection={<Icon name="logout" />} onClick={() => void signOut()}>
       Sign out
     </Menu.Item>
   );
