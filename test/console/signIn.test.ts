@@ -73,11 +73,12 @@ describePages('signing in', (console) => {
 
   describe('with an identity provider', () => {
     let peer: Awaited<ReturnType<typeof startOidcPeer>>;
+    let provider: { id: string };
     beforeAll(async () => {
       peer = await startOidcPeer([`${console.base}/api/auth/oidc/callback`]);
       peer.claims = { sub: 'ada-1', preferred_username: 'ada', name: 'Ada L.' };
-      await admin(console.app)
-        .post('/api/auth/providers', {
+      provider = await admin(console.app)
+        .post<{ id: string }>('/api/auth/providers', {
           kind: 'oidc',
           name: 'Example ID',
           config: {
@@ -121,6 +122,17 @@ describePages('signing in', (console) => {
       peer.tamper = undefined;
       await providerButton(page).click();
       await page.waitForURL('**/nowhere?x=1');
+    });
+
+    test('says in a window for it why it cannot start, and closes the window after another attempt', async () => {
+      const page = await (await console.profile()).newPage();
+      const isStart = '**/api/auth/login/oidc/start';
+      await page.route(isStart, (route) => route.fulfill({ status: 503, json: {} }));
+      await page.goto(`/sign-in?window=${provider.id}`);
+      await page.getByRole('alert').getByText('503').waitFor();
+      await page.unroute(isStart);
+      await providerButton(page).click();
+      await page.waitForURL('**/sign-in?window=done');
     });
 
     test('opens a window for it when a session has expired, and the page goes on', async () => {

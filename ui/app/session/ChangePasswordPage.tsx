@@ -1,5 +1,6 @@
 import { Anchor, Text } from '@mantine/core';
-import { useQueryClient } from '@tanstack/react-query';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { CardPage } from './CardPage.tsx';
 import { forgetOneTimePassword, typedOneTimePassword } from './oneTimePassword.ts';
 import { PasswordForm } from './PasswordForm.tsx';
@@ -12,13 +13,15 @@ export default function ChangePasswordPage() {
     forgetOneTimePassword();
     void queryClient.invalidateQueries({ queryKey: ['session'] });
   };
+  const leave = useMutation({ mutationFn: () => signOut(), onSuccess: forgetOneTimePassword });
   return (
     <CardPage title="Choose a password">
       <Text size="sm">You signed in with a one-time password. Replace it to continue.</Text>
       <PasswordForm label="One-time password" known={typedOneTimePassword()} onChanged={changed} />
-      <Anchor component="button" type="button" size="xs" onClick={() => void signOut()}>
+      <Anchor component="button" type="button" size="xs" onClick={() => leave.mutate()}>
         Sign out
       </Anchor>
+      {leave.error && <ProblemNote problem={leave.error} />}
     </CardPage>
   );
 }

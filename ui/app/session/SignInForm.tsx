@@ -28,18 +28,23 @@ type Props = {
   onProvider?: (provider: Provider) => void;
 };
 
-const isSso = ({ kind }: Provider): boolean => kind === 'oidc' || kind === 'saml';
+export const isSso = ({ kind }: Provider): boolean => kind === 'oidc' || kind === 'saml';
+
+/** Starts a login at a provider, in this tab. */
+export const useSsoStart = (paths: { returnTo: string; failureTo: string }) =>
+  useMutation({
+    mutationFn: ({ kind, id }: Provider) =>
+      startSso(kind as 'oidc' | 'saml', { providerId: id, ...paths }),
+    onSuccess: (url) => location.assign(url),
+  });
 
 /** Providers first; the password is folded if there are any. */
 export function SignInForm({ returnTo, failureTo, username, onProvider }: Props) {
-  const { data, error } = useQuery(providerKinds);
+  const { data, error, refetch } = useQuery(providerKinds);
   const [wantsPassword, setWantsPassword] = useState(false);
-  const sso = useMutation({
-    mutationFn: ({ kind, id }: Provider) =>
-      startSso(kind as 'oidc' | 'saml', { providerId: id, returnTo, failureTo }),
-    onSuccess: (url) => location.assign(url),
-  });
-  if (data === undefined) return error === null ? null : <ProblemNote problem={error} />;
+  const sso = useSsoStart({ returnTo, failureTo });
+  if (data === undefined)
+    return error === null ? null : <ProblemNote problem={error} retry={() => void refetch()} />;
   const providers = data.items.filter(isSso);
   const accounts = data.items.filter((provider) => !isSso(provider));
   const showsPassword = providers.length === 0 || wantsPassword;

@@ -7,9 +7,9 @@ import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { Problem } from '../../app/problem.ts';
 import { Starting, Unreachable } from '../../app/shell/Interruptions.tsx';
 import { consoleSettings } from '../../app/settings.ts';
-import { providerKinds, SignInForm } from '../../app/session/SignInForm.tsx';
+import { isSso, providerKinds, SignInForm, useSsoStart } from '../../app/session/SignInForm.tsx';
 import { useSessionState } from '../../app/session/state.ts';
-import { findSession, startSso } from '../../app/session/tokens.ts';
+import { findSession } from '../../app/session/tokens.ts';
 import type { SignInSearch } from './signInSearch.ts';
 
 const route = getRouteApi('/sign-in');
@@ -43,16 +43,24 @@ function WindowDone() {
   );
 }
 
+/** Where a login at a provider goes on, and where it does if it fails. A window is closed, or tries again. */
+const pathsOf = ({ to = '/', window }: SignInSearch) => {
+  const failure = new URLSearchParams(window === undefined ? { to } : { window });
+  return {
+    returnTo: window === undefined ? to : '/sign-in?window=done',
+    failureTo: `/sign-in?${failure.toString()}`,
+  };
+};
+
 function Form({ search }: { search: SignInSearch }) {
-  const { to = '/' } = search;
-  const query = new URLSearchParams({ to }).toString();
-  const isStarting = useProviderOfWindow(search);
+  const { isStarting, problem } = useProviderOfWindow(search);
   if (isStarting) return <Starting />;
   return (
     <CardPage title="Sign in" heading="Sign in to Holdfast">
       <OtherOrigin />
       {search.error !== undefined && <Failure {...search} />}
-      <SignInForm returnTo={to} failureTo={`/sign-in?${query}`} />
+      {problem && <ProblemNote problem={problem} />}
+      <SignInForm {...pathsOf(search)} />
     </CardPage>
   );
 }
@@ -83,16 +91,14 @@ function OtherOrigin() {
 }
 
 /** In a window that was opened for a provider, its login starts without a click. */
-function useProviderOfWindow({ window: providerId, error }: SignInSearch): boolean {
+function useProviderOfWindow(search: SignInSearch) {
+  const { window: providerId, error } = search;
   const { data: providers } = useQuery(providerKinds);
-  const provider = providers?.items.find(({ id }) => id === providerId);
+  const provider = providers?.items.find((each) => each.id === providerId && isSso(each));
   const isWanted = provider !== undefined && error === undefined;
+  const { mutate, error: problem } = useSsoStart(pathsOf(search));
   useEffect(() => {
-    if (!isWanted) return;
-    const { kind, id } = provider;
-    const paths = { returnTo: '/sign-in?window=done', failureTo: `/sign-in?window=${id}` };
-    if (kind === 'oidc' || kind === 'saml')
-      void startSso(kind, { providerId: id, ...paths }).then((url) => location.replace(url));
-  }, [isWanted, provider]);
-  return isWanted;
+    if (isWanted) mutate(provider);
+  }, [isWanted, provider, mutate]);
+  return { isStarting: isWanted && problem === null, problem };
 }
