@@ -1,18 +1,12 @@
-import { useMemo, useSyncExternalStore, type ReactNode } from 'react';
+import { useSyncExternalStore, type ReactNode } from 'react';
 import { PreferencesProvider, type Preferences } from '../parts/preferences.tsx';
 
-/** What the user prefers in this browser. */
-type StoredPreferences = Preferences & {
-  /** Single keys such as `g j` and `/` do something (WCAG 2.2, 2.1.4: they can be turned off). */
-  singleKeys: boolean;
-};
-
 const KEY = 'holdfast-preferences';
-const DEFAULTS: StoredPreferences = { utc: false, density: 'compact', singleKeys: true };
+const DEFAULTS: Preferences = { utc: false, density: 'compact', singleKeys: true };
 
-function read(): StoredPreferences {
+function read(): Preferences {
   try {
-    const stored = JSON.parse(localStorage.getItem(KEY) ?? '{}') as Partial<StoredPreferences>;
+    const stored = JSON.parse(localStorage.getItem(KEY) ?? '{}') as Partial<Preferences>;
     return {
       utc: stored.utc === true,
       density: stored.density === 'comfortable' ? 'comfortable' : 'compact',
@@ -26,7 +20,7 @@ function read(): StoredPreferences {
 let preferences = read();
 const listeners = new Set<() => void>();
 
-function accept(next: StoredPreferences): void {
+function accept(next: Preferences): void {
   preferences = next;
   for (const listener of listeners) listener();
 }
@@ -36,9 +30,9 @@ addEventListener('storage', ({ key }) => {
   if (key === KEY) accept(read());
 });
 
-export const currentPreferences = (): StoredPreferences => preferences;
+export const currentPreferences = (): Preferences => preferences;
 
-export function setPreferences(change: Partial<StoredPreferences>): void {
+export function setPreferences(change: Partial<Preferences>): void {
   accept({ ...preferences, ...change });
   try {
     localStorage.setItem(KEY, JSON.stringify(preferences));
@@ -47,7 +41,7 @@ export function setPreferences(change: Partial<StoredPreferences>): void {
   }
 }
 
-export const useStoredPreferences = (): StoredPreferences =>
+export const useStoredPreferences = (): Preferences =>
   useSyncExternalStore(
     (listener) => {
       listeners.add(listener);
@@ -58,7 +52,5 @@ export const useStoredPreferences = (): StoredPreferences =>
 
 /** Provides the preferences to the parts. */
 export function WithPreferences({ children }: { children: ReactNode }) {
-  const { utc, density } = useStoredPreferences();
-  const value = useMemo(() => ({ utc, density }), [utc, density]);
-  return <PreferencesProvider value={value}>{children}</PreferencesProvider>;
+  return <PreferencesProvider value={useStoredPreferences()}>{children}</PreferencesProvider>;
 }

@@ -7,11 +7,15 @@ export type Preferences = {
   utc: boolean;
   /** Height of rows, unless the address of a page says otherwise. */
   density: Density;
-  /** Single letters such as `j` do something while nothing has the focus (WCAG 2.2, 2.1.4). Default: true. */
-  singleKeys?: boolean | undefined;
+  /** Single keys such as `g j` and `x` do something (WCAG 2.2, 2.1.4: they can be turned off). */
+  singleKeys: boolean;
 };
 
-const PreferencesContext = createContext<Preferences>({ utc: false, density: 'compact' });
+const PreferencesContext = createContext<Preferences>({
+  utc: false,
+  density: 'compact',
+  singleKeys: true,
+});
 
 export const PreferencesProvider = PreferencesContext.Provider;
 

@@ -209,7 +209,7 @@ export function useGridEvents<Row>(options: Options<Row>) {
   const { focus, size, selection, main } = options;
   const handlers = { selecting: useSelecting(options), row: useRowActions(options) };
   const onKeyDown = useKeys(options, handlers);
-  const { singleKeys = true } = usePreferences();
+  const { singleKeys } = usePreferences();
   usePageKeys(main === true && singleKeys, onKeyDown, focus, size.rows);
   return {
     onKeyDown,
