@@ -1,6 +1,8 @@
+import { hashKey } from '@tanstack/react-query';
 import { useEffect, useRef, useSyncExternalStore } from 'react';
 import { Problem, type Schemas } from './api.ts';
 import { queryClient } from './queryClient.ts';
+import { createRefresh, type Refresh } from './refresh.ts';
 import { onLeader } from './session/tokens.ts';
 import { readStream } from './stream.ts';
 
@@ -166,20 +168,25 @@ export function useLiveRefresh(
   concerns: (event: LiveEvent) => boolean = () => true,
   pauseMs = REFRESH_MS,
 ): void {
-  const pending = useRef<ReturnType<typeof setTimeout>>(undefined);
-  const refresh = () => {
-    pending.current = undefined;
-    void queryClient.invalidateQueries({ queryKey }, { cancelRefetch: false });
-  };
-  const refreshSoon = () => {
-    if (pending.current !== undefined) return;
-    pending.current = setTimeout(() => {
-      if (!document.hidden) refresh();
-      else document.addEventListener('visibilitychange', refresh, { once: true });
-    }, pauseMs);
-  };
+  const refresh = useRef<Refresh>(undefined);
+  const key = useRef(queryKey);
+  useEffect(() => void (key.current = queryKey));
+  const hash = hashKey(queryKey);
+  useEffect(() => {
+    const isHidden = () => document.hidden;
+    const options = { client: queryClient, queryKey: key.current, pauseMs, isHidden };
+    const started = createRefresh(options);
+    refresh.current = started;
+    const onVisibility = () => {
+      if (!isHidden()) started.shown();
+    };
+    document.addEventListener('visibilitychange', onVisibility);
+    return () => {
+      document.removeEventListener('visibilitychange', onVisibility);
+      started.stop();
+    };
+  }, [hash, pauseMs]);
   useLive(types, (event) => {
-    if (concerns(event)) refreshSoon();
+    if (concerns(event)) refresh.current?.soon();
   });
-  useEffect(() => () => clearTimeout(pending.current), []);
 }
