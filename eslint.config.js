@@ -79,6 +79,20 @@ export default tseslint.config(
     },
   },
   {
+    files: ['ui/**/*.tsx'],
+    ignores: ['ui/parts/Dialog.tsx'],
+    rules: {
+      'no-restricted-imports': [
+        'error',
+        {
+          name: '@mantine/core',
+          importNames: ['Modal'],
+          message: 'parts/Dialog.tsx returns the focus.',
+        },
+      ],
+    },
+  },
+  {
     files: ['ui/**/*.tsx', 'ui/**/use*.ts'],
     ...reactHooks.configs.flat['recommended-latest'],
   },

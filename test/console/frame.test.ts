@@ -11,6 +11,11 @@ describePages('the frame', (console) => {
   const createSite = (name: string) =>
     admin(console.app).post<Record>('/api/inventory/sites', { name }).expect(201);
 
+  const endSessions = async (userId: string) => {
+    for (const enabled of [false, true])
+      await admin(console.app).put(`/api/users/${userId}`, { enabled }).expect(200);
+  };
+
   test('finds a record, and opens it by keyboard', async () => {
     await createSite('ams-palette');
     const page = await console.open(await createUser(console.app, 'viewer'));
@@ -66,13 +71,29 @@ describePages('the frame', (console) => {
     await page.keyboard.press('g');
     await page.keyboard.press('h');
     await page.getByRole('heading', { name: 'Home' }).waitFor();
+  });
+
+  test('has no single keys when they are turned off, in lists neither', async () => {
+    await admin(console.app).post('/api/jobs', { type: 'core.echo', payload: {} }).expect(201);
+    const page = await console.open(await createUser(console.app, 'viewer'), '/jobs');
+    const firstRow = page.getByRole('grid').locator('[aria-rowindex="2"]');
+    await firstRow.waitFor();
+    // After the listeners of the console: whether one of them has used the key.
+    await page.evaluate(
+      'addEventListener("keydown", (event) => (globalThis.isUsed = event.defaultPrevented))',
+    );
+    const isUsed = async (key: string) => {
+      await page.evaluate('document.activeElement.blur()');
+      await page.keyboard.press(key);
+      return page.evaluate<boolean>('isUsed');
+    };
+    expect(await isUsed('j')).toBe(true);
     await page.getByRole('button', { name: /^Account of/ }).click();
     await page.getByRole('menuitemcheckbox', { name: 'Single keys' }).click();
     await page.keyboard.press('Escape');
     await page.getByRole('menu').waitFor({ state: 'detached' });
-    await page.keyboard.press('/');
-    await page.keyboard.press('Control+k');
-    expect(await field.inputValue()).toBe('');
+    for (const key of ['j', 'e', '/', '?']) expect([key, await isUsed(key)]).toEqual([key, false]);
+    expect(await isUsed('Control+k')).toBe(true);
   });
 
   test('moves the focus to a page that is opened, and the first link skips to the content', async () => {
@@ -84,6 +105,23 @@ describePages('the frame', (console) => {
     await page.getByRole('link', { name: 'Home' }).first().click();
     await page.getByRole('heading', { name: 'Home' }).waitFor();
     await expect(page.locator(':focus').getAttribute('id')).resolves.toBe('main');
+  });
+
+  test('returns the focus to where it was when a dialog is closed', async () => {
+    const page = await console.open(await createUser(console.app, 'viewer'), '/nowhere');
+    const link = page.getByRole('main').getByRole('link', { name: 'Home' });
+    for (const [key, name] of [
+      ['Control+k', 'Search'],
+      ['?', 'Keys'],
+    ] as const) {
+      await link.focus();
+      await page.keyboard.press(key);
+      const dialog = page.getByRole('dialog', { name });
+      await dialog.locator(':focus').waitFor();
+      await page.keyboard.press('Escape');
+      await dialog.waitFor({ state: 'detached' });
+      await link.and(page.locator(':focus')).waitFor();
+    }
   });
 
   test('switches the tenant of the session, in all tabs', async () => {
@@ -108,6 +146,18 @@ describePages('the frame', (console) => {
         () => choice(tab).inputValue(),
         (tenant) => tenant === 'red',
       );
+    // A new login has the tenant of the user; what is sent after it belongs to the tenant of the page.
+    await page.goto('/jobs/new?type=core.echo');
+    await page.getByText('The job belongs to the tenant red.').waitFor();
+    await endSessions(user.id);
+    await page.getByRole('dialog', { name: 'Your session has expired' }).waitFor();
+    await page.evaluate('document.querySelector("main form").requestSubmit()');
+    await signIn(page, user.username);
+    await page.waitForURL('**/jobs/job_*');
+    const job = await admin(console.app)
+      .get<{ tenantId: string }>(`/api/jobs/${page.url().split('/').at(-1)}`)
+      .expect(200);
+    expect(job.tenantId).toBe('red');
   });
 
   test('keeps the colours that were chosen, before anything is painted', async () => {
@@ -144,13 +194,14 @@ describePages('the frame', (console) => {
     const field = page.getByRole('combobox', { name: 'Search' });
     await field.fill('typed with care');
     await page.getByText('Nothing found').waitFor();
-    await admin(console.app).put(`/api/users/${user.id}`, { enabled: false }).expect(200);
-    await admin(console.app).put(`/api/users/${user.id}`, { enabled: true }).expect(200);
+    await endSessions(user.id);
     await field.fill('typed with more care');
     const dialog = page.getByRole('dialog', { name: 'Your session has expired' });
     await dialog.waitFor();
     expect(await dialog.getByLabel('User name').inputValue()).toBe(user.username);
     expect(await accessibilityProblems(page)).toEqual([]);
+    // The clock of the machine is set back: the new token seems to be older than the last one.
+    await page.evaluate('{ const now = Date.now; Date.now = () => now() - 7_200_000; }');
     // What the page was about to send is sent.
     const sent = page.waitForResponse(
       (response) => response.url().includes('more') && response.status() === 200,
@@ -158,6 +209,7 @@ describePages('the frame', (console) => {
     await Promise.all([sent, signIn(page, user.username)]);
     await dialog.waitFor({ state: 'detached' });
     expect(await field.inputValue()).toBe('typed with more care');
+    await field.and(page.locator(':focus')).waitFor();
   });
 
   describe('that cannot load a part of the console', () => {

@@ -1,5 +1,6 @@
-import { Button, Modal, TextInput } from '@mantine/core';
+import { Button, TextInput } from '@mantine/core';
 import { useState, type ReactNode } from 'react';
+import { Dialog } from './Dialog.tsx';
 import { ProblemNote } from './ProblemNote.tsx';
 import classes from './ConfirmDialog.module.css';
 
@@ -92,14 +93,8 @@ export function ConfirmDialog({ opened, title, ...props }: Props) {
     if (props.busy !== true) props.onClose();
   };
   return (
-    <Modal
-      opened={opened}
-      onClose={close}
-      title={title}
-      size="md"
-      closeButtonProps={{ 'aria-label': 'Close' }}
-    >
+    <Dialog opened={opened} onClose={close} title={title} size="md">
       <Content {...props} opened={opened} onClose={close} />
-    </Modal>
+    </Dialog>
   );
 }

@@ -1,9 +1,10 @@
-import { Button, Group, Modal, Stack, Text } from '@mantine/core';
+import { Button, Group, Stack, Text } from '@mantine/core';
+import { Dialog } from '../../parts/Dialog.tsx';
 
 /** Another account has signed in in this browser, and the session is its own now. */
 export default function OtherUserNotice() {
   return (
-    <Modal
+    <Dialog
       opened
       onClose={() => undefined}
       withCloseButton={false}
@@ -19,6 +20,6 @@ export default function OtherUserNotice() {
           <Button onClick={() => location.reload()}>Reload the page</Button>
         </Group>
       </Stack>
-    </Modal>
+    </Dialog>
   );
 }

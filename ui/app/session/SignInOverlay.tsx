@@ -1,8 +1,9 @@
-import { Anchor, Modal, Stack, Text } from '@mantine/core';
+import { Anchor, Stack, Text } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { SignInForm } from './SignInForm.tsx';
 import { sessionQueries } from './session.ts';
 import { leaveSession } from './tokens.ts';
+import { Dialog } from '../../parts/Dialog.tsx';
 
 /**
  * Lies over the page of an expired session. The page stays as it is, with everything typed; what it
@@ -13,7 +14,7 @@ export default function SignInOverlay() {
     sessionQueries.account.queryKey,
   );
   return (
-    <Modal
+    <Dialog
       opened
       onClose={() => undefined}
       withCloseButton={false}
@@ -35,6 +36,6 @@ export default function SignInOverlay() {
           Leave this page and sign in as another user
         </Anchor>
       </Stack>
-    </Modal>
+    </Dialog>
   );
 }

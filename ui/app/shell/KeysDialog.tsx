@@ -1,4 +1,4 @@
-import { Modal } from '@mantine/core';
+import { Dialog } from '../../parts/Dialog.tsx';
 import { Kbd } from '../../parts/Kbd.tsx';
 import { useAllShortcuts } from '../shortcuts.ts';
 import classes from './KeysDialog.module.css';
@@ -7,7 +7,7 @@ import classes from './KeysDialog.module.css';
 export default function KeysDialog({ onClose }: { onClose: () => void }) {
   const shortcuts = useAllShortcuts();
   return (
-    <Modal opened onClose={onClose} title="Keys">
+    <Dialog opened onClose={onClose} title="Keys">
       <dl className={classes.keys}>
         {shortcuts.map(({ keys, label }) => (
           <div key={keys} className={classes.row}>
@@ -18,6 +18,6 @@ export default function KeysDialog({ onClose }: { onClose: () => void }) {
           </div>
         ))}
       </dl>
-    </Modal>
+    </Dialog>
   );
 }

@@ -1,8 +1,9 @@
-import { Loader, Modal } from '@mantine/core';
+import { Loader } from '@mantine/core';
 import { useDebouncedValue, useId } from '@mantine/hooks';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useRouter } from '@tanstack/react-router';
 import { useState, type KeyboardEvent } from 'react';
+import { Dialog } from '../../parts/Dialog.tsx';
 import { Icon } from '../../parts/icons.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { answer, api, type Schemas } from '../api.ts';
@@ -36,7 +37,7 @@ export default function Palette({ onClose }: { onClose: () => void }) {
     event.preventDefault();
   };
   return (
-    <Modal
+    <Dialog
       opened
       onClose={onClose}
       withCloseButton={false}
@@ -71,7 +72,7 @@ export default function Palette({ onClose }: { onClose: () => void }) {
       <p role="status" className={classes.status}>
         {statusOf(text, choices, found)}
       </p>
-    </Modal>
+    </Dialog>
   );
 }
 

@@ -1,4 +1,4 @@
-import { Button, Checkbox, Modal, NumberInput, Textarea, TextInput } from '@mantine/core';
+import { Button, Checkbox, NumberInput, Textarea, TextInput } from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useDeferredValue, useState } from 'react';
@@ -6,6 +6,7 @@ import { answer, api, Problem } from '../../app/api.ts';
 import { useCreation } from '../../app/useCreation.ts';
 import { errorAt, otherErrors } from '../../parts/form/fieldErrors.ts';
 import type { FieldError } from '../../parts/problems.ts';
+import { Dialog } from '../../parts/Dialog.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { recordPath } from '../../parts/recordIds.ts';
 import type { JobType } from './jobQueries.ts';
@@ -26,15 +27,9 @@ const MIN_SEARCH = 3;
 /** Asks others to approve a job, which then runs with the permissions of who asks. */
 export function AskApproval({ opened, onClose, ...props }: Props) {
   return (
-    <Modal
-      opened={opened}
-      onClose={onClose}
-      title="Ask for approval"
-      size="lg"
-      closeButtonProps={{ 'aria-label': 'Close' }}
-    >
+    <Dialog opened={opened} onClose={onClose} title="Ask for approval" size="lg">
       <AskForm {...props} onClose={onClose} />
-    </Modal>
+    </Dialog>
   );
 }
 

@@ -1,10 +1,11 @@
-import { Button, Modal, TextInput } from '@mantine/core';
+import { Button, TextInput } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { answer, api, Problem, type Schemas } from '../../app/api.ts';
 import { useCreation } from '../../app/useCreation.ts';
+import { Dialog } from '../../parts/Dialog.tsx';
 import { formatCount, formatNumberOf } from '../../parts/format.ts';
 import { errorAt, otherErrors } from '../../parts/form/fieldErrors.ts';
 import { ReasonButton } from '../../parts/PermissionButton.tsx';
@@ -22,14 +23,9 @@ const ownZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 /** Runs past occurrences, after showing how many that are. */
 export function BackfillDialog({ schedule, opened, onClose }: Props) {
   return (
-    <Modal
-      opened={opened}
-      onClose={onClose}
-      title={`Backfill ${schedule.name}`}
-      closeButtonProps={{ 'aria-label': 'Close' }}
-    >
+    <Dialog opened={opened} onClose={onClose} title={`Backfill ${schedule.name}`}>
       <BackfillForm schedule={schedule} onClose={onClose} />
-    </Modal>
+    </Dialog>
   );
 }
 

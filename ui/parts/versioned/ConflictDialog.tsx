@@ -1,5 +1,6 @@
-import { Button, Modal, Radio } from '@mantine/core';
+import { Button, Radio } from '@mantine/core';
 import { useState } from 'react';
+import { Dialog } from '../Dialog.tsx';
 import { labelOfField } from '../format.ts';
 import { labelOf, type Names } from '../names.ts';
 import { ProblemNote } from '../ProblemNote.tsx';
@@ -80,12 +81,11 @@ export function ConflictDialog(props: Props) {
   const [choices, setChoices] = useState<Choices>({});
   const changed = (conflict?.fields ?? []).filter(({ changedBy }) => changedBy !== 'nobody');
   return (
-    <Modal
+    <Dialog
       opened={conflict !== undefined}
       onClose={onClose}
       title="The record has changed in the meantime"
       size="xl"
-      closeButtonProps={{ 'aria-label': 'Close' }}
     >
       <p className={classes.intro}>
         Nothing is saved yet. Marked values are what would be saved; choose where both of you have
@@ -125,6 +125,6 @@ export function ConflictDialog(props: Props) {
           Save the marked values
         </Button>
       </div>
-    </Modal>
+    </Dialog>
   );
 }

@@ -1,7 +1,7 @@
-import { Modal } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { PasswordForm } from '../../../app/session/PasswordForm.tsx';
 import { SESSIONS_KEY } from './queries.ts';
+import { Dialog } from '../../../parts/Dialog.tsx';
 import classes from './Account.module.css';
 
 type Props = { opened: boolean; onClose: () => void; onChanged: () => void };
@@ -14,11 +14,11 @@ export function PasswordDialog({ opened, onClose, onChanged }: Props) {
     void queryClient.invalidateQueries({ queryKey: SESSIONS_KEY });
   };
   return (
-    <Modal opened={opened} onClose={onClose} title="Change password">
+    <Dialog opened={opened} onClose={onClose} title="Change password">
       <div className={classes.form}>
         <p className={classes.text}>This ends your other sessions. API tokens stay valid.</p>
         <PasswordForm label="Current password" onChanged={changed} />
       </div>
-    </Modal>
+    </Dialog>
   );
 }

@@ -1,7 +1,8 @@
-import { Button, Modal, Select } from '@mantine/core';
+import { Button, Select } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { answer, api, type Schemas } from '../../../app/api.ts';
+import { Dialog } from '../../../parts/Dialog.tsx';
 import { ProblemNote } from '../../../parts/ProblemNote.tsx';
 import { Time } from '../../../parts/Time.tsx';
 import { TOKENS_KEY } from './queries.ts';
@@ -34,7 +35,7 @@ export function RotateDialog({ opened, token, onClose }: Props) {
   });
   const made = rotate.data;
   return (
-    <Modal
+    <Dialog
       opened={opened}
       onClose={onClose}
       title={made ? `${name} has a new secret` : `Rotate ${name}`}
@@ -59,7 +60,7 @@ export function RotateDialog({ opened, token, onClose }: Props) {
           onCancel={onClose}
         />
       )}
-    </Modal>
+    </Dialog>
   );
 }
 

@@ -1,4 +1,3 @@
-import { Modal } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useRef } from 'react';
 import { answer, api, type Schemas } from '../../../app/api.ts';
@@ -8,6 +7,7 @@ import { TOKENS_KEY } from './queries.ts';
 import { EMPTY_FORM, formOf, toChange, toRequest } from './tokenForm.ts';
 import { TokenFields } from './TokenFields.tsx';
 import { TokenSecret } from './TokenSecret.tsx';
+import { Dialog } from '../../../parts/Dialog.tsx';
 
 type Token = Schemas['Token'];
 type Props = {
@@ -23,7 +23,7 @@ export function TokenDialog({ opened, token, onClose }: Props) {
   const made = create.data;
   const title = token ? `Rename or narrow ${token.name}` : made ? made.name : 'New API token';
   return (
-    <Modal
+    <Dialog
       opened={opened}
       onClose={onClose}
       title={title}
@@ -44,7 +44,7 @@ export function TokenDialog({ opened, token, onClose }: Props) {
           onCancel={onClose}
         />
       )}
-    </Modal>
+    </Dialog>
   );
 }
 
