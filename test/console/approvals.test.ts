@@ -109,8 +109,16 @@ describeConsole('approvals', (console) => {
     await page.getByRole('alert').getByText('was faster: the request is approved.').waitFor();
     expect(await page.getByRole('button', { name: 'Reject' }).count()).toBe(0);
     expect(await comment(page).inputValue()).toBe('not today');
+    // What is typed while a comment is sent stays.
+    const sent = Promise.withResolvers<undefined>();
+    await page.route('**/comments', (route) => sent.promise.then(() => route.continue()));
     await page.getByRole('button', { name: 'Comment' }).click();
+    await comment(page).fill('nor tomorrow');
+    sent.resolve(undefined);
     await page.getByRole('listitem').getByText('not today').waitFor();
+    expect(await comment(page).inputValue()).toBe('nor tomorrow');
+    await page.getByRole('button', { name: 'Comment' }).click();
+    await page.getByRole('listitem').getByText('nor tomorrow').waitFor();
     expect(await comment(page).inputValue()).toBe('');
   });
 

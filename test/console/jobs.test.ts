@@ -23,6 +23,21 @@ data: {"line":1,"attempt":1,"level":"info","message":"Attempt 1 started","data":
 const SEND_AGAIN = `new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))
   .then(() => document.querySelector('main form').requestSubmit())`;
 
+/** Sets the clock of a page to the next day, and shows the page again. */
+const NEXT_DAY = `{
+  const Today = Date;
+  const ahead = 86_400_000;
+  globalThis.Date = class extends Today {
+    constructor(...at) {
+      super(...(at.length === 0 ? [Today.now() + ahead] : at));
+    }
+    static now() {
+      return Today.now() + ahead;
+    }
+  };
+  document.dispatchEvent(new Event('visibilitychange'));
+}`;
+
 describeConsole('jobs', (console) => {
   test('are created once by a double click, and followed to their end', async () => {
     const operator = await createUser(console.app, 'operator');
@@ -113,6 +128,14 @@ describeConsole('jobs', (console) => {
     expect(await accessibilityProblems(page)).toEqual([]);
     expect(await page.getByRole('button', { name: /Retry|Cancel/ }).count()).toBe(0);
     expect(await page.getByRole('link', { name: 'Copy as new' }).count()).toBe(0);
+    // The page is still open on the next day: times have a date then.
+    await page.evaluate(NEXT_DAY);
+    await page
+      .getByRole('complementary')
+      .locator('time')
+      .filter({ hasText: /^\d+ [A-Z]/ })
+      .first()
+      .waitFor();
   });
 
   test('have a log that goes on after a cut connection, with each line once', async () => {

@@ -41,16 +41,21 @@ export async function* readStream(
   let rest = '';
   let id: string | undefined;
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  for (;;) {
-    const { done, value } = await readInTime(reader);
-    if (done) return;
-    const messages = (rest + value).split('\n\n');
-    rest = messages.pop() ?? '';
-    for (const message of messages) {
-      const fields = fieldsOf(message);
-      id = fields.id ?? id;
-      yield { id, event: fields.event ?? '', data: fields.data ?? '' };
+  try {
+    for (;;) {
+      const { done, value } = await readInTime(reader);
+      if (done) return;
+      const messages = (rest + value).split('\n\n');
+      rest = messages.pop() ?? '';
+      for (const message of messages) {
+        const fields = fieldsOf(message);
+        id = fields.id ?? id;
+        yield { id, event: fields.event ?? '', data: fields.data ?? '' };
+      }
     }
+  } finally {
+    // Who stops reading closes the connection.
+    void reader.cancel().catch(() => undefined);
   }
 }
 

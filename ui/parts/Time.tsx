@@ -1,5 +1,6 @@
 import { formatFullTime, formatRelative, formatTime } from './format.ts';
 import { usePreferences } from './preferences.tsx';
+import { useToday } from './today.tsx';
 import { useNow } from './useNow.ts';
 
 type Props = {
@@ -17,9 +18,6 @@ const showBoth = ({ currentTarget }: { currentTarget: HTMLElement }, at: Date): 
   currentTarget.title = [...new Set(zones)].join('\n');
 };
 
-/** The present time on the first render, so that times without a clock do not follow it. */
-const started = new Date();
-
 function Relative({ at }: { at: Date }) {
   const now = useNow();
   return (
@@ -32,13 +30,14 @@ function Relative({ at }: { at: Date }) {
 /** A time in the local zone or in UTC, as the user prefers; the other one is its tooltip. */
 export function Time({ value, format = 'time', none = '–' }: Props) {
   const { utc } = usePreferences();
+  const today = useToday();
   if (value === null || value === undefined || value === '') return <span>{none}</span>;
   const at = new Date(value);
   if (Number.isNaN(at.getTime())) return <span>{String(value)}</span>;
   if (format === 'relative') return <Relative at={at} />;
   return (
     <time dateTime={at.toISOString()} onPointerEnter={(event) => showBoth(event, at)}>
-      {format === 'full' ? formatFullTime(at, { utc }) : formatTime(at, started, { utc })}
+      {format === 'full' ? formatFullTime(at, { utc }) : formatTime(at, today, { utc })}
     </time>
   );
 }

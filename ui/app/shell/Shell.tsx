@@ -2,6 +2,7 @@ import { useDisclosure } from '@mantine/hooks';
 import { Outlet, useMatches, useRouter, useRouterState } from '@tanstack/react-router';
 import { lazy, Suspense, useEffect, useLayoutEffect, useRef } from 'react';
 import { useLiveStream } from '../live.ts';
+import { WithToday } from '../../parts/today.tsx';
 import { WithPreferences } from '../preferences.tsx';
 import { useKeyboard, useShortcuts } from '../shortcuts.ts';
 import { titled } from '../useTitle.ts';
@@ -32,36 +33,38 @@ export function Shell() {
   usePreloadedPalette();
   return (
     <WithPreferences>
-      <div className={classes.shell}>
-        <a className={classes.skip} href={`#${MAIN}`} onClick={() => main.current?.focus()}>
-          Skip to the content
-        </a>
-        <TopBar onMenu={drawer.open} onSearch={palette.open} onHelp={help.open} />
-        <div className={classes.rail}>
-          <Rail />
+      <WithToday>
+        <div className={classes.shell}>
+          <a className={classes.skip} href={`#${MAIN}`} onClick={() => main.current?.focus()}>
+            Skip to the content
+          </a>
+          <TopBar onMenu={drawer.open} onSearch={palette.open} onHelp={help.open} />
+          <div className={classes.rail}>
+            <Rail />
+          </div>
+          <main id={MAIN} ref={main} tabIndex={-1} className={classes.main}>
+            <Outlet />
+          </main>
         </div>
-        <main id={MAIN} ref={main} tabIndex={-1} className={classes.main}>
-          <Outlet />
-        </main>
-      </div>
-      {isDrawerOpen && (
-        <LazyDialog onClose={drawer.close}>
-          <RailDrawer onClose={drawer.close} />
-        </LazyDialog>
-      )}
-      {isPaletteOpen && (
-        <LazyDialog onClose={palette.close}>
-          <Palette onClose={palette.close} />
-        </LazyDialog>
-      )}
-      {isHelpOpen && (
-        <LazyDialog onClose={help.close}>
-          <KeysDialog onClose={help.close} />
-        </LazyDialog>
-      )}
-      <Suspense>
-        <Notices />
-      </Suspense>
+        {isDrawerOpen && (
+          <LazyDialog onClose={drawer.close}>
+            <RailDrawer onClose={drawer.close} />
+          </LazyDialog>
+        )}
+        {isPaletteOpen && (
+          <LazyDialog onClose={palette.close}>
+            <Palette onClose={palette.close} />
+          </LazyDialog>
+        )}
+        {isHelpOpen && (
+          <LazyDialog onClose={help.close}>
+            <KeysDialog onClose={help.close} />
+          </LazyDialog>
+        )}
+        <Suspense>
+          <Notices />
+        </Suspense>
+      </WithToday>
     </WithPreferences>
   );
 }

@@ -66,7 +66,8 @@ function useDraft(onChange: () => void) {
       setMissing(false);
       onChange();
     },
-    clear: () => setText(''),
+    /** Forgets what was sent, not what was typed since. */
+    clear: (sent: string) => setText((now) => (now === sent ? '' : now)),
     /** Asks for the text that is missing. */
     ask() {
       setMissing(true);
@@ -177,7 +178,7 @@ export function Composer({ request, names }: { request: ApprovalRequest; names: 
     const { text } = draft;
     if (isPending) return;
     if (verb !== 'approve' && text.trim() === '') draft.ask();
-    else mutate({ verb, text, contentHash }, { onSuccess: draft.clear });
+    else mutate({ verb, text, contentHash }, { onSuccess: () => draft.clear(text) });
   };
   return (
     <form

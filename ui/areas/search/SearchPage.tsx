@@ -21,21 +21,25 @@ const WAIT_MS = 150;
 function useText({ q = '', kinds }: SearchPageSearch) {
   const navigate = useNavigate();
   const [text, setText] = useState(q);
-  const [known, setKnown] = useState(q);
-  // The address has changed by another way: back, the palette, a link.
-  if (known !== q) {
-    setKnown(q);
-    setText(q);
+  const [address, setAddress] = useState(q);
+  const [sent, setSent] = useState(q);
+  if (address !== q) {
+    setAddress(q);
+    // The address has changed by another way: back, the palette, a link.
+    if (q !== sent) {
+      setSent(q);
+      setText(q);
+    }
   }
   useEffect(() => {
-    if (text === known) return undefined;
+    if (text === sent) return undefined;
     const timer = setTimeout(() => {
-      setKnown(text);
+      setSent(text);
       const search = { q: text, ...(kinds !== undefined && { kinds }) };
       void navigate({ to: '/search', search, replace: true });
     }, WAIT_MS);
     return () => clearTimeout(timer);
-  }, [text, known, kinds, navigate]);
+  }, [text, sent, kinds, navigate]);
   return { text, setText };
 }
 

@@ -193,7 +193,7 @@ export function ListPage<Row>(props: ListPageProps<Row>) {
       <Tools {...model} />
       {list.isOutdated && (
         <div className={classes.outdated} role="status">
-          The list has changed.
+          The list may have changed.
           <Button variant="default" onClick={list.refresh}>
             Show the present state
           </Button>

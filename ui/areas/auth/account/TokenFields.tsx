@@ -111,7 +111,7 @@ function NameAndExpiry({ form, change, errorOf, token }: ExpiryProps) {
       />
       <Select
         label="Expires"
-        description={token ? 'Not later than now' : 'It never moves back'}
+        description={token ? 'Not later than it does already' : 'Can be made earlier, never later'}
         data={choices}
         value={form.expiry}
         onChange={(expiry) => expiry !== null && change({ expiry })}
