@@ -18,7 +18,7 @@ type Options = {
 
 /**
  * Reads the queries of a key again after changes: at most once in `pauseMs`, not while the page is hidden,
- * and not while they are being read. Such a read may have begun before the change; its end would make
+ * and not while they are being read. Such a read may have started before the change; its end would make
  * the old data count as new.
  */
 export function createRefresh({ client, queryKey, pauseMs, isHidden }: Options): Refresh {

@@ -7,7 +7,7 @@ const isLost = (): boolean => document.activeElement === document.body;
 
 /**
  * For a dialog that is open from its first render on, and is removed to close it: returns the focus to
- * where it was, or to the page if that element is gone. Mantine does so only when `opened` changes.
+ * where it was, or to the page if that element was removed, too. Mantine does so only when `opened` changes.
  */
 export function useReturnedFocus(isOpenAtFirst: boolean): void {
   const [before] = useState(() => (isOpenAtFirst ? document.activeElement : null));

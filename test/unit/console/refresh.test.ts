@@ -45,14 +45,14 @@ afterEach(() => {
   mock.timers.reset();
 });
 
-const settled = () => new Promise((resolve) => setImmediate(resolve));
+const afterReads = () => new Promise((resolve) => setImmediate(resolve));
 const answer = (text: string) => {
   reads.at(-1)?.resolve(text);
-  return settled();
+  return afterReads();
 };
 const pause = () => {
   mock.timers.tick(PAUSE_MS);
-  return settled();
+  return afterReads();
 };
 
 test('many changes are one read', async () => {
