@@ -15,15 +15,18 @@ function isExecutable(file: string): boolean {
 /** Chromium without what it has for windows: a page needs half the processor time. */
 const HEADLESS_SHELL = '/usr/bin/chromium-headless-shell';
 
+const CACHE = path.join(
+  process.env.XDG_CACHE_HOME ?? path.join(os.homedir(), '.cache'),
+  'holdfast',
+);
+
 /** Programs that some tests need and npm does not provide; `.ci/install-peers` installs them. */
 const PROGRAMS = {
   chromium: isExecutable(HEADLESS_SHELL) ? HEADLESS_SHELL : '/usr/bin/chromium',
+  /** Python with the dependencies of clients/python. */
+  python: path.join(CACHE, 'python-kit/bin/python'),
   slapd: '/usr/sbin/slapd',
-  versitygw: path.join(
-    process.env.XDG_CACHE_HOME ?? path.join(os.homedir(), '.cache'),
-    'holdfast',
-    'versitygw-1.8.0',
-  ),
+  versitygw: path.join(CACHE, 'versitygw-1.8.0'),
 } as const;
 
 export type Program = keyof typeof PROGRAMS;

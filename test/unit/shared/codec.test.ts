@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { defaultPayloadConverter, type Payload } from '@temporalio/common';
+import { readConfig } from '../../../platform/config.ts';
+import vector from '../../fixtures/codec-vector.json' with { type: 'json' };
 import { createCodec } from '../../../temporal/codec.ts';
 
 const key = (id: string) => ({ id, key: randomBytes(32) });
@@ -37,6 +39,30 @@ describe('the payload codec', () => {
     if (what === 'a flipped byte') forged.data[20] = (forged.data[20] ?? 0) ^ 1;
     else forged.metadata['encryption-key-id'] = Buffer.from('2026');
     await expect(async () => createTestCodec(current, old).decode([forged])).rejects.toThrow();
+  });
+
+  test('reads the vector that clients in other languages read', async () => {
+    const view = ({
+      metadata,
+      data,
+    }: {
+      metadata: Record<string, string>;
+      data: string;
+    }): Payload => ({
+      metadata: Object.fromEntries(
+        Object.entries(metadata).map(([name, value]) => [name, Buffer.from(value)]),
+      ),
+      data: Buffer.from(data, 'base64'),
+    });
+    const { temporal } = readConfig({
+      DATABASE_URL: 'postgres://unused',
+      HOLDFAST_TEMPORAL_CODEC_KEYS: vector.keys,
+    });
+    const [codec] = createCodec(temporal.codecKeys);
+    const [opened] = (await codec?.decode([view(vector.sealed)])) ?? [];
+    const plain = view(vector.plain);
+    expect(Buffer.from(opened?.data ?? [])).toEqual(plain.data);
+    expect(Buffer.from(opened?.metadata?.encoding ?? [])).toEqual(plain.metadata?.encoding);
   });
 
   test('encrypts nothing without a key', () => {

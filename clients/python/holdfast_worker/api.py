@@ -1,0 +1,102 @@
+"""The runner API of Holdfast, as a client of it sees it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from typing import Any
+
+import aiohttp
+
+
+class AttemptLost(Exception):
+    """The attempt does not count any more: stop the work, and report nothing."""
+
+
+class ApiError(Exception):
+    """A response that is not a success. `status` is 0 when there was none."""
+
+    def __init__(self, status: int, code: str, detail: str) -> None:
+        super().__init__(f"{status} {code}: {detail}")
+        self.status, self.code = status, code
+
+    @property
+    def is_transient(self) -> bool:
+        return self.status in (0, 408, 429) or self.status >= 500
+
+
+class RunnerApi:
+    """Requests with the token of a runner. Use it as a context manager."""
+
+    def __init__(self, url: str, token: str, runner_id: str) -> None:
+        self.runner_id = runner_id
+        self._base = url.rstrip("/") + "/api/runner"
+        self._headers = {"authorization": f"Bearer {token}"}
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> RunnerApi:
+        self._session = aiohttp.ClientSession(headers=self._headers)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._session:
+            await self._session.close()
+
+    async def post(
+        self,
+        path: str,
+        body: object = None,
+        *,
+        data: bytes | None = None,
+        query: dict[str, str] | None = None,
+        attempt_token: str | None = None,
+        timeout: float = 10,
+    ) -> Any:
+        """Sends one request. Errors: `AttemptLost`, `ApiError`."""
+        assert self._session, "RunnerApi is a context manager"
+        headers = {
+            "content-type": "application/x-ndjson" if data is not None else "application/json"
+        }
+        if attempt_token is not None:
+            headers["attempt-token"] = attempt_token
+        content = data if data is not None else json.dumps(body).encode()
+        try:
+            async with self._session.post(
+                self._base + path,
+                data=content,
+                params=query,
+                headers=headers,
+                timeout=aiohttp.ClientTimeout(total=timeout),
+            ) as response:
+                text = await response.text()
+                if response.ok:
+                    return json.loads(text) if text else None
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            raise ApiError(0, "unreachable", str(error) or type(error).__name__) from error
+        problem = _problem(text)
+        if response.status == 409 and problem.get("code") == "attempt_lost":
+            raise AttemptLost
+        raise ApiError(response.status, str(problem.get("code")), str(problem.get("detail")))
+
+    async def post_within(self, seconds: float, path: str, body: object, **more: Any) -> Any:
+        """As `post`, repeated while the API is not there, for so long. Only for what may be repeated."""
+        end = asyncio.get_running_loop().time() + seconds
+        delay = 0.2
+        while True:
+            try:
+                return await self.post(path, body, **more)
+            except ApiError as error:
+                left = end - asyncio.get_running_loop().time()
+                if not error.is_transient or left <= 0:
+                    raise
+            await asyncio.sleep(min(left, delay * (0.5 + random.random())))
+            delay = min(delay * 2, 5)
+
+
+def _problem(text: str) -> dict[str, Any]:
+    try:
+        problem = json.loads(text)
+        return problem if isinstance(problem, dict) else {}
+    except ValueError:
+        return {}

@@ -1,0 +1,352 @@
+"""One attempt of a job: begin, log and progress with the lease, cancellation, end."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import quote
+
+from temporalio import activity
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
+
+from .api import ApiError, AttemptLost, RunnerApi
+
+MAX_LINES, MAX_BYTES = 2_000, 1_048_576
+MAX_WAITING_LINES = 20_000
+MAX_MESSAGE, MAX_DATA_BYTES = 8_192, 16_384
+FLUSH_SECONDS = 0.25
+END_SECONDS = 60.0
+MASK = "********"
+
+
+class JobFailure(Exception):
+    """An expected failure of an attempt. `code` is lower-case letters, digits and `_`."""
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        retryable: bool = True,
+        retry_after_seconds: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code, self.message = code, message
+        self.retryable, self.retry_after_seconds = retryable, retry_after_seconds
+
+
+class JobEnded(Exception):
+    """The job has ended already: the activity has nothing to do, and returns."""
+
+
+class Attempt:
+    """What an attempt knows about itself, and how it reports. `result` is sent at its end."""
+
+    def __init__(self, api: RunnerApi, job_id: str, started: dict[str, Any]) -> None:
+        self.job_id = job_id
+        self.number: int = started["attempt"]
+        self.type: str = started["type"]
+        self.payload: dict[str, Any] = started["payload"]
+        self.target: dict[str, Any] | None = started.get("target")
+        self.secrets: dict[str, str] = started.get("secrets") or {}
+        self.tenant_id: str = started["tenantId"]
+        self.created_by: str = started["createdBy"]
+        self.result: dict[str, Any] | None = None
+        self.log = Log(self)
+        self._api, self._token = api, started["attemptToken"]
+        self._lease = started["leaseMs"] / 1_000
+        self._timeout = started["timeoutMs"] / 1_000
+        self._is_only = started.get("maxAttempts") == 1
+        self._mask = _masking(self.secrets.values())
+        self._lines: deque[bytes] = deque()
+        self._have = self._left_out = 0
+        self._progress: dict[str, str] = {}
+        self._wake = asyncio.Event()
+        self._answered = asyncio.get_running_loop().time()
+        self._worker: asyncio.Task[Any] | None = asyncio.current_task()
+        self.stopped_for: str | None = None
+        """Why the work was stopped: `cancelled`, `attempt_lost` or `timed_out`."""
+
+    async def progress(self, percent: float, message: str | None = None) -> None:
+        """Sets the progress, and lets other tasks run."""
+        self._progress = {"progress": str(min(100.0, max(0.0, percent)))}
+        if message:
+            self._progress["progressMessage"] = self._mask(message)[:200]
+        self._wake.set()
+        await asyncio.sleep(0)
+
+    def add_line(self, level: str, message: str, data: dict[str, Any]) -> None:
+        if len(self._lines) >= MAX_WAITING_LINES:
+            self._left_out += 1
+            return
+        at = datetime.now(UTC).isoformat()
+        line: dict[str, Any] = {
+            "level": level,
+            "message": self._mask(message)[:MAX_MESSAGE],
+            "at": at,
+        }
+        if data:
+            text = self._mask(json.dumps(data, default=str))
+            kept = json.loads(text) if len(text.encode()) <= MAX_DATA_BYTES else None
+            line["data"] = kept or {"leftOut": f"more than {MAX_DATA_BYTES} bytes"}
+        self._lines.append(json.dumps(line).encode() + b"\n")
+        self._wake.set()
+
+    async def watch(self) -> None:
+        """Sends heartbeats to Temporal, and stops the work at its limit or when its lease may be lost."""
+        now = asyncio.get_running_loop().time
+        deadline = now() + self._timeout
+        while True:
+            activity.heartbeat()
+            # Another attempt may start when the lease has ended. Of a job with one attempt there is none.
+            if now() - self._answered > 0.8 * self._lease and not self._is_only:
+                self.stop("attempt_lost")
+            elif now() > deadline:
+                self.stop("timed_out")
+            await asyncio.sleep(min(0.5, self._lease / 10))
+
+    async def report(self) -> None:
+        """Sends lines and progress four times a second, and empty requests that keep the lease."""
+        while True:
+            try:
+                async with asyncio.timeout(self._lease / 4):
+                    await self._wake.wait()
+                await asyncio.sleep(FLUSH_SECONDS)
+            except TimeoutError:
+                pass
+            try:
+                if await self.send():
+                    self.stop("cancelled")
+            except AttemptLost:
+                self.stop("attempt_lost")
+            except ApiError as error:
+                activity.logger.warning("Holdfast did not take lines of %s: %s", self.job_id, error)
+                self._wake.set()
+
+    def stop(self, reason: str) -> None:
+        """Cancels the task that does the work."""
+        if self.stopped_for is None and self._worker:
+            self.stopped_for = reason
+            self._worker.cancel()
+
+    def is_over(self) -> None:
+        """From now on nothing stops the task: it reports how the work has ended."""
+        self._worker = None
+
+    async def send(self) -> bool:
+        """Sends what waits. Returns true if the work is to be cancelled."""
+        self._wake.clear()
+        while True:
+            if self._left_out and len(self._lines) < MAX_WAITING_LINES:
+                count, self._left_out = self._left_out, 0
+                self.add_line("warn", f"{count} lines were left out: they came too fast", {})
+            batch: list[bytes] = []
+            size = 0
+            for line in self._lines:
+                size += len(line)
+                if len(batch) == MAX_LINES or size > MAX_BYTES:
+                    break
+                batch.append(line)
+            progress, self._progress = self._progress, {}
+            try:
+                answer = await self._api.post(
+                    f"/jobs/{self.job_id}/lines",
+                    data=b"".join(batch),
+                    query={"firstLine": str(self._have + 1), **progress},
+                    attempt_token=self._token,
+                    timeout=max(1.0, self._lease / 4),
+                )
+            except (ApiError, asyncio.CancelledError):
+                self._progress = self._progress or progress
+                raise
+            self._answered = asyncio.get_running_loop().time()
+            self._lease = answer["leaseMs"] / 1_000
+            # An answer may have been lost: then the server has more than it has answered for.
+            for _ in range(min(answer["have"] - self._have, len(self._lines))):
+                self._lines.popleft()
+            self._have = answer["have"]
+            if answer["cancel"] or not self._lines:
+                return bool(answer["cancel"])
+
+    async def end(self, body: dict[str, Any]) -> None:
+        """Sends the rest of the log, ends the attempt, and fails the activity as the API says."""
+        try:
+            while self._lines or self._progress or self._left_out:
+                await self.send()
+        except ApiError as error:
+            activity.logger.warning("The last lines of %s are lost: %s", self.job_id, error)
+        path = f"/jobs/{self.job_id}/end"
+        more = {"attempt_token": self._token}
+        try:
+            answer = await self._api.post_within(END_SECONDS, path, body, **more)
+        except ApiError as error:
+            if error.is_transient or "failure" in body:
+                raise
+            # The result is not accepted: too large, or not as its schema says.
+            failure = {"code": "result_invalid", "message": str(error)[:1_000], "retryable": False}
+            answer = await self._api.post_within(END_SECONDS, path, {"failure": failure}, **more)
+        if answer["status"] not in ("succeeded", "cancelled"):
+            raise _failure(answer["code"] or "failed", answer["retryInMs"])
+
+    def success(self) -> dict[str, Any]:
+        """The end of an attempt that has succeeded."""
+        try:
+            return {"result": json.loads(self._mask(json.dumps(self.result or {})))}
+        except (TypeError, ValueError) as error:
+            failure = JobFailure(
+                "result_invalid", f"The result is not JSON: {error}", retryable=False
+            )
+            return self.failure_of(failure)
+
+    def failure_of(self, error: BaseException) -> dict[str, Any]:
+        if isinstance(error, JobFailure):
+            failure: dict[str, Any] = {
+                "code": error.code,
+                "message": self._mask(error.message),
+                "retryable": error.retryable,
+            }
+            if error.retry_after_seconds is not None:
+                failure["retryAfterSeconds"] = error.retry_after_seconds
+            return {"failure": failure}
+        message = self._mask(f"{type(error).__name__}: {error}")[:4_000]
+        return {"failure": {"code": "unexpected", "message": message}}
+
+
+class Log:
+    """The log of a job. Keyword arguments are the data of the line."""
+
+    def __init__(self, attempt: Attempt) -> None:
+        self._attempt = attempt
+
+    def debug(self, message: str, **data: Any) -> None:
+        self._attempt.add_line("debug", message, data)
+
+    def info(self, message: str, **data: Any) -> None:
+        self._attempt.add_line("info", message, data)
+
+    def warn(self, message: str, **data: Any) -> None:
+        self._attempt.add_line("warn", message, data)
+
+    def error(self, message: str, **data: Any) -> None:
+        self._attempt.add_line("error", message, data)
+
+
+@asynccontextmanager
+async def attempt(api: RunnerApi, job_id: str, digest: str) -> AsyncIterator[Attempt]:
+    """
+    Begins the next attempt of a job within an activity, and ends it: with `result`, with the failure
+    that was raised, or cancelled. Errors: `JobEnded`; `ApplicationError`, as the job goes on.
+    """
+    job = await _begin(api, job_id, digest)
+    watching = asyncio.create_task(job.watch())
+    reporting = asyncio.create_task(job.report())
+    end: dict[str, Any] | None = None
+    cancelled: asyncio.CancelledError | None = None
+    try:
+        try:
+            yield job
+            end = job.success()
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if job.stopped_for is None or (task and task.uncancel() > 0):
+                cancelled = error
+        except Exception as error:  # noqa: BLE001
+            if not isinstance(error, JobFailure):
+                activity.logger.exception("The job %s failed unexpectedly", job_id)
+            end = job.failure_of(error)
+        job.is_over()
+        await _stopped(reporting)
+        await _uninterrupted(_end(job, end))
+    except AttemptLost:
+        raise _failure("attempt_lost", None) from None
+    finally:
+        job.is_over()
+        await _stopped(reporting, watching)
+    if cancelled and not activity.is_worker_shutdown():
+        raise cancelled
+
+
+async def _stopped(*tasks: asyncio.Task[None]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _uninterrupted(work: Coroutine[Any, Any, None]) -> None:
+    """Waits until `work` is done, also when the activity is cancelled in the meantime."""
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.cancelled():
+                raise
+    task.result()
+
+
+async def _begin(api: RunnerApi, job_id: str, digest: str) -> Attempt:
+    body = {
+        "runnerId": api.runner_id,
+        "workflowRunId": activity.info().workflow_run_id,
+        "digest": digest,
+    }
+    answer = await api.post(f"/jobs/{job_id}/begin", body)
+    outcome = answer["outcome"]
+    if outcome == "ended":
+        raise JobEnded
+    if outcome == "wait":
+        raise _failure(answer["code"], answer["retryInMs"])
+    if outcome == "failed":
+        raise _failure(answer["code"], None)
+    return Attempt(api, job_id, answer)
+
+
+async def _end(job: Attempt, end: dict[str, Any] | None) -> None:
+    """Reports how the attempt has ended."""
+    if job.stopped_for == "attempt_lost":
+        raise AttemptLost
+    if job.stopped_for == "timed_out":
+        end = {
+            "failure": {
+                "code": "timed_out",
+                "message": "The attempt took longer than its type allows",
+            }
+        }
+    elif end is None and activity.is_worker_shutdown():
+        end = {"failure": {"code": "interrupted", "message": "The worker stopped"}}
+    await job.end(end or {"cancelled": True})
+
+
+def _failure(code: str, retry_in_ms: int | None) -> ApplicationError:
+    """What Temporal stores: a code, and no data of the job."""
+    return ApplicationError(
+        f"The attempt failed with {code}",
+        type=code,
+        non_retryable=retry_in_ms is None,
+        next_retry_delay=None if retry_in_ms is None else timedelta(milliseconds=retry_in_ms),
+        category=ApplicationErrorCategory.BENIGN,
+    )
+
+
+def _masking(secrets: Iterable[str]) -> Callable[[str], str]:
+    """Masks secrets of six characters or more, also in the forms in which programs repeat them."""
+    forms: set[str] = set()
+    for secret in secrets:
+        for text in (secret, *secret.splitlines()):
+            if len(text) >= 6:
+                forms |= {text, quote(text, safe=""), json.dumps(text)[1:-1]}
+                forms.add(base64.b64encode(text.encode()).decode())
+    ordered = sorted(forms, key=len, reverse=True)
+
+    def mask(text: str) -> str:
+        for form in ordered:
+            text = text.replace(form, MASK)
+        return text
+
+    return mask

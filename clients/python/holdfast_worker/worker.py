@@ -1,0 +1,203 @@
+"""A worker of a pool: announces its types, and runs their activities."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import inspect
+import json
+import logging
+import os
+import pathlib
+import signal
+import socket
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import temporalio.worker
+from temporalio import activity
+from temporalio.client import Client
+from temporalio.converter import DataConverter
+
+from .api import ApiError, RunnerApi
+from .attempts import Attempt, JobEnded, attempt
+from .codec import EncryptionCodec
+
+VERSION = "0.2.0"
+log = logging.getLogger("holdfast")
+Run = Callable[[Attempt], Awaitable[dict[str, Any] | None]]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Where Holdfast and Temporal are; `from_env` reads the variables that runners have."""
+
+    url: str
+    token: str
+    pool: str = "default"
+    slots: int = 10
+    temporal_address: str = "127.0.0.1:7233"
+    temporal_api_key: str | None = None
+    temporal_tls: bool = False
+    codec_keys: str | None = None
+
+    @staticmethod
+    def from_env(env: Mapping[str, str] = os.environ) -> Settings:
+        token = env.get("HOLDFAST_RUNNER_TOKEN")
+        if not token and (file := env.get("HOLDFAST_RUNNER_TOKEN_FILE")):
+            token = pathlib.Path(file).read_text().strip()
+        url = env.get("HOLDFAST_URL")
+        if not url or not token:
+            raise SystemExit(
+                "Set HOLDFAST_URL, and HOLDFAST_RUNNER_TOKEN or HOLDFAST_RUNNER_TOKEN_FILE"
+            )
+        return Settings(
+            url=url,
+            token=token,
+            pool=env.get("HOLDFAST_RUNNER_POOL") or "default",
+            slots=int(env.get("HOLDFAST_RUNNER_SLOTS") or 10),
+            temporal_address=env.get("TEMPORAL_ADDRESS") or "127.0.0.1:7233",
+            temporal_api_key=env.get("TEMPORAL_API_KEY") or None,
+            temporal_tls=env.get("TEMPORAL_TLS") in ("1", "true"),
+            codec_keys=env.get("HOLDFAST_TEMPORAL_CODEC_KEYS") or None,
+        )
+
+
+@dataclass(frozen=True)
+class JobType:
+    """A job type: what is announced, and the function that does the work."""
+
+    definition: dict[str, Any]
+    run: Run
+    digest: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        """The digest is that of the definition and of the file with the function."""
+        file = inspect.getsourcefile(self.run)
+        code = pathlib.Path(file).read_bytes() if file else b""
+        text = json.dumps(self.definition, sort_keys=True).encode()
+        object.__setattr__(self, "digest", hashlib.sha256(text + b"\0" + code).hexdigest())
+
+
+class Worker:
+    """Collects job types (`@worker.job_type(…)`) and runs them (`await worker.run()`)."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.types: dict[str, JobType] = {}
+        self._states: dict[str, str] = {}
+
+    def job_type(
+        self, name: str, *, summary: str, payload: dict[str, Any], **more: Any
+    ) -> Callable[[Run], Run]:
+        """
+        Declares a type. `more` has the other fields of a definition, such as `timeout_seconds`, `access`,
+        `targets`, `retry`, `concurrency`, `secrets`. What is inside of them has the names of the API.
+        """
+        pool = self.settings.pool
+        fields = {_camel_case(field): value for field, value in more.items()}
+        definition = {"name": name, "summary": summary, "pool": pool, "payload": payload, **fields}
+
+        def declare(run: Run) -> Run:
+            self.types[name] = JobType(definition, run)
+            return run
+
+        return declare
+
+    async def run(self, stop: asyncio.Event | None = None) -> None:
+        """Announces the types and runs their jobs until SIGTERM, SIGINT or `stop`."""
+        stop = stop or _stop_on_signals()
+        async with RunnerApi(self.settings.url, self.settings.token, str(uuid.uuid4())) as api:
+            announced = await self._announce(api)
+            client = await self._connect(announced["namespace"])
+            async with temporalio.worker.Worker(
+                client,
+                task_queue=announced["taskQueue"],
+                activities=[self._activity(api, each) for each in self.types.values()],
+                max_concurrent_activities=self.settings.slots,
+                # A cancellation arrives with the answer to a heartbeat.
+                max_heartbeat_throttle_interval=timedelta(seconds=1),
+                default_heartbeat_throttle_interval=timedelta(seconds=1),
+                graceful_shutdown_timeout=timedelta(0),
+            ):
+                await self._report(api, announced["everySeconds"], stop)
+            await api.post("/leave", self._process(api))
+
+    def _activity(self, api: RunnerApi, job_type: JobType) -> Callable[..., Any]:
+        @activity.defn(name=job_type.definition["name"])
+        async def run(start: dict[str, Any]) -> None:
+            try:
+                async with attempt(api, start["jobId"], job_type.digest) as job:
+                    job.result = await job_type.run(job)
+            except JobEnded:
+                return
+
+        return run
+
+    def _process(self, api: RunnerApi) -> dict[str, Any]:
+        return {"runnerId": api.runner_id, "pool": self.settings.pool}
+
+    async def _announce(self, api: RunnerApi) -> Any:
+        types = [
+            {"digest": each.digest, "definition": each.definition} for each in self.types.values()
+        ]
+        body = {
+            "name": socket.gethostname(),
+            "version": f"python {VERSION}",
+            "slots": self.settings.slots,
+        }
+        answer = await api.post_within(
+            60, "/announce", {**self._process(api), **body, "types": types}
+        )
+        self._note(answer["types"])
+        return answer
+
+    async def _report(self, api: RunnerApi, every_seconds: float, stop: asyncio.Event) -> None:
+        """Reports that the worker is alive until `stop`."""
+        while not stop.is_set():
+            try:
+                await asyncio.wait_for(stop.wait(), every_seconds)
+            except TimeoutError:
+                try:
+                    self._note((await api.post("/alive", self._process(api)))["types"])
+                except ApiError as error:
+                    if error.code == "unknown_runner":
+                        await self._announce(api)
+                    elif error.is_transient:
+                        log.warning("Holdfast is not there: %s", error)
+                    else:
+                        raise
+
+    def _note(self, types: list[dict[str, Any]]) -> None:
+        """Logs the state of each type when it changes."""
+        for each in types:
+            state = " ".join([each["state"], each.get("reason") or ""]).strip()
+            if self._states.get(each["name"]) != state:
+                self._states[each["name"]] = state
+                log.info("%s: %s", each["name"], state)
+
+    async def _connect(self, namespace: str) -> Client:
+        keys = self.settings.codec_keys
+        converter = DataConverter(payload_codec=EncryptionCodec.from_text(keys) if keys else None)
+        return await Client.connect(
+            self.settings.temporal_address,
+            namespace=namespace,
+            api_key=self.settings.temporal_api_key,
+            tls=self.settings.temporal_tls or self.settings.temporal_api_key is not None,
+            data_converter=converter,
+        )
+
+
+def _camel_case(name: str) -> str:
+    first, *words = name.split("_")
+    return first + "".join(word.capitalize() for word in words)
+
+
+def _stop_on_signals() -> asyncio.Event:
+    stop = asyncio.Event()
+    for each in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(each, stop.set)
+    return stop

@@ -1,0 +1,107 @@
+"""A runner API for tests: it answers as the test says, and keeps what it received."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from temporalio.testing import ActivityEnvironment
+
+from holdfast_worker import Attempt, RunnerApi, attempt
+
+STARTED = {
+    "outcome": "started",
+    "attempt": 1,
+    "attemptToken": "attempt-token-of-the-test",
+    "type": "lab.test",
+    "payload": {"n": 3},
+    "target": None,
+    "secrets": {"API_TOKEN": 'se"cret-4711'},
+    "timeoutMs": 60_000,
+    "leaseMs": 5_000,
+    "maxAttempts": 3,
+    "remainingLines": 10_000,
+    "tenantId": "acme",
+    "createdBy": "alice",
+}
+
+Handler = Callable[["FakeApi", dict[str, Any]], web.Response | None]
+
+
+class FakeApi:
+    def __init__(self) -> None:
+        self.begin: dict[str, Any] = dict(STARTED)
+        self.lines: list[dict[str, Any]] = []
+        self.requests: list[dict[str, str]] = []
+        self.ends: list[dict[str, Any]] = []
+        self.end_answer: dict[str, Any] = {"status": "succeeded", "code": None, "retryInMs": None}
+        self.cancel = False
+        self.before_lines: Callable[[int], web.Response | None] = lambda _count: None
+        self.after_lines: Callable[[int], web.Response | None] = lambda _count: None
+        self.before_end: Callable[[int], web.Response | None] = lambda _count: None
+
+    async def on_begin(self, request: web.Request) -> web.Response:
+        self.begun = await request.json()
+        return web.json_response(self.begin)
+
+    async def on_lines(self, request: web.Request) -> web.Response:
+        assert request.headers["attempt-token"] == STARTED["attemptToken"]
+        self.requests.append(dict(request.query))
+        if answer := self.before_lines(len(self.requests)):
+            return answer
+        first = int(request.query["firstLine"])
+        assert first <= len(self.lines) + 1
+        received = [json.loads(line) for line in (await request.text()).splitlines()]
+        self.lines += received[len(self.lines) + 1 - first :]
+        if answer := self.after_lines(len(self.requests)):
+            return answer
+        return web.json_response(
+            {
+                "have": len(self.lines),
+                "cancel": self.cancel,
+                "leaseMs": self.begin["leaseMs"],
+                "remainingLines": 1,
+            }
+        )
+
+    async def on_end(self, request: web.Request) -> web.Response:
+        self.ends.append(await request.json())
+        return self.before_end(len(self.ends)) or web.json_response(self.end_answer)
+
+
+def problem(status: int, code: str) -> web.Response:
+    return web.json_response({"code": code, "detail": "as the test says"}, status=status)
+
+
+@pytest.fixture
+async def fake():
+    api = FakeApi()
+    app = web.Application(client_max_size=4 * 1_048_576)
+    app.router.add_post("/api/runner/jobs/{id}/begin", api.on_begin)
+    app.router.add_post("/api/runner/jobs/{id}/lines", api.on_lines)
+    app.router.add_post("/api/runner/jobs/{id}/end", api.on_end)
+    async with TestServer(app) as server:
+        api.url = str(server.make_url("/"))
+        yield api
+
+
+Work = Callable[[Attempt], Awaitable[dict[str, Any] | None]]
+
+
+@pytest.fixture
+async def run(fake):
+    """Runs an activity with this work, in the SDK's environment of activities."""
+    async with RunnerApi(fake.url, "hfw_test", "runner-of-the-test") as api:
+
+        async def run(work: Work, environment: ActivityEnvironment | None = None) -> None:
+            async def activity() -> None:
+                async with attempt(api, "job_1", "digest") as job:
+                    job.result = await work(job)
+
+            async with asyncio.timeout(20):
+                await (environment or ActivityEnvironment()).run(activity)
+
+        yield run

@@ -1,0 +1,306 @@
+import asyncio
+import json
+
+import pytest
+from conftest import problem
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
+from temporalio.testing import ActivityEnvironment
+
+from holdfast_worker import JobEnded, JobFailure
+
+
+async def forever(_job) -> None:
+    await asyncio.sleep(600)
+
+
+async def eventually(condition) -> None:
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+async def test_lines_progress_and_result_are_sent(fake, run):
+    async def work(job):
+        assert (job.payload, job.tenant_id, job.number) == ({"n": 3}, "acme", 1)
+        for i in range(4_500):
+            job.log.info(f"line {i}", i=i)
+        await job.progress(40, "almost")
+        return {"n": job.payload["n"]}
+
+    await run(work)
+    assert fake.begun == {
+        "runnerId": "runner-of-the-test",
+        "workflowRunId": "test-run",
+        "digest": "digest",
+    }
+    assert [line["message"] for line in fake.lines] == [f"line {i}" for i in range(4_500)]
+    assert fake.lines[7]["data"] == {"i": 7} and fake.lines[7]["level"] == "info"
+    # 2,000 lines at most in a request; the progress is with the first.
+    assert len(fake.requests) == 3
+    assert fake.requests[0] == {"firstLine": "1", "progress": "40", "progressMessage": "almost"}
+    assert fake.ends == [{"result": {"n": 3}}]
+
+
+async def test_lines_are_sent_again_after_a_lost_answer_and_each_counts_once(fake, run):
+    fake.before_lines = lambda count: problem(503, "unavailable") if count == 1 else None
+    fake.after_lines = lambda count: problem(502, "bad_gateway") if count in (2, 3) else None
+
+    async def work(job):
+        for i in range(3):
+            job.log.warn(f"line {i}")
+            await eventually(lambda: len(fake.requests) > i + 1)
+
+    await run(work)
+    assert [line["message"] for line in fake.lines] == ["line 0", "line 1", "line 2"]
+    assert fake.ends == [{"result": {}}]
+
+
+async def test_too_many_lines_are_counted_instead_of_kept(fake, run, monkeypatch):
+    monkeypatch.setattr("holdfast_worker.attempts.MAX_WAITING_LINES", 10)
+
+    async def work(job):
+        for i in range(25):
+            job.log.debug(str(i))
+
+    await run(work)
+    messages = [line["message"] for line in fake.lines]
+    assert messages[:10] == [str(i) for i in range(10)]
+    assert messages[10:] == ["15 lines were left out: they came too fast"]
+
+
+@pytest.mark.parametrize(
+    ("raised", "failure"),
+    [
+        (
+            JobFailure("busy", "Later", retry_after_seconds=5),
+            {"code": "busy", "message": "Later", "retryable": True, "retryAfterSeconds": 5},
+        ),
+        (
+            JobFailure("wrong", "Never", retryable=False),
+            {"code": "wrong", "message": "Never", "retryable": False},
+        ),
+        (KeyError("x"), {"code": "unexpected", "message": "KeyError: 'x'"}),
+    ],
+)
+async def test_a_failure_is_reported_and_temporal_hears_when_to_try_again(
+    fake, run, raised, failure
+):
+    fake.end_answer = {"status": "retrying", "code": failure["code"], "retryInMs": 1_500}
+
+    async def work(_job):
+        raise raised
+
+    with pytest.raises(ApplicationError) as info:
+        await run(work)
+    assert fake.ends == [{"failure": failure}]
+    error = info.value
+    assert (error.type, error.non_retryable) == (failure["code"], False)
+    assert error.next_retry_delay.total_seconds() == 1.5
+    assert error.category == ApplicationErrorCategory.BENIGN
+    # Temporal keeps no text of the job.
+    assert str(error) == f"{failure['code']}: The attempt failed with {failure['code']}"
+
+
+async def test_the_last_failure_is_not_retried(fake, run):
+    fake.end_answer = {"status": "failed", "code": "wrong", "retryInMs": None}
+
+    async def work(_job):
+        raise JobFailure("wrong", "Never")
+
+    with pytest.raises(ApplicationError) as info:
+        await run(work)
+    assert info.value.non_retryable
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "delay"),
+    [
+        ({"outcome": "wait", "code": "leased", "retryInMs": 250}, "leased", 0.25),
+        ({"outcome": "failed", "code": "worker_lost"}, "worker_lost", None),
+    ],
+)
+async def test_what_cannot_begin_fails_as_the_api_says(fake, run, answer, code, delay):
+    fake.begin = answer
+    with pytest.raises(ApplicationError) as info:
+        await run(forever)
+    error = info.value
+    assert (error.type, error.non_retryable) == (code, delay is None)
+    assert (error.next_retry_delay and error.next_retry_delay.total_seconds()) == delay
+    assert fake.ends == []
+
+
+async def test_of_a_job_that_has_ended_nothing_is_done(fake, run):
+    fake.begin = {"outcome": "ended"}
+    with pytest.raises(JobEnded):
+        await run(forever)
+    assert fake.ends == []
+
+
+async def test_a_cancellation_that_holdfast_reports_stops_the_work(fake, run):
+    fake.cancel = True
+    fake.end_answer = {"status": "cancelled", "code": None, "retryInMs": None}
+    cleaned = []
+
+    async def work(job):
+        job.log.info("starts")
+        try:
+            await forever(job)
+        finally:
+            job.log.info("cleans up")
+            cleaned.append(True)
+
+    await run(work)
+    assert (cleaned, fake.ends) == ([True], [{"cancelled": True}])
+    assert [line["message"] for line in fake.lines] == ["starts", "cleans up"]
+
+
+async def test_a_cancellation_by_temporal_stops_the_work_and_is_reported_before_the_activity_ends(
+    fake, run
+):
+    fake.end_answer = {"status": "cancelled", "code": None, "retryInMs": None}
+    environment = ActivityEnvironment()
+
+    async def work(job):
+        asyncio.get_running_loop().call_soon(environment.cancel)
+        await forever(job)
+
+    with pytest.raises(asyncio.CancelledError):
+        await run(work, environment)
+    assert fake.ends == [{"cancelled": True}]
+
+
+async def test_a_worker_that_stops_interrupts_the_attempt(fake, run):
+    fake.end_answer = {"status": "retrying", "code": "interrupted", "retryInMs": 0}
+    environment = ActivityEnvironment()
+
+    async def work(job):
+        environment.worker_shutdown()
+        environment.cancel()
+        await forever(job)
+
+    with pytest.raises(ApplicationError):
+        await run(work, environment)
+    assert fake.ends[0]["failure"]["code"] == "interrupted"
+
+
+async def test_a_lost_attempt_stops_and_reports_nothing_more(fake, run):
+    fake.before_lines = lambda _count: problem(409, "attempt_lost")
+
+    async def work(job):
+        job.log.info("too late")
+        await forever(job)
+
+    with pytest.raises(ApplicationError) as info:
+        await run(work)
+    assert (info.value.type, info.value.non_retryable, fake.ends) == ("attempt_lost", True, [])
+
+
+async def test_without_an_answer_the_work_stops_before_its_lease_ends(fake, run):
+    fake.begin["leaseMs"] = 600
+    fake.before_lines = lambda _count: problem(503, "unavailable")
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    stopped = []
+
+    async def work(job):
+        try:
+            await forever(job)
+        finally:
+            stopped.append(loop.time() - started)
+
+    with pytest.raises(ApplicationError) as info:
+        await run(work)
+    assert (info.value.type, fake.ends) == ("attempt_lost", [])
+    # Long before the time of a test that has failed.
+    assert stopped[0] < 10
+
+
+async def test_the_only_attempt_goes_on_without_an_answer_and_reports_late(fake, run):
+    fake.begin.update(leaseMs=200, maxAttempts=1)
+    fake.before_lines = lambda count: problem(503, "unavailable") if count < 5 else None
+
+    async def work(job):
+        await eventually(lambda: len(fake.requests) >= 5)
+        return {"late": True}
+
+    await run(work)
+    assert fake.ends == [{"result": {"late": True}}]
+
+
+async def test_the_lease_is_kept_without_lines(fake, run):
+    fake.begin["leaseMs"] = 800
+
+    async def work(_job):
+        await eventually(lambda: len(fake.requests) >= 3)
+
+    await run(work)
+    assert fake.lines == []
+
+
+async def test_an_attempt_has_a_limit(fake, run):
+    fake.begin["timeoutMs"] = 100
+    fake.end_answer = {"status": "failed", "code": "timed_out", "retryInMs": None}
+    with pytest.raises(ApplicationError):
+        await run(forever)
+    assert fake.ends[0]["failure"]["code"] == "timed_out"
+
+
+async def test_the_end_is_repeated_until_it_is_answered(fake, run):
+    fake.before_end = lambda count: problem(503, "unavailable") if count < 3 else None
+
+    async def work(_job):
+        return {"n": 1}
+
+    await run(work)
+    assert fake.ends == [{"result": {"n": 1}}] * 3
+
+
+async def test_a_result_that_is_refused_fails_the_attempt(fake, run):
+    fake.before_end = lambda count: problem(400, "invalid_request") if count == 1 else None
+    fake.end_answer = {"status": "failed", "code": "result_invalid", "retryInMs": None}
+
+    async def work(_job):
+        return {"n": 1}
+
+    with pytest.raises(ApplicationError):
+        await run(work)
+    assert fake.ends[1]["failure"]["code"] == "result_invalid"
+
+
+async def test_secrets_leave_the_process_nowhere(fake, run):
+    fake.end_answer = {"status": "failed", "code": "x", "retryInMs": None}
+
+    async def work(job):
+        secret = job.secrets["API_TOKEN"]
+        job.log.info(f"with {secret}", nested=[{"deep": secret}])
+        await job.progress(1, secret)
+        if "raise" in job.payload:
+            raise JobFailure("x", f"refused {secret}")
+        return {"echo": secret}
+
+    await run_ignoring_failure(run, work)
+    fake.begin["payload"] = {"raise": True}
+    await run_ignoring_failure(run, work)
+    sent = json.dumps([fake.lines, fake.ends, fake.requests])
+    assert "4711" not in sent and sent.count("********") >= 6
+
+
+async def run_ignoring_failure(run, work) -> None:
+    with pytest.raises(ApplicationError):
+        await run(work)
+
+
+async def test_a_cancellation_during_the_report_of_the_end_does_not_interrupt_it(fake, run):
+    environment = ActivityEnvironment()
+
+    def cancel_and_fail_once(count):
+        environment.cancel()
+        return problem(503, "unavailable") if count == 1 else None
+
+    fake.before_end = cancel_and_fail_once
+
+    async def work(_job):
+        return {"n": 1}
+
+    await run(work, environment)
+    assert fake.ends == [{"result": {"n": 1}}] * 2
