@@ -168,6 +168,8 @@ export const RunnerTarget = Type.Object(
     kind: Type.Enum(TARGET_KINDS.filter((kind) => kind !== 'none')),
     id: Type.String(),
     name: Type.String(),
+    tenantId: Type.String(),
+    siteId: Nullable(Type.String({ description: 'The site of a device, if it has one.' })),
   },
   { title: 'RunnerTarget', additionalProperties: true },
 );

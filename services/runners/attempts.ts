@@ -20,6 +20,7 @@ import { isFinal, MAX_LOG_LINES, type JobStatus } from '../../domain/jobs/jobs.t
 import { JobFailure, type RemoteJobType } from '../../domain/jobs/jobType.ts';
 import { shapeOf } from '../../domain/runners/shape.ts';
 import type { JobData } from '../../domain/jobs/records.ts';
+import type { Target } from '../../domain/jobs/targets.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { AppError, notFound } from '../../domain/shared/errors.ts';
 import type { Ids } from '../../platform/ids.ts';
@@ -50,6 +51,8 @@ export type BeginAnswer =
       digest: string;
       attemptToken: string;
       deadline: Date;
+      /** What the job is about, as it is now. */
+      target: Target | null;
     }
   /** There is nothing to do any more. */
   | { outcome: 'ended' }
@@ -402,15 +405,15 @@ export function createRemoteAttempts({
     if (job.attempts === 1) onEventsCommitted();
     if (lost !== null) await noteLostAttempt(job, lost);
     try {
-      await lifecycle.callerForJob(job, type);
+      const { target } = await lifecycle.contextForJob(job, type);
+      const deadline = new Date(Date.now() + type.timeoutMs);
+      return { outcome: 'started', job, attemptToken, type, digest, deadline, target };
     } catch (error) {
       if (!(error instanceof JobFailure)) throw error;
       await using runLog = createRunLog({ writeUnaudited, log, job });
       await fail(job, runLog, error);
       return { outcome: 'failed', code: error.code };
     }
-    const deadline = new Date(Date.now() + type.timeoutMs);
-    return { outcome: 'started', job, attemptToken, type, digest, deadline };
   }
 }
 

@@ -68,6 +68,16 @@ beforeAll(async () => {
         ]),
       more: { concurrency: { limit: 1, per: 'type', whenFull: 'wait' } },
     },
+    'net.about': {
+      work: ({ target }) => Promise.resolve({ result: { target } }),
+      more: {
+        targets: 'site',
+        payload: {
+          type: 'object',
+          properties: { peers: { type: 'array', items: { 'x-holdfast-ref': 'sites' } } },
+        },
+      },
+    },
     'other.hello': { work: () => Promise.resolve({ result: {} }) },
   });
 });
@@ -87,6 +97,26 @@ const running = (id: string) =>
 const ended = (id: string) => root.get<JobRecord>(`/api/jobs/${id}`, WAIT).expect(200);
 
 describe('a job of a runner', () => {
+  test('is about a site, which the runner gets as it is when the attempt begins', async () => {
+    const { id } = await root
+      .post<{ id: string }>('/api/inventory/sites', { name: 'before' })
+      .expect(201);
+    const about = (targetId: string, peers: string[] = [id]) => ({
+      type: 'net.about',
+      payload: { peers },
+      target: { kind: 'site', id: targetId },
+    });
+    const job = await root.post<JobRecord>('/api/jobs', about(id), WAIT).expect(201);
+    expect(job).toMatchObject({
+      status: 'succeeded',
+      siteId: id,
+      result: { target: { kind: 'site', id, name: 'before', siteId: id } },
+    });
+    const unknown = 'sit_00000000000000000000000000';
+    await expectInvalid(root.post('/api/jobs', about(unknown)), '/target/id');
+    await expectInvalid(root.post('/api/jobs', about(id, [unknown])), '/payload/peers/0');
+  });
+
   test('runs with its payload, and has log, progress and result', async () => {
     const job = await createJob('net.check', { ports: 3 }, WAIT);
     expect(job).toMatchObject({
