@@ -18,6 +18,8 @@ export type Stack = {
   temporalUi: string | undefined;
   /** Resolves with a message when one of the servers ends without being stopped. */
   failed: Promise<string>;
+  /** Records a further process of the data folder, which the next start stops if this one is killed. */
+  recordServer(server: ServerProcess): Promise<void>;
   /** Stops the servers that were started. Later calls return the same promise. */
   stop(): Promise<void>;
 };
@@ -82,6 +84,7 @@ export async function startStack({
     temporalAddress: temporal.value.address,
     temporalUi: temporal.value.ui,
     failed: Promise.race([postgres.value.ended, temporal.value.ended]),
+    recordServer: context.recordServer,
     stop: () => (stopped ??= resources.disposeAsync()),
   };
 }

@@ -16,6 +16,7 @@ import { endpointOf } from '../platform/ownEndpoints.ts';
 import { loadJobTypeModules } from '../services/jobTypes/modules/load.ts';
 import { installRuntime, type Composition } from './composition/index.ts';
 import { shutdownOnSignals } from './shutdown.ts';
+import { startLocalRunner } from './localRunner.ts';
 import { startProcess } from './start.ts';
 
 const LOOPBACK = '127.0.0.0/8,::1/128';
@@ -37,7 +38,7 @@ type StartContext = {
   onServerFailure(message: string): void;
 };
 
-/** `npm start`: runs PostgreSQL, Temporal, the API and a worker on this machine. */
+/** `npm start`: runs PostgreSQL, Temporal, the API, a worker and a runner on this machine. */
 async function main(): Promise<void> {
   const terminal = createConsole();
   const folder = await prepareDataFolder(
@@ -113,6 +114,7 @@ async function start(context: StartContext): Promise<void> {
   describe(`Holdfast already runs on ${folder}: ${base}`);
   await waitUntilReady(running.deps, terminal, signal);
   const firstAdmin = await createFirstAdmin(running.deps, terminal, signal);
+  await startRunnerIfPossible(context, running.deps, stack, base);
   terminal.line(
     welcome({
       base,
@@ -224,6 +226,29 @@ async function createFirstAdmin(
   }
 }
 
+/** Everything but declared commands works without a runner. */
+async function startRunnerIfPossible(
+  { folder, terminal, resources, signal }: StartContext,
+  deps: Composition,
+  stack: Stack,
+  base: string,
+): Promise<void> {
+  try {
+    const settings = { folder, base, temporalAddress: stack.temporalAddress };
+    const runner = await startLocalRunner(deps, settings, (pid) =>
+      stack.recordServer({ name: 'runner', pid, signal: 'SIGTERM' }),
+    );
+    resources.defer(() => runner.stop());
+    void runner.ended.then((how) => {
+      if (!signal.aborted) terminal.line(`The runner ${how}; see ${runner.logFile}`);
+    });
+  } catch (error) {
+    signal.throwIfAborted();
+    const reason = error instanceof Error ? error.message : String(error);
+    terminal.line(`The runner could not be started, so declared commands do not run: ${reason}`);
+  }
+}
+
 type Welcome = {
   base: string;
   folder: string;
@@ -251,6 +276,7 @@ Holdfast is ready after ${seconds.toFixed(1)} s.
   API reference      ${base}/api/docs
   Temporal Web UI    ${temporalUi ?? 'that of your Temporal server'}
   Data               ${folder}
+  Job types          ${path.join(folder, 'job-types')}, examples/job-types
 ${firstLogin(firstAdmin)}
 Identity headers are trusted from ${trusted.join(' and ')}: a client there can act as any user.
 Press Ctrl-C to stop everything. The data is kept.

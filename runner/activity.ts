@@ -118,8 +118,10 @@ async function makeAttempt(
     started,
     onStop: (cause) => stop.abort(stopRequest(cause)),
   });
-  const onCancel = () => stop.abort(temporalStopRequest());
-  const { cancellationSignal } = Context.current();
+  // The SDK aborts the signal outside of the activity, where there is no current context.
+  const context = Context.current();
+  const { cancellationSignal } = context;
+  const onCancel = () => stop.abort(temporalStopRequest(context));
   if (cancellationSignal.aborted) onCancel();
   cancellationSignal.addEventListener('abort', onCancel, { once: true });
   try {
@@ -146,8 +148,7 @@ const stopRequest = (cause: StopCause) =>
   );
 
 /** Why Temporal has cancelled the activity. */
-function temporalStopRequest(): StopRequest {
-  const details = Context.current().cancellationDetails;
+function temporalStopRequest({ cancellationDetails: details }: Context): StopRequest {
   return details?.cancelRequested
     ? stopRequest('cancelled')
     : new StopRequest(

@@ -15,6 +15,7 @@ type Options = {
 /** The types that a runner can run, as they are on the disk. */
 export function createCatalog({ folders, pools, log, ...host }: Options) {
   let types = new Map<string, DeclaredType>();
+  let loadedBefore: readonly DeclaredType[] = [];
   /** What was logged about each file, so that it is logged once. */
   let complaints = new Map<string, string>();
 
@@ -28,7 +29,8 @@ export function createCatalog({ folders, pools, log, ...host }: Options) {
   return {
     /** Reads the folders again. What cannot be used is logged. */
     async reload(): Promise<void> {
-      const loaded = await loadFolders(folders);
+      const loaded = await loadFolders(folders, loadedBefore);
+      loadedBefore = loaded.types;
       const usable = new Map<string, DeclaredType>();
       const found = new Map(
         loaded.refusals.map(({ file, problems }) => [file, problems.join('\n')]),
@@ -52,7 +54,7 @@ export function createCatalog({ folders, pools, log, ...host }: Options) {
     async current(name: string): Promise<DeclaredType | undefined> {
       const known = types.get(name);
       if (!known) return undefined;
-      const loaded = await loadDeclaration(known.file).catch(() => undefined);
+      const loaded = await loadDeclaration(known.file, known).catch(() => undefined);
       return loaded?.definition.name === name && (await problemsOf(loaded)).length === 0
         ? loaded
         : undefined;

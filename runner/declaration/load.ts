@@ -18,6 +18,8 @@ export type DeclaredType = {
   declaration: Declaration;
   definition: RemoteTypeDefinition;
   digest: string;
+  /** What the file says. */
+  text: string;
 };
 
 /** A file that cannot be used, and why. */
@@ -26,18 +28,25 @@ export type Refusal = { file: string; problems: readonly string[] };
 /** At most this many files of a folder are read. */
 const MAX_FILES = 1_000;
 
-/** Reads one declaration. Error: `DeclarationError`. */
-export async function loadDeclaration(file: string): Promise<DeclaredType> {
+/**
+ * Reads one declaration. If the file says what it said when `known` was read, it is not checked again: that
+ * takes longer than everything else. Error: `DeclarationError`.
+ */
+export async function loadDeclaration(file: string, known?: DeclaredType): Promise<DeclaredType> {
   const absolute = path.resolve(file);
   const folder = path.dirname(absolute);
   try {
-    const declaration = readDeclaration(absolute, await readBounded(absolute));
+    const text = await readBounded(absolute);
+    if (known?.file === absolute && known.text === text)
+      return { ...known, digest: await digestOf(folder, known.declaration) };
+    const declaration = readDeclaration(absolute, text);
     return {
       file: absolute,
       folder,
       declaration,
       definition: definitionOf(declaration),
       digest: await digestOf(folder, declaration),
+      text,
     };
   } catch (error) {
     if (error instanceof DeclarationError) throw error;
@@ -66,16 +75,19 @@ async function readBounded(file: string): Promise<string> {
 
 /**
  * Reads the declarations (`*.yaml`, `*.yml`) of folders, without their subfolders. A folder that does not
- * exist has none. Of two files that declare the same name, the first one counts.
+ * exist has none. Of two files that declare the same name, the first one counts. Those in `known` that have
+ * not changed are not checked again.
  */
 export async function loadFolders(
   folders: readonly string[],
+  known: readonly DeclaredType[] = [],
 ): Promise<{ types: DeclaredType[]; refusals: Refusal[] }> {
   const types = new Map<string, DeclaredType>();
+  const knownByFile = new Map(known.map((type) => [type.file, type]));
   const refusals: Refusal[] = [];
   for (const file of (await Promise.all(folders.map(filesOf))).flat()) {
     try {
-      const loaded = await loadDeclaration(file);
+      const loaded = await loadDeclaration(file, knownByFile.get(file));
       const { name } = loaded.definition;
       const other = types.get(name);
       if (other)

@@ -54,8 +54,12 @@ export const definition = (name: string, more: object = {}) => ({
   ...more,
 });
 
+/** Creates a pool and a token for its runners, and returns a client with it. */
+export const createRunnerToken = async (app: TestApp, pool: string): Promise<TestClient> =>
+  app.client.as({ token: await createRunnerSecret(app, pool) });
+
 /** Creates a pool and a token for its runners. */
-export async function createRunnerToken(app: TestApp, pool: string): Promise<TestClient> {
+export async function createRunnerSecret(app: TestApp, pool: string): Promise<string> {
   const root = admin(app);
   const { status } = await root.post('/api/pools', { name: pool });
   if (status !== 201 && status !== 409) throw new Error(`The pool was not created: ${status}`);
@@ -67,7 +71,7 @@ export async function createRunnerToken(app: TestApp, pool: string): Promise<Tes
   const { token } = await root
     .post<TokenWithSecret>(`/api/service-accounts/${account.id}/tokens`, { name, pools: [pool] })
     .expect(201);
-  return app.client.as({ token: assertDefined(token, 'token') });
+  return assertDefined(token, 'token');
 }
 
 /** Calls of the runner API for one attempt. */
