@@ -32,6 +32,8 @@ describeConsole('home', (console) => {
     const page = await console.open(decider);
     const needs = page.getByRole('region', { name: 'Needs you' });
     await page.getByText('All is well: nothing waits for you').waitFor();
+    // No event says that deliveries fail: the answer has an age.
+    await page.getByText(/^Webhooks as of .*(now|ago)$/).waitFor();
     expect(await page.getByRole('region', { name: 'Protection' }).count()).toBe(0);
     // The page is open while all this happens.
     await admin(console.app).post('/api/inventory/sites', { name: 'ams1' }).expect(201);

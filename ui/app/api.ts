@@ -1,5 +1,5 @@
 import createClient from 'openapi-fetch';
-import { networkProblem, Problem, problemOf } from './problem.ts';
+import { problemOf, reach, whole } from './problem.ts';
 import type { components, paths } from './schema.d.ts';
 import { authorizedFetch } from './session/tokens.ts';
 
@@ -9,7 +9,10 @@ export { Problem, toProblem } from './problem.ts';
 export type Schemas = components['schemas'];
 
 /** The client of the API, typed by its own description. It adds the token of the session. */
-export const api = createClient<paths>({ baseUrl: '', fetch: authorizedFetch });
+export const api = createClient<paths>({
+  baseUrl: '',
+  fetch: (request) => reach(request, authorizedFetch),
+});
 
 /**
  * The content of an answer. Error: Problem, with status 0 and the code `network` if the server did not
@@ -18,11 +21,7 @@ export const api = createClient<paths>({ baseUrl: '', fetch: authorizedFetch });
 export async function answer<T>(
   call: Promise<{ data?: T; error?: unknown; response: Response }>,
 ): Promise<T> {
-  const { data, error, response } = await call.catch((cause: unknown) => {
-    if (cause instanceof Problem || (cause instanceof Error && cause.name === 'AbortError'))
-      throw cause;
-    throw networkProblem(cause);
-  });
+  const { data, error, response } = await whole(call);
   if (!response.ok) throw problemOf(response, error);
   return data as T;
 }

@@ -38,13 +38,46 @@ export class Problem extends Error {
   }
 }
 
-export const networkProblem = (cause: unknown): Problem =>
+const READS = ['GET', 'HEAD'];
+
+/** `method` is that of the request, if it could have changed something. */
+export const networkProblem = (cause: unknown, method = 'GET'): Problem =>
   new Problem({
     status: 0,
     code: 'network',
     title: 'Holdfast cannot be reached',
-    detail: 'The server does not answer. The request may or may not have been carried out.',
+    detail: READS.includes(method)
+      ? 'The server does not answer.'
+      : 'The server does not answer. The request may or may not have been carried out.',
     body: cause,
+  });
+
+/** True for what is no answer of the network: a problem that has a reason already, and an aborted request. */
+const isExplained = (error: unknown): boolean =>
+  error instanceof Problem || (error instanceof Error && error.name === 'AbortError');
+
+/** Sends a request. Error: Problem, if the server does not answer. */
+export async function reach(
+  request: Request,
+  send: (request: Request) => Promise<Response>,
+): Promise<Response> {
+  const { method } = request;
+  return send(request).catch((error: unknown) => {
+    throw isExplained(error) ? error : networkProblem(error, method);
+  });
+}
+
+/** Error: Problem, if the connection breaks before the end of the answer. */
+export const whole = <T>(answered: Promise<T>): Promise<T> =>
+  answered.catch((error: unknown) => {
+    if (isExplained(error)) throw error;
+    throw new Problem({
+      status: 0,
+      code: 'network',
+      title: 'The answer is incomplete',
+      detail: 'The connection broke before the end of the answer.',
+      body: error,
+    });
   });
 
 type ProblemBody = {

@@ -7,6 +7,7 @@ import {
   formatTime,
   labelOfField,
 } from '../../../ui/parts/format.ts';
+import { Problem, reach, whole } from '../../../ui/app/problem.ts';
 import { labelOf, mergeNames, personName } from '../../../ui/parts/names.ts';
 import { recordPath, shortId } from '../../../ui/parts/recordIds.ts';
 import { statusDisplay } from '../../../ui/parts/statuses.ts';
@@ -123,4 +124,36 @@ test('every status of the product has its own display', () => {
   const unknown = statusDisplay('a status of tomorrow');
   expect(unknown).toMatchObject({ tone: 'neutral', label: 'A status of tomorrow' });
   expect(statuses.filter((status) => statusDisplay(status).icon === unknown.icon)).toEqual([]);
+});
+
+describe('a server that does not answer', () => {
+  const send = (method: string) =>
+    reach(new Request('http://localhost/api/jobs', { method }), () =>
+      Promise.reject(new TypeError('Failed to fetch')),
+    ).catch((error: unknown) => error as Problem);
+
+  test('may have made a change that was asked for; a read changes nothing', async () => {
+    expect(await send('POST')).toMatchObject({
+      code: 'network',
+      detail: 'The server does not answer. The request may or may not have been carried out.',
+    });
+    expect(await send('GET')).toMatchObject({
+      code: 'network',
+      detail: 'The server does not answer.',
+    });
+  });
+
+  test('is not what an aborted request, a problem or a broken answer is called', async () => {
+    const aborted = new DOMException('Aborted', 'AbortError');
+    const problem = new Problem({ status: 401, code: 'signed_out', title: '', detail: '' });
+    for (const error of [aborted, problem]) {
+      const sent = reach(new Request('http://localhost/'), () => Promise.reject(error));
+      await expect(sent).rejects.toBe(error);
+      await expect(whole(Promise.reject(error))).rejects.toBe(error);
+    }
+    await expect(whole(Promise.reject(new SyntaxError('JSON')))).rejects.toMatchObject({
+      code: 'network',
+      detail: 'The connection broke before the end of the answer.',
+    });
+  });
 });

@@ -67,13 +67,23 @@ function Missed({ group: { scheduleId, label, reason, count, dueAt } }: { group:
 
 /** Failed jobs of a day by type and error, webhooks that fail, and missed scheduled times. */
 export function BrokenBlock({ broken }: { broken: Broken }) {
-  const { failures, failed, isPartOfJobs, webhooks, missed, reads } = broken;
+  const { failures, failed, isPartOfJobs, webhooks, webhooksReadAt, missed, reads } = broken;
   const problems = problemsOf(reads);
   const count = failures.length + webhooks.length + missed.length;
   if (count === 0 && problems.length === 0) return null;
-  const note = isPartOfJobs
+  const since = isPartOfJobs
     ? `the newest ${formatCount(GROUPED_JOBS)} of ${failed ? formatCount(failed.value) : 'more'} failed jobs in 24 hours`
     : 'in the last 24 hours';
+  const note = (
+    <>
+      {since}
+      {webhooks.length > 0 && webhooksReadAt !== undefined && (
+        <>
+          , webhooks as of <Time value={webhooksReadAt} format="relative" />
+        </>
+      )}
+    </>
+  );
   return (
     <Block title="Broken now" note={note} problems={problems}>
       {count > 0 && (

@@ -1,6 +1,7 @@
 import { useLiveRefresh } from '../../app/live.ts';
 import { useSession } from '../../app/session/useSession.ts';
 import { Bones } from '../../parts/Bones.tsx';
+import { Time } from '../../parts/Time.tsx';
 import { BrokenBlock } from './BrokenBlock.tsx';
 import { ChangesBlock } from './ChangesBlock.tsx';
 import { FirstSteps } from './FirstSteps.tsx';
@@ -105,11 +106,18 @@ function AllWell({ needs, broken, allowed, protection, isReady }: AllWellProps) 
   ].filter((text) => typeof text === 'string');
   const sentence = checked.join(', ');
   return (
-    <p className={classes.well} role="status">
+    <div className={classes.well}>
       <ToneIcon tone="good" />
-      {isProtected
-        ? `All is well: ${sentence}.`
-        : `${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}.`}
-    </p>
+      <span role="status">
+        {isProtected
+          ? `All is well: ${sentence}.`
+          : `${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}.`}
+      </span>
+      {broken.webhooksReadAt !== undefined && (
+        <span className={classes.age}>
+          Webhooks as of <Time value={broken.webhooksReadAt} format="relative" />
+        </span>
+      )}
+    </div>
   );
 }

@@ -1,4 +1,5 @@
 import { answer, api, type Schemas } from '../../app/api.ts';
+import { reach } from '../../app/problem.ts';
 import type { paths } from '../../app/schema.d.ts';
 import { mergeNames } from '../../parts/names.ts';
 
@@ -239,7 +240,8 @@ export type Readiness = {
 export const readinessQuery = {
   queryKey: ['home', 'readiness'],
   queryFn: async ({ signal }: Asked): Promise<Readiness | null> => {
-    const response = await fetch('/readyz', { signal, headers: { accept: 'application/json' } });
+    const headers = { accept: 'application/json' };
+    const response = await reach(new Request('/readyz', { signal, headers }), fetch);
     const isReport = response.headers.get('content-type')?.startsWith('application/json') === true;
     return isReport ? ((await response.json()) as Readiness) : null;
   },

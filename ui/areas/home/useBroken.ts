@@ -19,6 +19,7 @@ export function useBroken(allowed: Allowed) {
     failed: jobs.data?.count ?? undefined,
     isPartOfJobs: jobs.data?.nextCursor != null,
     webhooks: failingWebhooks(webhooks.data ?? []),
+    webhooksReadAt: webhooks.isSuccess ? new Date(webhooks.dataUpdatedAt).toISOString() : undefined,
     missed: groupMissed(runs.data?.items ?? [], runs.data?.included ?? {}),
     reads,
     isRead: reads.every(({ isSuccess }) => isSuccess),
