@@ -216,6 +216,37 @@ describeConsole('jobs', (console) => {
     await page.waitForURL('**/jobs/job_*');
   });
 
+  test('take lists whose entries are moved, with the mouse and with the keyboard', async () => {
+    const operator = await createUser(console.app, 'operator');
+    const page = await console.open(operator, '/jobs/new?type=http.request');
+    const list = page.getByRole('group', { name: 'Expect status' });
+    for (const code of ['200', '201', '204']) {
+      await list.getByRole('button', { name: 'Add an entry' }).click();
+      await page.keyboard.type(code);
+    }
+    const entries = async () =>
+      Promise.all((await list.getByRole('textbox').all()).map((field) => field.inputValue()));
+    expect(await entries()).toEqual(['200', '201', '204']);
+    await list.getByRole('button', { name: 'Move expect status 3 up' }).click();
+    expect(await entries()).toEqual(['200', '204', '201']);
+    // The focus goes with the entry: the same key moves it on.
+    await page.keyboard.press('Enter');
+    expect(await entries()).toEqual(['204', '200', '201']);
+    await list.getByRole('status').getByText('Expect status 2 is expect status 1 now').waitFor();
+    await page.keyboard.press('Enter');
+    expect(await entries()).toEqual(['204', '200', '201']);
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Space');
+    expect(await entries()).toEqual(['200', '204', '201']);
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await page.getByLabel('URL').fill('http://127.0.0.1:1/');
+    await page.getByRole('button', { name: 'Start job' }).click();
+    await page.waitForURL('**/jobs/job_*');
+    const id = new URL(page.url()).pathname.slice('/jobs/'.length);
+    const { payload } = await operator.client.get<JobRecord>(`/api/jobs/${id}`).expect(200);
+    expect(payload).toMatchObject({ expectStatus: [200, 204, 201] });
+  });
+
   test('are asked for with an approval instead', async () => {
     const operator = await createUser(console.app, 'operator');
     const page = await console.open(operator, '/jobs/new?type=core.echo');

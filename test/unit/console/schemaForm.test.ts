@@ -12,6 +12,7 @@ import {
   initialValue,
   parseJson,
 } from '../../../ui/parts/schemaForm/check.ts';
+import { moved } from '../../../ui/parts/schemaForm/moved.ts';
 import {
   childPointer,
   keysOf,
@@ -269,4 +270,10 @@ describe('pointers', () => {
     expect(Object.keys(withKey({ a: 1, b: 2 }, 'a', 3))).toEqual(['a', 'b']);
     expect(withKey(undefined, 'a', 1)).toEqual({ a: 1 });
   });
+});
+
+test('an entry of a list is moved, and the others keep their order', () => {
+  expect(moved(['a', 'b', 'c', 'd'], 0, 2)).toEqual(['b', 'c', 'a', 'd']);
+  expect(moved(['a', 'b', 'c', 'd'], 3, 1)).toEqual(['a', 'd', 'b', 'c']);
+  expect(moved(['a', 'b'], 1, 1)).toEqual(['a', 'b']);
 });

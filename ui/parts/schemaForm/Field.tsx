@@ -1,6 +1,7 @@
 import { TextInput } from '@mantine/core';
 import { useForm, type AnyFieldProps } from './formContext.ts';
-import { ChoicesField, ListField, MapField, ObjectField, VariantsField } from './groups.tsx';
+import { ChoicesField, MapField, ObjectField, VariantsField } from './groups.tsx';
+import { ListField } from './ListField.tsx';
 import { ChoiceField, FlagField, JsonField, NumberField, TextField } from './inputs.tsx';
 
 const shown = (value: unknown): string =>

@@ -17,7 +17,7 @@ type GroupProps = Pick<CommonProps, 'pointer' | 'label' | 'description' | 'isReq
 };
 
 /** Fields that belong together, under their name. */
-function Group({ pointer, label, description, isRequired, actions, children }: GroupProps) {
+export function Group({ pointer, label, description, isRequired, actions, children }: GroupProps) {
   const { id, errorAt } = useForm();
   const error = errorAt(pointer);
   const errorId = `${id(pointer)}-error`;
@@ -80,7 +80,7 @@ export function Properties({ shape, value, onChange, pointer }: PropertiesProps)
 }
 
 /** Adds a field before itself, and brings the focus to it. */
-function AddButton({ label, onClick }: { label: string; onClick: () => void }) {
+export function AddButton({ label, onClick }: { label: string; onClick: () => void }) {
   const { disabled } = useForm();
   const button = useRef<HTMLButtonElement>(null);
   const [added, setAdded] = useState(0);
@@ -132,64 +132,6 @@ export function ObjectField(props: FieldProps<'object'>) {
       }
     >
       {isThere && <Properties {...{ shape, value, onChange, pointer }} />}
-    </Group>
-  );
-}
-
-/** Keys of the entries of a list: an entry keeps its field when another one is taken away. */
-function useEntryKeys(count: number) {
-  const [keys, setKeys] = useState<readonly number[]>([]);
-  if (keys.length !== count) {
-    const more = Array.from(
-      { length: Math.max(count - keys.length, 0) },
-      (_, at) => Math.max(-1, ...keys) + 1 + at,
-    );
-    setKeys([...keys.slice(0, count), ...more]);
-  }
-  return {
-    keys,
-    remove: (at: number) => setKeys(keys.filter((_, index) => index !== at)),
-  };
-}
-
-export function ListField(props: FieldProps<'list'>) {
-  const { shape, value, onChange, pointer, label, isRequired } = props;
-  const { disabled, Field } = useForm();
-  const entries: readonly unknown[] = Array.isArray(value) ? value : [];
-  const empty = useEmptyValue(shape, pointer, isRequired);
-  const { keys, remove } = useEntryKeys(entries.length);
-  const change = (next: readonly unknown[]) =>
-    onChange(next.length === 0 && !isRequired ? empty : next);
-  const isFull = shape.max !== undefined && entries.length >= shape.max;
-  const add = () => change([...entries, initialValue(shape.item) ?? null]);
-  return (
-    <Group {...props} actions={!isFull && <AddButton label="Add an entry" onClick={add} />}>
-      {entries.map((entry, at) => (
-        <div key={keys[at] ?? `new ${at}`} className={classes.entry}>
-          <div className={classes.entryField}>
-            <Field
-              shape={shape.item}
-              value={entry ?? undefined}
-              onChange={(next) => change(entries.with(at, next ?? null))}
-              pointer={childPointer(pointer, at)}
-              label={`${label} ${at + 1}`}
-              isRequired
-              isReadOnly={false}
-              isInline
-            />
-          </div>
-          {!disabled && (
-            <IconButton
-              icon="x"
-              label={`Remove ${label.toLowerCase()} ${at + 1}`}
-              onClick={() => {
-                remove(at);
-                change(entries.filter((_, index) => index !== at));
-              }}
-            />
-          )}
-        </div>
-      ))}
     </Group>
   );
 }
