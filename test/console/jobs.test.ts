@@ -4,7 +4,7 @@ import type { JobRecord } from '../../api/jobs/schemas.ts';
 import { describeConsole } from '../support/console/console.ts';
 import { eventually } from '../support/eventually.ts';
 import { accessibilityProblems } from '../support/console/page.ts';
-import { createUser } from '../support/users.ts';
+import { createUser, PASSWORD } from '../support/users.ts';
 
 const status = (page: Page, name: string) =>
   page.locator('header').getByText(name, { exact: true }).first().waitFor();
@@ -214,6 +214,28 @@ describeConsole('jobs', (console) => {
     expect(await accessibilityProblems(page)).toEqual([]);
     await page.keyboard.press('e');
     await page.waitForURL('**/jobs/job_*');
+
+    // A column stays as wide as the user has made it, in every tab; another user has it as it was.
+    const header = (of: Page) => of.getByRole('columnheader', { name: 'Type' });
+    const widthOn = async (of: Page) => Math.round((await header(of).boundingBox())?.width ?? 0);
+    await page.goto('/jobs');
+    const before = await widthOn(page);
+    await header(page).getByRole('button').or(header(page)).last().focus();
+    for (const _ of [1, 2, 3]) await page.keyboard.press('Alt+ArrowRight');
+    expect(await widthOn(page)).toBe(before + 48);
+    const context = page.context();
+    await page.close();
+    const tab = await context.newPage();
+    await tab.goto('/jobs');
+    expect(await widthOn(tab)).toBe(before + 48);
+    await tab.close();
+    const another = await createUser(console.app, 'operator');
+    const login = { username: another.username, password: PASSWORD, cookie: true };
+    await context.request.post('/api/auth/login/local', { data: login });
+    const theirs = await context.newPage();
+    await theirs.goto('/jobs');
+    await theirs.getByRole('button', { name: `Account of ${another.username}` }).waitFor();
+    expect(await widthOn(theirs)).toBe(before);
   });
 
   test('take lists whose entries are moved, with the mouse and with the keyboard', async () => {

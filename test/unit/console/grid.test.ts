@@ -10,6 +10,7 @@ import {
   toggleKey,
 } from '../../../ui/parts/grid/selection.ts';
 import { directionOf, nextSort } from '../../../ui/parts/grid/sorting.ts';
+import { readWidths, withWidths } from '../../../ui/parts/grid/storedWidths.ts';
 import { flattenTree } from '../../../ui/parts/grid/tree.ts';
 import { toTsv } from '../../../ui/parts/grid/tsv.ts';
 
@@ -243,4 +244,30 @@ test('a tree is a list of its open rows, with levels and positions', () => {
       [id, level, position, siblings, parent, isExpanded].join(' '),
     ),
   ).toEqual(['a 1 1 2 -1 true', 'a1 2 1 2 0 false', 'a2 2 2 2 0 false', 'b 1 2 2 -1 false']);
+});
+
+describe('widths of columns', () => {
+  test('are kept by user and list, those of a few users', () => {
+    let stored = readWidths(null);
+    stored = withWidths(stored, 'ada', 'Jobs', { type: 200 });
+    stored = withWidths(stored, 'bob', 'Jobs', { type: 90 });
+    stored = withWidths(stored, 'ada', 'Schedules', { name: 300 });
+    expect(readWidths(JSON.parse(JSON.stringify(stored)))).toEqual([
+      { userId: 'ada', lists: { Jobs: { type: 200 }, Schedules: { name: 300 } } },
+      { userId: 'bob', lists: { Jobs: { type: 90 } } },
+    ]);
+    expect(withWidths(stored, 'bob', 'Jobs', {})[0]).toEqual({ userId: 'bob', lists: {} });
+    for (let user = 0; user < 20; user += 1)
+      stored = withWidths(stored, `user ${user}`, 'Jobs', { type: 90 });
+    expect(stored).toHaveLength(8);
+    expect(stored[0]?.userId).toBe('user 19');
+  });
+
+  test('that nobody can have set are left out', () => {
+    const lists = { Jobs: { type: 'wide', id: -5, a: 1e9, b: 80 }, Runs: null };
+    expect(readWidths([{ userId: 'ada', lists }, { userId: 5, lists }, 'ada', null])).toEqual([
+      { userId: 'ada', lists: { Jobs: { b: 80 }, Runs: {} } },
+    ]);
+    expect(readWidths({})).toEqual([]);
+  });
 });

@@ -1,9 +1,12 @@
 import { useDisclosure } from '@mantine/hooks';
 import { Outlet, useMatches, useRouter, useRouterState } from '@tanstack/react-router';
-import { lazy, Suspense, useEffect, useLayoutEffect, useRef } from 'react';
+import { lazy, Suspense, useEffect, useLayoutEffect, useMemo, useRef } from 'react';
+import { WidthStoreProvider } from '../../parts/grid/widths.ts';
+import { widthsOf } from '../columnWidths.ts';
 import { useLiveStream } from '../live.ts';
 import { WithToday } from '../../parts/today.tsx';
 import { WithPreferences } from '../preferences.tsx';
+import { useSession } from '../session/useSession.ts';
 import { useKeyboard, useShortcuts } from '../shortcuts.ts';
 import { titled } from '../useTitle.ts';
 import { LazyDialog } from './LazyDialog.tsx';
@@ -26,6 +29,8 @@ export function Shell() {
   const [isPaletteOpen, palette] = useDisclosure(false);
   const [isHelpOpen, help] = useDisclosure(false);
   const main = useRef<HTMLElement>(null);
+  const { user } = useSession();
+  const widthStore = useMemo(() => widthsOf(user.id), [user.id]);
   usePageChange(main);
   useLiveStream();
   useKeyboard();
@@ -43,7 +48,9 @@ export function Shell() {
             <Rail />
           </div>
           <main id={MAIN} ref={main} tabIndex={-1} className={classes.main}>
-            <Outlet />
+            <WidthStoreProvider value={widthStore}>
+              <Outlet />
+            </WidthStoreProvider>
           </main>
         </div>
         {isDrawerOpen && (

@@ -129,7 +129,7 @@ function useGrid<Row>(props: DataGridProps<Row>) {
   const scroller = useRef<HTMLDivElement>(null);
   const width = useWidth(scroller);
   const selectWidth = selection === undefined ? 0 : SELECT_WIDTH;
-  const shown = useColumns(all, chosen, width, selectWidth);
+  const shown = useColumns(props.label, all, chosen, width, selectWidth);
   const columnCount = shown.columns.length + (selection === undefined ? 0 : 1);
   const { count, rowAt, treeAt, order } = useRows(props);
   const bones = rows === undefined ? (loading ? FIRST_BONES : 0) : hasMore ? MORE_BONES : 0;

@@ -25,7 +25,7 @@ export type GridTree<Row> = {
 
 /** What a page passes to a grid. */
 export type DataGridProps<Row> = {
-  /** Names the grid for screen readers. */
+  /** Names the grid for screen readers; the widths of its columns are remembered by it. */
   label: string;
   /** Undefined until they are read for the first time. */
   rows: readonly Row[] | undefined;

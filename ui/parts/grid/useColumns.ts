@@ -7,9 +7,10 @@ import {
   useTable,
   type ColumnDef,
 } from '@tanstack/react-table';
-import { useMemo, type CSSProperties } from 'react';
+import { useEffect, useMemo, useState, type CSSProperties } from 'react';
 import { DEFAULT_WIDTH, leastWidth, shownColumns, trackList } from './columns.ts';
 import type { GridColumn } from './types.ts';
+import { useWidthStore } from './widths.ts';
 
 const FEATURES = tableFeatures({
   columnOrderingFeature,
@@ -39,6 +40,7 @@ export type ShownColumns<Row> = {
 
 /** A table that knows the columns, which of them are shown, in which order, and how wide they are. */
 function useColumnTable<Row>(
+  list: string,
   all: readonly GridColumn<Row>[],
   chosen: readonly string[] | undefined,
   width: number,
@@ -61,29 +63,40 @@ function useColumnTable<Row>(
     () => Object.fromEntries(all.map(({ id }) => [id, columnOrder.includes(id)])),
     [all, columnOrder],
   );
-  return useTable(
+  const store = useWidthStore();
+  const [columnSizing] = useState(() => store.read(list));
+  const table = useTable(
     {
       features: FEATURES,
       columns,
       data: NO_ROWS,
+      initialState: { columnSizing },
       state: { columnVisibility, columnOrder },
       columnResizeMode: 'onChange',
     },
     ({ columnSizing, columnResizing }) => ({ columnSizing, columnResizing }),
   );
+  const { columnSizing: sizes, columnResizing } = table.state;
+  useEffect(() => {
+    // While a column is dragged, it changes with every move.
+    if (columnResizing.isResizingColumn === false && sizes !== columnSizing)
+      store.write(list, sizes);
+  }, [store, list, sizes, columnSizing, columnResizing.isResizingColumn]);
+  return table;
 }
 
 /**
- * The columns that are shown in a grid of `width` pixels, with the widths that the user has set.
+ * The columns that are shown in a grid of `width` pixels, with the widths that the user has set for the `list`.
  * `selectWidth` is the width of the column before them that selects, or 0.
  */
 export function useColumns<Row>(
+  list: string,
   all: readonly GridColumn<Row>[],
   chosen: readonly string[] | undefined,
   width: number,
   selectWidth: number,
 ): ShownColumns<Row> {
-  const table = useColumnTable(all, chosen, width);
+  const table = useColumnTable(list, all, chosen, width);
   const { columnSizing, columnResizing } = table.state;
   const byId = useMemo(() => new Map(all.map((column) => [column.id, column])), [all]);
   const visible = table.getVisibleLeafColumns();
