@@ -145,6 +145,7 @@ const summary = (view: ApprovalView): ApprovalSummary => {
     approvals: approval.approvalCount,
     jobType: approval.jobType,
     jobTarget: approval.jobTarget,
+    typeDigest: approval.typeDigest,
     jobId: approval.jobId,
     job: jobReference(approval.jobId, view),
     contentHash: approval.contentHash,

@@ -72,6 +72,12 @@ const summary = {
     }),
   ),
   jobTarget: Nullable(JobTarget),
+  typeDigest: Nullable(
+    Type.String({
+      description:
+        'The version of a job type of runners that the request is about: its job runs with no other one.',
+    }),
+  ),
   jobId: Nullable(referenceTo('jobs', Id('job'))),
   job: Nullable(JobReference('The job, and whether it is purged.')),
   contentHash: Type.String({

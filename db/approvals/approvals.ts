@@ -53,6 +53,7 @@ export const APPROVAL_SUMMARY_COLUMNS = [
   'approval_count',
   'job_type',
   'job_target',
+  'type_digest',
   'content_hash',
   'expires_at',
   'reminders',

@@ -48,6 +48,7 @@ import * as jobTargets from './0057_job_targets.ts';
 import * as secrets from './0058_secrets.ts';
 import * as changesOfJobs from './0060_changes_of_jobs.ts';
 import * as targetsOfRequests from './0061_targets_of_requests.ts';
+import * as approvedVersions from './0062_approved_versions.ts';
 
 /**
  * All migrations in the order in which they run. A released migration is never edited. Numbers that
@@ -103,4 +104,5 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0058_secrets': secrets,
   '0060_changes_of_jobs': changesOfJobs,
   '0061_targets_of_requests': targetsOfRequests,
+  '0062_approved_versions': approvedVersions,
 };

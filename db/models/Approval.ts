@@ -45,6 +45,7 @@ export class Approval extends Model {
   declare jobPayload: Record<string, unknown> | null;
   /** What the bound job is about; null for a job type without targets. */
   declare jobTarget: TargetRef | null;
+  declare typeDigest: string | null;
   /** The requested change of the inventory, and the plan of it. */
   declare mutations: Mutation[] | null;
   declare plan: FrozenPlan | null;

@@ -37,6 +37,9 @@ export const INVENTORY_APPLY = 'inventory.apply';
 /** Error code of an execution whose change would do something else than what was approved. */
 export const STALE_PLAN = 'stale_plan';
 
+/** The job type of a request has another version than the one that was requested. */
+export const STALE_TYPE = 'stale_type';
+
 export const MAX_REQUIRED_APPROVALS = 5;
 export const MAX_ASSIGNEES = 50;
 export const MAX_COMMENTS = 500;
@@ -113,6 +116,8 @@ export type ApprovalContent = {
   jobPayload: object | null;
   /** What the bound job is about; null for a job type without targets. */
   jobTarget: TargetRef | null;
+  /** The version of a job type of runners; null for other types. */
+  typeDigest: string | null;
   mutations: readonly Mutation[] | null;
   plan: FrozenPlan | null;
   requiredApprovals: number;
@@ -135,6 +140,7 @@ export function contentHash(key: string, content: ApprovalContent): string {
     jobType,
     jobPayload,
     jobTarget,
+    typeDigest,
     mutations,
     plan,
     requiredApprovals,
@@ -154,8 +160,9 @@ export function contentHash(key: string, content: ApprovalContent): string {
     plan,
     requiredApprovals,
     executeAt?.toISOString() ?? null,
-    // Requests from before there were targets keep their hash.
+    // Requests from before there were targets and versions keep their hash.
     ...(jobTarget ? [jobTarget.kind, jobTarget.id] : []),
+    ...(typeDigest === null ? [] : ['digest', typeDigest]),
   ];
   return createHmac('sha256', Buffer.from(key, 'base64'))
     .update(JSON.stringify(values))

@@ -26,6 +26,8 @@ export type ApprovalData = {
   jobPayload: Record<string, unknown> | null;
   /** What the bound job is about; null for a job type without targets. */
   jobTarget: TargetRef | null;
+  /** The version of a job type of runners that the request is about; null for other types. */
+  typeDigest: string | null;
   /** The requested change of the inventory, and the plan of it. */
   mutations: Mutation[] | null;
   plan: FrozenPlan | null;

@@ -43,6 +43,7 @@ export const approvalSnapshot = (approval: ApprovalData) => ({
   approvalCount: approval.approvalCount,
   jobType: approval.jobType,
   jobTarget: approval.jobTarget,
+  typeDigest: approval.typeDigest,
   jobId: approval.jobId,
   contentHash: approval.contentHash,
   expiresAt: approval.expiresAt,

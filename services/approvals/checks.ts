@@ -1,6 +1,11 @@
 import { decisionsOf } from '../../db/approvals/approvals.ts';
 import type { Knex } from '../../db/core/knex.ts';
-import { INVENTORY_APPLY, contentHash, STALE_PLAN } from '../../domain/approvals/approvals.ts';
+import {
+  INVENTORY_APPLY,
+  contentHash,
+  STALE_PLAN,
+  STALE_TYPE,
+} from '../../domain/approvals/approvals.ts';
 import type { ApprovalData } from '../../domain/approvals/records.ts';
 import { AppError } from '../../domain/shared/errors.ts';
 import { mayCreateJob } from '../../domain/jobs/jobRights.ts';
@@ -78,12 +83,24 @@ export function createApprovalChecks(deps: Deps) {
       : target;
   }
 
+  /** A type of runners must be enabled, in the version that was requested. */
+  function findTypeBlocker({ typeDigest }: ApprovalData, type: JobType): Blocker | null {
+    if (type.lane !== 'remote') return null;
+    if (!type.isEnabled)
+      return failedExecution('job_type_disabled', `The job type ${type.name} is disabled`);
+    if (type.digest === typeDigest) return null;
+    const message = `The job type ${type.name} has another version than when the job was requested`;
+    return { execution: 'stale', error: { code: STALE_TYPE, message } };
+  }
+
   async function findBindingBlocker(approval: ApprovalData, held: Rights): Promise<Blocker | null> {
     const { jobType, tenantId } = approval;
     if (jobType === null) return null;
     const type = jobTypes.find(jobType);
     if (type?.createdOnlyBy !== null)
       return failedExecution('unknown_job_type', `The job type ${jobType} does not exist any more`);
+    const outdated = findTypeBlocker(approval, type);
+    if (outdated) return outdated;
     const target = await findTarget(approval, type, held);
     if (target === undefined) return TARGET_NOT_FOUND;
     const scope = target ? scopeOfTarget(target) : { tenantId };

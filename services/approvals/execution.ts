@@ -100,14 +100,14 @@ export function createApprovalExecution({ db, commit, checks, jobTypes, jobFacto
     approval: Approval,
     target: Target | null,
   ): void {
-    const { id, jobType, createdBy, authority } = approval;
+    const { id, jobType, createdBy, authority, typeDigest } = approval;
     const type = jobTypes.get(assertDefined(jobType, 'approval.jobType'));
     const job = jobFactory.createWithoutStart(
       work,
       type,
       { type: type.name, payload: boundPayload(approval), target, createdBy },
       callerForRequester(approval),
-      { source: { kind: 'approval', id }, authority },
+      { source: { kind: 'approval', id }, authority, typeDigest },
     );
     work.change(
       approvalChange(

@@ -16,7 +16,7 @@ import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, invalidField, invalidFields } from '../../domain/shared/errors.ts';
 import { freezePlan, type FrozenPlan } from '../../domain/inventory/frozenPlan.ts';
 import { isValid, type Mutation, type Planned } from '../../domain/inventory/planning.ts';
-import { permissionsToCreate } from '../../domain/jobs/jobType.ts';
+import { permissionsToCreate, type JobType } from '../../domain/jobs/jobType.ts';
 import { scopeOfTarget, type TargetRef } from '../../domain/jobs/targets.ts';
 import {
   contains,
@@ -60,9 +60,9 @@ type Deps = {
 };
 
 /** The part of the content that is the bound job. */
-type BoundJob = Pick<ApprovalContent, 'jobType' | 'jobPayload' | 'jobTarget'>;
+type BoundJob = Pick<ApprovalContent, 'jobType' | 'jobPayload' | 'jobTarget' | 'typeDigest'>;
 
-const NO_JOB: BoundJob = { jobType: null, jobPayload: null, jobTarget: null };
+const NO_JOB: BoundJob = { jobType: null, jobPayload: null, jobTarget: null, typeDigest: null };
 
 const TARGET = '/jobTarget';
 
@@ -132,8 +132,10 @@ export function createApprovalRequests({
     if (jobType === undefined) return NO_JOB;
     const payload = jobPayload ?? {};
     const request = { jobType, payload, jobTarget: jobTarget ?? null };
-    await checkJob(tenantCaller, resourceScope, request);
-    return { jobType, jobPayload: payload, jobTarget: request.jobTarget };
+    await jobTypes.refreshUnknown(jobType);
+    const type = await checkJob(tenantCaller, resourceScope, request);
+    const typeDigest = type.lane === 'remote' ? type.digest : null;
+    return { jobType, jobPayload: payload, jobTarget: request.jobTarget, typeDigest };
   }
 
   /** Errors: `invalid_request`, `permission_denied`. */
@@ -145,7 +147,7 @@ export function createApprovalRequests({
       payload,
       jobTarget,
     }: { jobType: string; payload: object; jobTarget: TargetRef | null },
-  ): Promise<void> {
+  ): Promise<JobType> {
     const type = jobTypes.getPublic(jobType, '/jobType');
     const target = await jobTargets.resolve(tenantCaller, type, jobTarget, TARGET);
     const { tenantId } = tenantCaller;
@@ -162,6 +164,7 @@ export function createApprovalRequests({
       await access.require(tenantCaller, permission, scope);
     jobTypes.checkPayload(type, payload, '/jobPayload');
     await jobReferences.check(tenantCaller, type, payload, '/jobPayload');
+    return type;
   }
 
   /**

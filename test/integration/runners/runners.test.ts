@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { JobRecord, LogRecord } from '../../../api/jobs/schemas.ts';
 import type { JobTypeRecord } from '../../../api/jobs/typeSchemas.ts';
+import type { ApprovalRecord } from '../../../api/approvals/schemas.ts';
+import { approve, createRequest } from '../../support/approvals.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { TestClient } from '../../support/client.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -17,6 +19,7 @@ import { admin, createUser, type Page } from '../../support/users.ts';
 
 let app: TestApp;
 let root: TestClient;
+let approver: TestClient;
 let runner: Awaited<ReturnType<typeof startTestRunner>>;
 
 const WAIT = { prefer: 'wait=30' };
@@ -32,6 +35,7 @@ const gate = (id: string) => {
 beforeAll(async () => {
   app = await startApp();
   root = admin(app);
+  approver = app.client.as({ actor: 'ann', roles: 'approver' });
   await createUser(app, 'viewer');
   await createRunnerToken(app, 'default');
   await root
@@ -196,7 +200,8 @@ async function handRunner(name: string, more: object = {}) {
       () => app.deps.db('jobs').where({ id }).first('slot'),
       ({ slot }) => slot === 'held',
     );
-  return { client, announce, begin, granted };
+  const leave = () => client.post('/api/runner/leave', { runnerId, pool: 'hand' }).expect(204);
+  return { client, announce, begin, granted, leave };
 }
 
 describe('the protocol', () => {
@@ -317,6 +322,38 @@ describe('the protocol', () => {
       pools: ['hand'],
     });
     await root.post(`/api/jobs/${id}/cancel`).expect(202);
+  });
+});
+
+describe('an approved job', () => {
+  const requested = (jobType: string) =>
+    createRequest(root, { title: 'A script', jobType, jobPayload: {} });
+  const executed = (id: string) =>
+    eventually(
+      () => root.get<ApprovalRecord>(`/api/workflows/${id}`).expect(200),
+      ({ execution }) => !['none', 'queued', 'running'].includes(execution),
+    );
+
+  test('runs with the version that was requested', async () => {
+    const request = await requested('net.check');
+    expect(request).toMatchObject({ typeDigest: digestOf('net.check') });
+    await approve(approver, request.id).expect(200);
+    const { execution, jobId } = await executed(request.id);
+    expect(execution).toBe('succeeded');
+    expect(await readJob(jobId ?? '')).toMatchObject({ typeDigest: digestOf('net.check') });
+  });
+
+  test('is stale if its type has another version', async () => {
+    const hand = await handRunner('hand.approved');
+    const request = await requested('hand.approved');
+    await root.put('/api/pools/hand', { acceptTypes: ['hand.*'] }).expect(200);
+    await hand.leave();
+    await hand.announce('other code');
+    await approve(approver, request.id).expect(200);
+    expect(await executed(request.id)).toMatchObject({
+      execution: 'stale',
+      error: { code: 'stale_type' },
+    });
   });
 });
 

@@ -141,6 +141,7 @@ describe('the hash of the content', () => {
     jobType: 'core.echo',
     jobPayload: { x: 1 },
     jobTarget: { kind: 'site', id: 's' },
+    typeDigest: 'd',
     mutations: [{ resource: 'prefixes', operation: 'create', record: { cidr: '10.0.0.0/8' } }],
     plan: {
       effects: [
@@ -173,6 +174,7 @@ describe('the hash of the content', () => {
     jobType: 'x',
     jobPayload: { x: 2 },
     jobTarget: { kind: 'device', id: 's' },
+    typeDigest: 'x',
     mutations: null,
     plan: {
       effects: content.plan?.effects.map((effect) => ({ ...effect, version: 4 })) ?? [],
