@@ -14,7 +14,7 @@ const isAt = ({ level, targetId }: Grant, { tenantId, siteId, deviceId }: Resour
   (level === 'device' && targetId === deviceId);
 
 /** The patterns of job types that the roles of a caller have at a resource scope. */
-export const jobTypesAt = ({ grants }: Rights, resourceScope: ResourceScope): string[] => [
+const jobTypesAt = ({ grants }: Rights, resourceScope: ResourceScope): string[] => [
   ...new Set(
     grants
       .filter((grant) => grant.role.jobTypes.length > 0 && isAt(grant, resourceScope))

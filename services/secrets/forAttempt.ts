@@ -11,7 +11,7 @@ import type { SecretValues } from './secretValues.ts';
 export type SecretsForAttempt = ReturnType<typeof createSecretsForAttempt>;
 
 /** An attempt of a remote job, and the secrets that the definition of its type names. */
-export type AskingAttempt = {
+type AskingAttempt = {
   jobId: string;
   attempt: number;
   /** The pool of the runner that makes the attempt. */
