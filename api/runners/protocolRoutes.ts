@@ -74,7 +74,7 @@ function attemptToken(header: (name: string) => string | undefined): string {
 /** The answer to `begin`. The payload is not masked: the runner works with it. */
 function beginView(answer: Begin) {
   if (answer.outcome !== 'started') return answer;
-  const { job, type, digest, deadline, target, attemptToken: token } = answer;
+  const { job, type, digest, deadline, target, secrets, attemptToken: token } = answer;
   return {
     outcome: answer.outcome,
     attempt: job.attempts,
@@ -83,7 +83,7 @@ function beginView(answer: Begin) {
     digest,
     payload: job.payload,
     target,
-    secrets: {},
+    secrets,
     deadline: deadline.toISOString(),
     timeoutMs: type.timeoutMs,
     leaseMs: type.definition.lostAfterSeconds * 1_000,

@@ -186,7 +186,10 @@ export const BeginAnswer = Type.Union(
         digest: Digest,
         payload: JsonObject(),
         target: Nullable(RunnerTarget),
-        secrets: Type.Record(Type.String(), Type.String()),
+        secrets: Type.Record(Type.String(), Type.String(), {
+          description:
+            'The values of the named secrets that the type asks for, by the names that its code reads.',
+        }),
         deadline: Timestamp,
         timeoutMs: Type.Integer(),
         leaseMs: Type.Integer({

@@ -98,17 +98,18 @@ function composeAreas(core: Core) {
   const inventory = composeInventory(core);
   const webhooks = composeWebhooks(core);
   const jobs = composeJobs(core, webhooks.deliveryQueue);
+  const secrets = composeSecrets(core);
   return {
     auth: composeAuth(core),
     inventory,
     backups: composeBackups(core),
     webhooks,
     jobs,
-    runners: composeRunners(core, jobs),
+    runners: composeRunners(core, jobs, secrets),
     schedules: composeSchedules(core),
     approvals: composeApprovals(core, inventory),
     retention: composeRetention(core),
-    secrets: composeSecrets(core),
+    secrets,
   };
 }
 

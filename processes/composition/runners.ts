@@ -7,13 +7,15 @@ import { createRunners } from '../../services/runners/runners.ts';
 import { createRunnerTypes } from '../../services/runners/types.ts';
 import type { Core } from './core.ts';
 import type { composeJobs } from './jobs.ts';
+import type { composeSecrets } from './secrets.ts';
 
 /** Builds pools and runners, their job types, and the attempts that they make. */
 export function composeRunners(
   core: Core,
   jobs: Pick<ReturnType<typeof composeJobs>, 'jobAttempts' | 'jobSlots'>,
+  secrets: Pick<ReturnType<typeof composeSecrets>, 'secretsForAttempt'>,
 ) {
-  const remoteAttempts = createRemoteAttempts({ ...core, ...jobs });
+  const remoteAttempts = createRemoteAttempts({ ...core, ...jobs, ...secrets });
   return {
     announcements: createAnnouncements(core),
     remoteAttempts,

@@ -34,6 +34,7 @@ import { jobLogTopic } from '../jobs/jobAudit.ts';
 import { AttemptFailed, serializeResult } from '../jobs/lifecycle.ts';
 import { createRunLog, type RunLog } from '../jobs/runLog.ts';
 import type { JobSlots } from '../jobs/slots.ts';
+import type { SecretsForAttempt } from '../secrets/forAttempt.ts';
 import type { RunnerIdentity } from './identity.ts';
 
 export type RemoteAttempts = ReturnType<typeof createRemoteAttempts>;
@@ -53,6 +54,8 @@ export type BeginAnswer =
       deadline: Date;
       /** What the job is about, as it is now. */
       target: Target | null;
+      /** The values of the secrets that the type asks for, by the names that its code reads. */
+      secrets: Record<string, string>;
     }
   /** There is nothing to do any more. */
   | { outcome: 'ended' }
@@ -81,6 +84,7 @@ type Deps = {
   jobTypes: JobTypes;
   jobSlots: Pick<JobSlots, 'claim'>;
   jobAttempts: Pick<JobAttempts, 'lifecycle' | 'finalizeAbandoned'>;
+  secretsForAttempt: SecretsForAttempt;
   /** Called when the event of a first attempt is committed. Must not throw. */
   onEventsCommitted(): void;
   log: Log;
@@ -131,6 +135,7 @@ export function createRemoteAttempts({
   jobTypes,
   jobSlots,
   jobAttempts: { lifecycle, finalizeAbandoned },
+  secretsForAttempt,
   onEventsCommitted,
   log,
 }: Deps) {
@@ -392,7 +397,10 @@ export function createRemoteAttempts({
     },
   };
 
-  /** Checks the rights of an attempt that was claimed, and returns what the runner gets. */
+  /**
+   * Checks the rights of an attempt that was claimed, and returns what the runner gets: secrets only now,
+   * so that no other attempt gets them.
+   */
   async function started(
     {
       job,
@@ -405,9 +413,15 @@ export function createRemoteAttempts({
     if (job.attempts === 1) onEventsCommitted();
     if (lost !== null) await noteLostAttempt(job, lost);
     try {
-      const { target } = await lifecycle.contextForJob(job, type);
+      const { caller, target } = await lifecycle.contextForJob(job, type);
+      const secrets = await secretsForAttempt(caller, {
+        jobId: job.id,
+        attempt: job.attempts,
+        pool: job.pool,
+        wanted: type.definition.secrets ?? {},
+      });
       const deadline = new Date(Date.now() + type.timeoutMs);
-      return { outcome: 'started', job, attemptToken, type, digest, deadline, target };
+      return { outcome: 'started', job, attemptToken, type, digest, deadline, target, secrets };
     } catch (error) {
       if (!(error instanceof JobFailure)) throw error;
       await using runLog = createRunLog({ writeUnaudited, log, job });

@@ -306,6 +306,48 @@ describe('the protocol', () => {
     });
   });
 
+  test('an attempt gets the secrets that its type asks for, if they are for its pool', async () => {
+    const secrets = { API_TOKEN: { secret: 'hand-key' } };
+    const hand = await handRunner('hand.secrets', { secrets, retry: { maxAttempts: 2 } });
+    const create = async () => {
+      const { id } = await createJob('hand.secrets');
+      await hand.granted(id);
+      return id;
+    };
+    const lost = await create();
+    const failed = { outcome: 'failed', code: 'secret_missing' };
+    expect(await hand.begin(lost, 'run-1').expect(200)).toEqual(failed);
+    expect(await readJob(lost)).toMatchObject({ status: 'failed', error: { code: failed.code } });
+    const value = 'canary of hand';
+    const { id: secretId } = await root
+      .post<{ id: string }>('/api/secrets', { name: 'hand-key', value, pools: ['default'] })
+      .expect(201);
+    expect(await hand.begin(await create(), 'run-1').expect(200)).toEqual(failed);
+    await root.put(`/api/secrets/${secretId}`, { pools: ['hand'] }).expect(200);
+
+    const id = await create();
+    const first = await hand.begin(id, 'run-1').expect(200);
+    expect(first).toMatchObject({ outcome: 'started', secrets: { API_TOKEN: value } });
+    expect(await hand.begin(id, 'run-1').expect(200)).toMatchObject({ outcome: 'wait' });
+    await app.deps
+      .db('remote_attempts')
+      .where({ job_id: id })
+      .update({ leased_until: new Date(0) });
+    await root.put(`/api/secrets/${secretId}`, { value: 'the next value' }).expect(200);
+    const second = await hand.begin(id, 'run-1').expect(200);
+    expect(second).toMatchObject({ attempt: 2, secrets: { API_TOKEN: 'the next value' } });
+    const { end } = attemptCalls(hand.client, id, second.attemptToken);
+    await end({ result: {} }).expect(200);
+    const used = await app.deps
+      .db('audit_entries')
+      .where({ subject_id: secretId, action: 'secret.use' })
+      .orderBy('id')
+      .pluck('after');
+    expect(used).toEqual([1, 2].map((attempt) => ({ jobId: id, attempt, pool: 'hand' })));
+    for (const table of ['jobs', 'job_logs', 'remote_attempts', 'audit_entries', 'events'])
+      expect(JSON.stringify(await app.deps.db(table))).not.toContain(value);
+  });
+
   test('a runner has no access to anything else, nor to jobs of other pools', async () => {
     const hand = await handRunner('hand.alone');
     const { id } = await createJob('net.gate');
