@@ -18,6 +18,9 @@ const Pools = Type.Array(
 const Value = Type.String({
   minLength: 1,
   maxLength: MAX_SECRET_LENGTH,
+  // No variable of a process can have it.
+  pattern: '^[^\\u0000]*$',
+  'x-rule': 'must have no NUL character',
   writeOnly: true,
   description: 'The value. It is encrypted, and no response contains it.',
 });

@@ -105,7 +105,8 @@ describe('a named secret', () => {
     for (const wrong of ['Upper', 'with space', '-x', 'x'.repeat(64)])
       await expectInvalid(create(red, { name: wrong }), '/name');
     await expectInvalid(create(red, { pools: ['No Pool'] }), '/pools/0');
-    await expectInvalid(create(red, { value: '' }), '/value');
+    for (const value of ['', `${CANARY}\0`])
+      await expectProblem(create(red, { value }), 400, 'invalid_request');
     const tooLong = create(red, { value: CANARY.repeat(4_000) });
     expect(JSON.stringify(await expectInvalid(tooLong, '/value'))).not.toContain(CANARY);
   });
