@@ -119,6 +119,7 @@ async function start(context: StartContext): Promise<void> {
     welcome({
       base,
       folder,
+      temporal: config.temporal.address,
       temporalUi: stack.temporalUi,
       trusted: config.trustedGateways,
       firstAdmin,
@@ -252,6 +253,7 @@ async function startRunnerIfPossible(
 type Welcome = {
   base: string;
   folder: string;
+  temporal: string;
   temporalUi: string | undefined;
   trusted: readonly string[];
   seconds: number;
@@ -268,12 +270,13 @@ The first administrator was created. The password is shown only now:
 `
     : '';
 
-const welcome = ({ base, folder, temporalUi, trusted, seconds, firstAdmin }: Welcome) => `
+const welcome = ({ base, folder, temporal, temporalUi, trusted, seconds, firstAdmin }: Welcome) => `
 Holdfast is ready after ${seconds.toFixed(1)} s.
 
   Console            ${base}
   API                ${base}/api
   API reference      ${base}/api/docs
+  Temporal           ${temporal}
   Temporal Web UI    ${temporalUi ?? 'that of your Temporal server'}
   Data               ${folder}
   Job types          ${path.join(folder, 'job-types')}, examples/job-types
