@@ -128,7 +128,10 @@ async function makeAttempt(
     const end = await runAttempt(deps, type, jobId, started, report, stop.signal);
     await report.drain(Math.min(END_MARGIN_MS, started.leaseMs));
     if (report.dropped() > 0) log.warn({ jobId, lines: report.dropped() }, 'lines were dropped');
-    await sendEnd(() => api.end(jobId, started.attemptToken, end), report, until);
+    const isLate = report.stopCause() === 'lease';
+    await sendEnd(() => api.end(jobId, started.attemptToken, end), report, {
+      until: isLate ? performance.now() + END_MARGIN_MS : until,
+    });
   } finally {
     cancellationSignal.removeEventListener('abort', onCancel);
     await report.close();
@@ -174,7 +177,7 @@ async function runAttempt(
       {
         line: report.line,
         progress: report.progress,
-        artifact: (name, file) => api.artifact(jobId, attemptToken, name, file),
+        artifact: (name, file) => api.artifact(jobId, attemptToken, { name, file }, signal),
       },
       host,
       signal,
@@ -207,15 +210,15 @@ async function runAttempt(
 async function sendEnd(
   send: () => ReturnType<RunnerApi['end']>,
   report: AttemptReport,
-  until: number,
+  limit: { until: number },
 ): Promise<void> {
   if (report.stopCause() === 'lost') throw failure('attempt_lost', null);
   let answer;
   try {
-    answer = await retryTransient(send, { until });
+    answer = await retryTransient(send, limit);
   } catch (error) {
     if (!(error instanceof RunnerApiError)) throw error;
-    throw failure(error.code, error.status === 409 ? null : BEGIN_AGAIN_MS);
+    throw failure(error.code, error.isTransient ? BEGIN_AGAIN_MS : null);
   }
   const { status, code, retryInMs } = answer;
   if (status === 'cancelled' && Context.current().cancellationDetails?.cancelRequested)

@@ -71,6 +71,7 @@ export const environmentOf = (
   HOLDFAST_JOB_ID: attempt.jobId,
   HOLDFAST_ATTEMPT: String(attempt.attempt),
   HOLDFAST_PAYLOAD: folder.payload,
+  ...(attempt.target && { HOLDFAST_TARGET: folder.target }),
   HOLDFAST_RESULT: folder.result,
   HOLDFAST_EVENTS: folder.events,
   HOLDFAST_ARTIFACTS: folder.artifacts,

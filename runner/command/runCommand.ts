@@ -83,7 +83,9 @@ async function execute(execution: Execution): Promise<CommandExit> {
   const secrets = await prepareSecrets(declaration, attempt, run, host.secretsFolder);
   for (const value of secrets.values) masker.add(value);
   const argv = commandLine(declaration, attempt, host.wrapper);
-  await writeFile(run.payload, JSON.stringify(attempt.payload), { mode: 0o600 });
+  const { payload, target } = attempt;
+  await writeFile(run.payload, JSON.stringify(payload), { mode: 0o600 });
+  if (target) await writeFile(run.target, JSON.stringify(target), { mode: 0o600 });
   signal.throwIfAborted();
   const command = await startCommand({
     argv,

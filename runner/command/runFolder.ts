@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { lstat, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { killLeft } from './processTree.ts';
 
@@ -9,6 +9,7 @@ export type RunFolder = {
   /** The unique name of the folder, which marks the processes of the run. */
   mark: string;
   payload: string;
+  target: string;
   result: string;
   events: string;
   artifacts: string;
@@ -42,6 +43,7 @@ async function startOf(id: number): Promise<string> {
  */
 export async function openWorkFolder(root: string): Promise<WorkFolder> {
   await mkdir(root, { recursive: true, mode: 0o700 });
+  await requireOwn(root);
   const own = path.join(root, `${process.pid}-${await startOf(process.pid)}`);
   for (const name of await readdir(root)) await removeIfLeft(path.join(root, name));
   await mkdir(own, { mode: 0o700, recursive: true });
@@ -49,6 +51,16 @@ export async function openWorkFolder(root: string): Promise<WorkFolder> {
     createRun: () => createRun(own),
     remove: () => removeFolder(own),
   };
+}
+
+/** Error: others can write to the folder, as to one that they have made in `/tmp` before. */
+async function requireOwn(folder: string): Promise<void> {
+  const { uid, mode } = await lstat(folder);
+  const isOwn = process.getuid === undefined || uid === process.getuid();
+  if (!isOwn || (mode & 0o022) !== 0)
+    throw new Error(
+      `The work folder ${folder} must belong to the runner, and only it may write there`,
+    );
 }
 
 /** Removes the folder of a runner that does not run any more, after its processes. */
@@ -72,6 +84,7 @@ async function createRun(parent: string): Promise<RunFolder> {
     folder,
     mark,
     payload: inside('payload.json'),
+    target: inside('target.json'),
     result: inside('result.json'),
     events: inside('events.ndjson'),
     artifacts: inside('artifacts'),

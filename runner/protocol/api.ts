@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Agent, request, type Dispatcher } from 'undici';
+import { Agent, request as send, type Dispatcher } from 'undici';
 import type { RemoteTypeDefinition } from '../../domain/runners/definition.ts';
 
 /** What the API says about a type that a runner has announced. */
@@ -157,17 +157,19 @@ export function createRunnerApi({ url, token }: { url: string; token: string }) 
     headers?: Record<string, string>;
     body?: string | NodeJS.ReadableStream;
     timeoutMs?: number;
+    signal?: AbortSignal;
   };
 
-  async function call({ method = 'POST', path, query, headers, body, timeoutMs }: Request) {
+  async function call({ method = 'POST', path, query, headers, body, ...request }: Request) {
+    const timeout = AbortSignal.timeout(request.timeoutMs ?? TIMEOUT_MS);
     try {
-      const answer = await request(`${url}/api/runner/${path}`, {
+      const answer = await send(`${url}/api/runner/${path}`, {
         method,
         dispatcher: agent,
         ...(query && { query }),
         headers: { authorization: `Bearer ${token}`, ...headers },
         ...(body !== undefined && { body: body as string }),
-        signal: AbortSignal.timeout(timeoutMs ?? TIMEOUT_MS),
+        signal: request.signal ? AbortSignal.any([timeout, request.signal]) : timeout,
       });
       const text = await readBody(answer.body);
       if (answer.statusCode < 300) return text === '' ? undefined : (JSON.parse(text) as unknown);
@@ -219,7 +221,12 @@ export function createRunnerApi({ url, token }: { url: string; token: string }) 
         body,
       }) as Promise<LinesAnswer>,
 
-    async artifact(jobId: string, attemptToken: string, name: string, file: string): Promise<void> {
+    async artifact(
+      jobId: string,
+      attemptToken: string,
+      { name, file }: { name: string; file: string },
+      signal: AbortSignal,
+    ): Promise<void> {
       const { size } = await stat(file);
       await call({
         method: 'PUT',
@@ -231,6 +238,7 @@ export function createRunnerApi({ url, token }: { url: string; token: string }) 
         },
         body: createReadStream(file),
         timeoutMs: UPLOAD_TIMEOUT_MS,
+        signal,
       });
     },
 

@@ -14,6 +14,9 @@ const MAX_PAUSE_MS = 5_000;
 /** The work is stopped when the lease is over by this share of it: ending processes takes time. */
 const STOP_SHARE = 0.8;
 
+/** Another attempt counts; or the token or the job do not exist any more, so that nothing can be reported. */
+const LOST = [401, 403, 404, 409];
+
 /** Why the runner must stop the work of an attempt. */
 export type StopCause =
   /** The job is to be cancelled. */
@@ -97,7 +100,7 @@ export function createAttemptReport({ api, jobId, started, onStop }: Deps) {
     } catch (error) {
       progress ??= sentProgress;
       pauseMs = Math.min(Math.max(pauseMs * 2, FIRST_PAUSE_MS), MAX_PAUSE_MS, leaseMs / 8);
-      if (error instanceof RunnerApiError && error.status === 409) {
+      if (error instanceof RunnerApiError && LOST.includes(error.status)) {
         stop('lost');
         onDrained?.();
       } else if (error instanceof RunnerApiError && [400, 413].includes(error.status)) {

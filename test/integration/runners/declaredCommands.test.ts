@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
@@ -38,16 +40,18 @@ const declare = (name: string, script: string, fields: object = {}) =>
     }),
   );
 
+const runnerEnv = (work: string) => ({
+  HOLDFAST_URL: app.client.base,
+  HOLDFAST_RUNNER_TOKEN: token,
+  HOLDFAST_RUNNER_POOL: POOL,
+  HOLDFAST_RUNNER_TYPES: folder,
+  HOLDFAST_RUNNER_FOLDER: path.join(folder, work),
+  HOLDFAST_STOP_GRACE_MS: '0',
+  TEMPORAL_ADDRESS: app.env.TEMPORAL_ADDRESS,
+});
+
 function startRunnerHere(): Promise<Runner> {
-  const config = readRunnerConfig({
-    HOLDFAST_URL: app.client.base,
-    HOLDFAST_RUNNER_TOKEN: token,
-    HOLDFAST_RUNNER_POOL: POOL,
-    HOLDFAST_RUNNER_TYPES: folder,
-    HOLDFAST_RUNNER_FOLDER: path.join(folder, 'work'),
-    HOLDFAST_STOP_GRACE_MS: '0',
-    TEMPORAL_ADDRESS: app.env.TEMPORAL_ADDRESS,
-  });
+  const config = readRunnerConfig(runnerEnv('work'));
   return startRunner({ config, temporal: app.deps.temporal, log: createLog('silent', false) });
 }
 
@@ -98,14 +102,17 @@ const run = (type: string, payload: object = {}, headers: Record<string, string>
 const ended = (id: string) => root.get<JobRecord>(`/api/jobs/${id}`, WAIT).expect(200);
 const messages = ({ logs }: JobRecord) => logs.map(({ message }) => message);
 
+const hasLine = (id: string, line: string) =>
+  eventually(
+    () => root.get<JobRecord>(`/api/jobs/${id}`).expect(200),
+    (job) => messages(job).includes(line),
+  );
+
 /** Starts the type that waits; returns its job and the process of its command. */
 async function startWaiting() {
   await rm(path.join(folder, 'child'), { force: true });
   const { id } = await run('cmd.wait', {}, {});
-  await eventually(
-    () => root.get<JobRecord>(`/api/jobs/${id}`).expect(200),
-    (job) => messages(job).includes('ready'),
-  );
+  await hasLine(id, 'ready');
   return { id, child: Number(await readFile(path.join(folder, 'child'), 'utf8')) };
 }
 
@@ -143,6 +150,36 @@ test('a changed file counts from the next job on, without a restart', async () =
   const second = await run('cmd.changed');
   expect(messages(second)).toContain('two');
   expect(second.typeDigest).not.toBe(first.typeDigest);
+});
+
+test('when a runner is killed, its command is killed, and another runner makes the next attempt', async () => {
+  await runner.stop();
+  await declare(
+    'once',
+    `echo $$ > ${folder}/child-$HOLDFAST_ATTEMPT; echo ready
+     [ $HOLDFAST_ATTEMPT = 2 ] || exec sleep 600`,
+    { retry: { maxAttempts: 2, initialIntervalSeconds: 0.05 } },
+  );
+  const main = path.join(import.meta.dirname, '../../../processes/main.ts');
+  const killed = spawn(process.execPath, [main], {
+    env: { PATH: process.env.PATH, HOLDFAST_ROLE: 'runner', ...runnerEnv('killed') },
+    stdio: 'ignore',
+  });
+  await eventually(
+    () => root.get<{ items: { name: string }[] }>('/api/job-types').expect(200),
+    ({ items }) => items.some(({ name }) => name === 'cmd.once'),
+  );
+  const { id } = await run('cmd.once', {}, {});
+  await hasLine(id, 'ready');
+  const child = Number(await readFile(path.join(folder, 'child-1'), 'utf8'));
+  killed.kill('SIGKILL');
+  await once(killed, 'exit');
+  await eventually(
+    () => isRunning(child),
+    (is) => !is,
+  );
+  runner = await startRunnerHere();
+  expect(await ended(id)).toMatchObject({ status: 'succeeded', attempts: 2 });
 });
 
 test('a runner that stops ends its commands, and the job is interrupted', async () => {

@@ -75,6 +75,14 @@ test('secrets of the runner and of Holdfast are variables; a missing one is a fa
   expect(text).toBe('******** from-hol.dfast');
 });
 
+test('a command can read its target', async () => {
+  const target = { kind: 'site', id: 'sit_1', name: 'AMS "1"' } as const;
+  const { result } = await types.script('cat $HOLDFAST_TARGET > $HOLDFAST_RESULT', {
+    attempt: { target },
+  });
+  expect(result).toEqual(target);
+});
+
 test('limits and the wrapper of the runner apply to the command', async () => {
   const { text } = await types.script('ulimit -d; echo "$WRAPPED"', {
     fields: { limits: { memoryMb: 512 } },

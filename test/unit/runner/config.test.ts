@@ -2,6 +2,7 @@ import { expect, test } from '@jest/globals';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
+import { runnerEnvironment } from '../../../processes/localRunner.ts';
 import { readRunnerConfig } from '../../../runner/config.ts';
 
 const TOKEN = 'hfw_0123456789abcdef0123456789';
@@ -58,4 +59,30 @@ test.each([
   const read = () => readRunnerConfig({ ...MINIMAL, ...env });
   expect(read).toThrow(new RegExp(`^Invalid configuration:\\n  ${name}: `));
   expect(read).not.toThrow(/0123456789abcdef|postgres:|k1:x/);
+});
+
+test('the runner of npm start gets nothing that opens the database', () => {
+  const env = runnerEnvironment(
+    {
+      PATH: '/bin',
+      DATABASE_URL: 'postgres://db',
+      HOLDFAST_MASTER_KEYS: 'k1:x',
+      HOLDFAST_BACKUP_S3_SECRET_ACCESS_KEY: 'x',
+      HOLDFAST_METRICS_TOKEN: 'x',
+      AWS_SECRET_ACCESS_KEY: 'x',
+      HOLDFAST_RUNNER_SLOTS: '2',
+    },
+    { folder: '/data', base: 'http://127.0.0.1:8080', temporalAddress: '127.0.0.1:7233' },
+  );
+  expect(Object.keys(env).sort()).toEqual([
+    'HOLDFAST_ROLE',
+    'HOLDFAST_RUNNER_FOLDER',
+    'HOLDFAST_RUNNER_POOL',
+    'HOLDFAST_RUNNER_SLOTS',
+    'HOLDFAST_RUNNER_TOKEN_FILE',
+    'HOLDFAST_RUNNER_TYPES',
+    'HOLDFAST_URL',
+    'PATH',
+    'TEMPORAL_ADDRESS',
+  ]);
 });

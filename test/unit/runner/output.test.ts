@@ -101,12 +101,22 @@ test('secrets are masked in lines, progress, results with their keys, and errors
   expect(progress).toEqual([{ percent: 1, message: 'of ********' }]);
   expect(result).toEqual({ '********-key': { x: ['********'] } });
 
-  const fields = { run: { secrets }, result: { properties: { n: { type: 'integer' } } } };
-  const failed = await types.script(
-    `printf '{"%s": 1}{' "x" > $HOLDFAST_RESULT; mkdir x 2>/dev/null`,
-    { fields },
-  );
-  expect(failed.error).toMatchObject({ code: 'invalid_result' });
+  const schema = { type: 'object', additionalProperties: false };
+  const failed = await types.script(`printf '{"%s": 1}' "$TOKEN" > $HOLDFAST_RESULT`, {
+    fields: { result: schema },
+    attempt: { secrets: { TOKEN: 'of-holdfast' } },
+  });
+  expect(failed.error).toMatchObject({
+    code: 'invalid_result',
+    message: expect.stringMatching(/: \/\*{8} is not a known field$/),
+  });
+
+  const payload = { type: 'object', properties: { pin: { 'x-holdfast-secret': true } } };
+  const fromPayload = await types.script('cat $HOLDFAST_PAYLOAD', {
+    fields: { payload },
+    attempt: { payload: { pin: 'of-the-payload' } },
+  });
+  expect(fromPayload.text).toBe('{"pin":"********"}');
 });
 
 test.each([
