@@ -146,18 +146,36 @@ describePages('the frame', (console) => {
         () => choice(tab).inputValue(),
         (tenant) => tenant === 'red',
       );
+    // A form keeps the tenant in which it was opened, also if another tab switches.
+    const formOf = async (tab: Page) => {
+      await tab.goto('/jobs/new?type=core.echo');
+      await tab.getByText('The job belongs to the tenant red.').waitFor();
+    };
+    const tenantOfJob = async (tab: Page) => {
+      await tab.waitForURL('**/jobs/job_*');
+      const path = `/api/jobs/${tab.url().split('/').at(-1)}`;
+      return (await admin(console.app).get<{ tenantId: string }>(path).expect(200)).tenantId;
+    };
+    await formOf(other);
+    await choice(page).click();
+    await page.getByRole('option', { name: 'blue' }).click();
+    await other.getByText('You have switched to the tenant blue').waitFor();
+    expect(await accessibilityProblems(other)).toEqual([]);
+    await other.getByRole('button', { name: 'Start job' }).click();
+    expect(await tenantOfJob(other)).toBe('red');
+    await choice(page).click();
+    await page.getByRole('option', { name: 'red' }).click();
+    await eventually(
+      () => choice(other).inputValue(),
+      (tenant) => tenant === 'red',
+    );
     // A new login has the tenant of the user; what is sent after it belongs to the tenant of the page.
-    await page.goto('/jobs/new?type=core.echo');
-    await page.getByText('The job belongs to the tenant red.').waitFor();
+    await formOf(page);
     await endSessions(user.id);
     await page.getByRole('dialog', { name: 'Your session has expired' }).waitFor();
     await page.evaluate('document.querySelector("main form").requestSubmit()');
     await signIn(page, user.username);
-    await page.waitForURL('**/jobs/job_*');
-    const job = await admin(console.app)
-      .get<{ tenantId: string }>(`/api/jobs/${page.url().split('/').at(-1)}`)
-      .expect(200);
-    expect(job.tenantId).toBe('red');
+    expect(await tenantOfJob(page)).toBe('red');
   });
 
   test('keeps the colours that were chosen, before anything is painted', async () => {

@@ -3,8 +3,8 @@ import { notifyProblem } from '../notify.ts';
 import { queryClient } from '../queryClient.ts';
 import { broadcast, onMessage } from './channel.ts';
 import { can, canAnywhere, tenantsOf, whyNot } from './permissions.ts';
-import { putTenant } from './requests.ts';
-import { onReturn, signOut } from './tokens.ts';
+import { SUMMARY_KEY } from './tenant.ts';
+import { signOut } from './tokens.ts';
 import type { Session, Summary } from './useSession.ts';
 
 /** Rights and tenant change rarely, and the service checks them with every request. */
@@ -19,7 +19,7 @@ export const sessionQueries = {
     staleTime: STALE_MS,
   },
   summary: {
-    queryKey: ['session', 'summary'],
+    queryKey: SUMMARY_KEY,
     queryFn: ({ signal }: { signal: AbortSignal }) =>
       answer(api.GET('/api/rbac/summary', { signal })),
     staleTime: STALE_MS,
@@ -35,20 +35,6 @@ async function switchTenant(tenantId: string): Promise<void> {
 onMessage(({ kind }) => {
   // The tenant of the session is that of every tab.
   if (kind === 'tenant') void queryClient.invalidateQueries();
-});
-
-/** A login puts its session into the tenant of the user; the pages are for the one that they show. */
-onReturn(async ({ value }) => {
-  const shown = queryClient.getQueryData<Summary>(sessionQueries.summary.queryKey);
-  try {
-    if (shown !== undefined) await putTenant(shown.tenantId, value);
-    void queryClient.invalidateQueries({ queryKey: ['session'] });
-    return true;
-  } catch {
-    // Every page reads what it shows in the tenant that the session has now.
-    void queryClient.invalidateQueries();
-    return false;
-  }
 });
 
 export const sessionOf = (summary: Summary, account: Schemas['User'] | undefined): Session => ({

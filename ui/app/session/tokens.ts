@@ -1,8 +1,23 @@
 import { networkProblem, Problem } from '../problem.ts';
+import { queryClient } from '../queryClient.ts';
 import { broadcast, onMessage } from './channel.ts';
-import { isHeldElsewhere, whenLeader, withLock } from './locks.ts';
-import { exchangeCookie, isBehindGateway, post, tokenFrom, type Tokens } from './requests.ts';
-import { sessionState, sessionStateWhere, setSessionState, type Token } from './state.ts';
+import { compete, isHeldElsewhere, withLock } from './locks.ts';
+import {
+  exchangeCookie,
+  isBehindGateway,
+  post,
+  putTenant,
+  tokenFrom,
+  type Tokens,
+} from './requests.ts';
+import {
+  onSessionState,
+  sessionState,
+  sessionStateWhere,
+  setSessionState,
+  type Token,
+} from './state.ts';
+import { shownTenant, TENANT_HEADER } from './tenant.ts';
 
 const LEADER = 'holdfast-leader';
 const REFRESH = 'holdfast-refresh';
@@ -19,13 +34,11 @@ const HINT = 'holdfast-signed-in';
 
 let isLeader = false;
 let timer: ReturnType<typeof setTimeout> | undefined;
-const leaderCallbacks: (() => void)[] = [];
+const leaderCallbacks: ((leads: boolean) => void)[] = [];
 
-/** Calls `callback` when this tab leads the tabs of the browser, now or later. */
-export function onLeader(callback: () => void): void {
-  if (isLeader) callback();
-  else leaderCallbacks.push(callback);
-}
+/** Calls `callback` whenever this tab becomes the one that leads the tabs of the browser, and when it no longer is. */
+export const onLeader = (callback: (leads: boolean) => void): void =>
+  void leaderCallbacks.push(callback);
 
 function remember(isSignedIn: boolean): void {
   try {
@@ -49,28 +62,18 @@ const currentToken = (): Token | undefined => {
   return 'token' in state ? state.token : undefined;
 };
 
-type Returning = (token: Token) => Promise<boolean>;
-
-let restoreSession: Returning = () => Promise.resolve(true);
-/** How often a session could not be restored for the pages that waited for it. */
-let losses = 0;
-
-/**
- * Sets what makes a new session the one that the pages know: the user has signed in again, and nothing
- * that waits is sent before. Resolves with false if that was not possible.
- */
-export const onReturn = (restore: Returning): void => void (restoreSession = restore);
-
-/** The user has signed in again, here or in another tab. */
+/** The user has signed in again, here or in another tab: the new session gets the tenant of the pages. */
 async function resume(token: Token): Promise<void> {
   const expired = sessionState();
-  const isRestored = await restoreSession(token).catch(() => false);
+  const tenantId = shownTenant();
+  // If it cannot, the pages show the tenant that the session has.
+  if (tenantId !== undefined) await putTenant(tenantId, token.value).catch(() => undefined);
   // The user has left the page, or has signed in once more.
   if (sessionState() !== expired) return;
-  if (!isRestored) losses += 1;
   remember(true);
   setSessionState({ kind: 'signedIn', token });
   scheduleRefresh(token);
+  void queryClient.invalidateQueries({ queryKey: ['session'] });
 }
 
 /** Continues with a new token, unless it is that of another account than the pages in this tab. */
@@ -171,14 +174,28 @@ async function askOtherTabs(): Promise<void> {
   ).catch(() => undefined);
 }
 
+function setLeader(leads: boolean): void {
+  isLeader = leads;
+  const state = sessionState();
+  if (state.kind === 'signedIn') scheduleRefresh(state.token);
+  for (const callback of leaderCallbacks) callback(leads);
+}
+
+let stopCompeting: (() => void) | undefined;
+
+/** A tab without a session, or with a page of another user, would lead the others nowhere. */
+function leadWhileSignedIn(): void {
+  const { kind } = sessionState();
+  if (kind === 'signedIn' || kind === 'expired') stopCompeting ??= compete(LEADER, setLeader);
+  else {
+    stopCompeting?.();
+    stopCompeting = undefined;
+  }
+}
+
 /** Finds out who uses this browser. The state says what has come of it. */
 export async function startSession(): Promise<void> {
-  whenLeader(LEADER, () => {
-    isLeader = true;
-    const token = currentToken();
-    if (token !== undefined && sessionState().kind === 'signedIn') scheduleRefresh(token);
-    for (const callback of leaderCallbacks.splice(0)) callback();
-  });
+  onSessionState(leadWhileSignedIn);
   document.addEventListener('visibilitychange', () => {
     // Timers rest while a machine sleeps.
     const state = sessionState();
@@ -240,49 +257,58 @@ export const signOut = ({ everywhere = false } = {}): Promise<void> =>
     leave();
   });
 
-const withToken = (request: Request, { value }: Token): Request => {
+/** What a request is sent with: a token, and the tenant that the page showed when it was made. */
+type Sender = { token: Token; tenantId: string | undefined };
+
+const withSender = (request: Request, { token, tenantId }: Sender): Request => {
   const copy = request.clone();
-  copy.headers.set('authorization', `Bearer ${value}`);
+  copy.headers.set('authorization', `Bearer ${token.value}`);
+  if (tenantId !== undefined) copy.headers.set(TENANT_HEADER, tenantId);
   return copy;
 };
 
-const notSent = (code: string, title: string, detail: string): Problem =>
-  new Problem({ status: 401, code, title, detail });
-
-const isRead = ({ method }: Request): boolean => method === 'GET' || method === 'HEAD';
+const changesRecords = ({ method, url, headers }: Request): boolean =>
+  method !== 'GET' &&
+  method !== 'HEAD' &&
+  !headers.has(TENANT_HEADER) &&
+  // What belongs to the account belongs to no tenant.
+  !new URL(url).pathname.startsWith('/api/auth/');
 
 /** The token to send now. Waits while the session is unknown or has expired. Error: Problem. */
-async function usableToken(request: Request): Promise<Token | undefined> {
-  const before = losses;
+async function usableToken(signal: AbortSignal): Promise<Token | undefined> {
   const state = await sessionStateWhere(
     (state) =>
       state.kind !== 'starting' && state.kind !== 'expired' && state.kind !== 'unreachable',
-    request.signal,
+    signal,
   );
   if (state.kind === 'gateway') return undefined;
-  if (state.kind !== 'signedIn') throw notSent('signed_out', 'Signed out', 'Nobody is signed in.');
-  // It was made for another tenant.
-  if (losses !== before && !isRead(request))
-    throw notSent(
-      'tenant_changed',
-      'Not sent: the session has another tenant now',
-      'Check the tenant above, then send it again.',
-    );
-  return state.token;
+  if (state.kind === 'signedIn') return state.token;
+  throw new Problem({
+    status: 401,
+    code: 'signed_out',
+    title: 'Signed out',
+    detail: 'Nobody is signed in.',
+  });
 }
 
 /**
  * `fetch` with the token of the session. A request that is refused because its token has expired is
- * sent again with the next one, if need be after the user has signed in again. Error: Problem.
+ * sent again with the next one, if need be after the user has signed in again. What it changes is in the
+ * tenant that the page shows now: until it is sent, the session may have got another one. Error: Problem.
  */
 export async function authorizedFetch(request: Request): Promise<Response> {
-  const token = await usableToken(request);
-  if (token === undefined) return fetch(request);
-  const response = await fetch(withToken(request, token));
+  const tenantId = changesRecords(request) ? shownTenant() : undefined;
+  const token = await usableToken(request.signal);
+  if (token === undefined) {
+    // The gateway says which tenant it is.
+    request.headers.delete(TENANT_HEADER);
+    return fetch(request);
+  }
+  const response = await fetch(withSender(request, { token, tenantId }));
   if (response.status !== 401 || !(await isAboutSession(response.clone()))) return response;
   await refresh(token);
-  const next = await usableToken(request);
-  return next === undefined ? response : fetch(withToken(request, next));
+  const next = await usableToken(request.signal);
+  return next === undefined ? response : fetch(withSender(request, { token: next, tenantId }));
 }
 
 const isAboutSession = async (response: Response): Promise<boolean> => {

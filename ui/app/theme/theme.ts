@@ -59,6 +59,8 @@ export const theme = createTheme({
         error: { '--input-error-size': '0.75rem' },
       }),
     },
+    // The titles of Mantine's alerts have too little contrast.
+    Alert: { vars: () => ({ root: { '--alert-color': 'var(--mantine-color-text)' } }) },
     NumberInput: { defaultProps: { size: 'xs' } },
     Checkbox: { defaultProps: { size: 'xs' } },
     Switch: { defaultProps: { size: 'xs' } },

@@ -4,6 +4,7 @@ import { useNavigate } from '@tanstack/react-router';
 import { useDeferredValue, useState } from 'react';
 import { answer, api, Problem } from '../../app/api.ts';
 import { useCreation } from '../../app/useCreation.ts';
+import type { FormTenant } from '../../app/useFormTenant.tsx';
 import { errorAt, otherErrors } from '../../parts/form/fieldErrors.ts';
 import type { FieldError } from '../../parts/problems.ts';
 import { Dialog } from '../../parts/Dialog.tsx';
@@ -17,6 +18,7 @@ type Props = {
   onClose: () => void;
   type: JobType;
   payload: Record<string, unknown>;
+  tenant: FormTenant;
   /** Called before the page of the request opens. */
   onAsked: () => void;
 };
@@ -43,7 +45,7 @@ type Draft = {
 };
 
 /** Creates the request and opens its page. */
-function useAsk({ type, payload, onAsked }: Omit<Props, 'opened' | 'onClose'>) {
+function useAsk({ type, payload, tenant, onAsked }: Omit<Props, 'opened' | 'onClose'>) {
   const navigate = useNavigate();
   return useCreation({
     send: ({ title, reason, roles, users, required }: Draft, header) => {
@@ -57,7 +59,8 @@ function useAsk({ type, payload, onAsked }: Omit<Props, 'opened' | 'onClose'>) {
         jobPayload: payload,
         ...(typeof required === 'number' && { requiredApprovals: required }),
       };
-      return answer(api.POST('/api/workflows', { params: { header }, body }));
+      const { headers } = tenant;
+      return answer(api.POST('/api/workflows', { params: { header }, headers, body }));
     },
     onMade: ({ id }) => {
       onAsked();

@@ -3,13 +3,13 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useRef, useState } from 'react';
 import { answer, api, Problem } from '../../app/api.ts';
-import { useSession } from '../../app/session/useSession.ts';
 import { useCreation } from '../../app/useCreation.ts';
+import { TenantNotice, useFormTenant, type FormTenant } from '../../app/useFormTenant.tsx';
 import { errorsUnder, objectOf, otherErrors } from '../../parts/form/fieldErrors.ts';
 import { LeaveGuard } from '../../parts/form/LeaveGuard.tsx';
 import type { RetryPolicy } from '../../parts/form/retryPolicy.ts';
 import { PermissionButton } from '../../parts/PermissionButton.tsx';
-import { usePermissions } from '../../parts/permissions.tsx';
+import { usePermissions, type Where } from '../../parts/permissions.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { INCOMPLETE, SchemaForm } from '../../parts/schemaForm/SchemaForm.tsx';
 import { AskApproval } from './AskApproval.tsx';
@@ -31,12 +31,14 @@ const MASK = '********';
 const FIELDS = ['/payload', '/retryPolicy'];
 
 /** Creates a job and opens its page. */
-function useCreateJob(type: JobType, onCreated: () => void) {
+function useCreateJob(type: JobType, { headers }: FormTenant, onCreated: () => void) {
   const navigate = useNavigate();
   const client = useQueryClient();
   return useCreation({
-    send: (draft: Partial<JobDraft> & Pick<JobDraft, 'payload'>, header) =>
-      answer(api.POST('/api/jobs', { params: { header }, body: { type: type.name, ...draft } })),
+    send: (draft: Partial<JobDraft> & Pick<JobDraft, 'payload'>, header) => {
+      const body = { type: type.name, ...draft };
+      return answer(api.POST('/api/jobs', { params: { header }, headers, body }));
+    },
     onMade: ({ id }) => {
       onCreated();
       void client.invalidateQueries({ queryKey: ['jobs', 'list'] });
@@ -52,7 +54,8 @@ export function JobForm({ type, draft, onDraft, hasChanges }: Props) {
   const [hasPolicy, setPolicy] = useState(Object.keys(draft.retryPolicy).length > 0);
   const [isIncomplete, setIncomplete] = useState(false);
   const { payload, retryPolicy } = draft;
-  const { create, isBusy, error } = useCreateJob(type, () => (isSent.current = true));
+  const tenant = useFormTenant();
+  const { create, isBusy, error } = useCreateJob(type, tenant, () => (isSent.current = true));
   const errors = error instanceof Problem ? error.errors : [];
   return (
     <form
@@ -63,15 +66,12 @@ export function JobForm({ type, draft, onDraft, hasChanges }: Props) {
       }}
     >
       <LeaveGuard hasChanges={() => hasChanges && !isSent.current} />
-      <Heading type={type} />
+      <Heading type={type} tenant={tenant.tenant} />
+      <TenantNotice form={tenant} />
       {error && (
         <ProblemNote problem={error} withoutFields={otherErrors(errors, FIELDS).length === 0} />
       )}
-      {JSON.stringify(payload).includes(MASK) && (
-        <Alert color="yellow" title="Secrets are masked">
-          Enter them again: {MASK} would be used as it is.
-        </Alert>
-      )}
+      <MaskedSecrets payload={payload} />
       <SchemaForm
         label="Payload"
         schema={type.payloadSchema}
@@ -91,6 +91,7 @@ export function JobForm({ type, draft, onDraft, hasChanges }: Props) {
       />
       <Buttons
         type={type}
+        where={{ tenantId: tenant.tenant }}
         reason={isIncomplete ? INCOMPLETE : undefined}
         isBusy={isBusy}
         onAsk={() => setAsking(true)}
@@ -100,14 +101,26 @@ export function JobForm({ type, draft, onDraft, hasChanges }: Props) {
         onClose={() => setAsking(false)}
         type={type}
         payload={payload}
+        tenant={tenant}
         onAsked={() => (isSent.current = true)}
       />
     </form>
   );
 }
 
-function Heading({ type: { name, summary } }: { type: JobType }) {
-  const { tenant } = useSession();
+/** Says that a copied payload has no secrets. */
+function MaskedSecrets({ payload }: Pick<JobDraft, 'payload'>) {
+  if (!JSON.stringify(payload).includes(MASK)) return null;
+  return (
+    <Alert color="yellow" title="Secrets are masked">
+      Enter them again: {MASK} would be used as it is.
+    </Alert>
+  );
+}
+
+type HeadingProps = { type: JobType; tenant: string };
+
+function Heading({ type: { name, summary }, tenant }: HeadingProps) {
   return (
     <div>
       <h2 className={classes.typeName}>{name}</h2>
@@ -120,20 +133,22 @@ function Heading({ type: { name, summary } }: { type: JobType }) {
 
 type ButtonsProps = {
   type: JobType;
+  where: Where;
   /** Why nothing can be sent now. */
   reason: string | undefined;
   isBusy: boolean;
   onAsk: () => void;
 };
 
-function Buttons({ type: { permission }, reason, isBusy, onAsk }: ButtonsProps) {
+function Buttons({ type: { permission }, where, reason, isBusy, onAsk }: ButtonsProps) {
   const { whyNot } = usePermissions();
   return (
     <div className={classes.buttons}>
       <PermissionButton
         type="submit"
         permission="job:write"
-        reason={(permission === null ? undefined : whyNot(permission)) ?? reason}
+        where={where}
+        reason={(permission === null ? undefined : whyNot(permission, where)) ?? reason}
         loading={isBusy}
         icon="play"
       >
@@ -141,6 +156,7 @@ function Buttons({ type: { permission }, reason, isBusy, onAsk }: ButtonsProps) 
       </PermissionButton>
       <PermissionButton
         permission="workflow:write"
+        where={where}
         reason={reason}
         variant="default"
         icon="approval"

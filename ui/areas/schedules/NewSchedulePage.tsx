@@ -2,8 +2,8 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useRef, useState } from 'react';
 import { answer, api } from '../../app/api.ts';
-import { useSession } from '../../app/session/useSession.ts';
 import { useCreation } from '../../app/useCreation.ts';
+import { TenantNotice, useFormTenant } from '../../app/useFormTenant.tsx';
 import { LeaveGuard } from '../../parts/form/LeaveGuard.tsx';
 import { RecordPage } from '../../parts/RecordPage.tsx';
 import { newDraft, requestOf } from './draft.ts';
@@ -19,7 +19,8 @@ const empty = newDraft(Intl.DateTimeFormat().resolvedOptions().timeZone);
 
 /** Creates a schedule; the next occurrences are shown while one types. */
 export function NewSchedulePage() {
-  const { tenant } = useSession();
+  const form = useFormTenant();
+  const { tenant, headers } = form;
   const navigate = useNavigate();
   const client = useQueryClient();
   const isSaved = useRef(false);
@@ -27,7 +28,7 @@ export function NewSchedulePage() {
   const preview = usePreview(draft);
   const { create, isBusy, error } = useCreation({
     send: (body: ReturnType<typeof requestOf>, header) =>
-      answer(api.POST('/api/schedules', { params: { header }, body })),
+      answer(api.POST('/api/schedules', { params: { header }, headers, body })),
     onMade: (saved) => {
       const { id } = saved;
       isSaved.current = true;
@@ -51,6 +52,7 @@ export function NewSchedulePage() {
       <LeaveGuard
         hasChanges={() => !isSaved.current && JSON.stringify(draft) !== JSON.stringify(empty)}
       />
+      <TenantNotice form={form} />
       <ScheduleForm
         draft={draft}
         onDraft={setDraft}
@@ -59,7 +61,7 @@ export function NewSchedulePage() {
         problem={error}
         preview={preview}
         save="Create schedule"
-        where={undefined}
+        where={{ tenantId: tenant }}
         back={{ to: '/schedules' }}
       />
     </RecordPage>

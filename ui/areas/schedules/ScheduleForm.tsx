@@ -25,8 +25,8 @@ type Props = {
   preview: Preview;
   /** The text of the button. */
   save: string;
-  /** Where the schedule is; undefined for the tenant of the session. */
-  where: { tenantId: string } | undefined;
+  /** Where the schedule is. */
+  where: { tenantId: string };
   /** Why it cannot be saved now. */
   reason?: string | undefined;
   back: { to: string; params?: { scheduleId: string } };
