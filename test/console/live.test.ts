@@ -1,8 +1,9 @@
 import { expect, test } from '@jest/globals';
 import type { BrowserContext, Page } from 'playwright-core';
-import { describePages } from '../support/console/console.ts';
+import { describePages, signIn } from '../support/console/console.ts';
+import { accessibilityProblems } from '../support/console/page.ts';
 import { eventually } from '../support/eventually.ts';
-import { createUser, type TestUser } from '../support/users.ts';
+import { admin, createUser, type TestUser } from '../support/users.ts';
 
 /** What every page shows of the approvals: it is read again after their events. */
 const isBadge = (url: string) => url.includes('/api/workflows?assignedToMe');
@@ -75,6 +76,33 @@ describePages('changes', (console) => {
     await eventually(
       () => requests.badges(second),
       (count) => count > later,
+    );
+  });
+
+  test('reach the tab of another user who signs in, though a page of the former one was there first', async () => {
+    const [former, present] = [
+      await createUser(console.app, 'operator'),
+      await createUser(console.app, 'operator'),
+    ];
+    const { pages, requests } = await openTabs(former, 2);
+    const [first, second] = pages as [Page, Page];
+    for (const enabled of [false, true])
+      await admin(console.app).put(`/api/users/${former.id}`, { enabled }).expect(200);
+    await second.getByRole('button', { name: 'Leave this page' }).click();
+    await signIn(second, present.username);
+    await first.getByRole('heading', { name: 'Another user has signed in' }).waitFor();
+    expect(await accessibilityProblems(first)).toEqual([]);
+    // Nothing of the former user is left on the screen.
+    expect(await first.getByRole('navigation', { name: 'Pages' }).count()).toBe(0);
+    await eventually(
+      () => requests.streams(second),
+      (streams) => streams > 0,
+    );
+    const before = requests.badges(second);
+    await createRequest(present);
+    await eventually(
+      () => requests.badges(second),
+      (count) => count > before,
     );
   });
 

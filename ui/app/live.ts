@@ -56,9 +56,10 @@ function publish(message: Message): void {
   channel.postMessage(message);
 }
 
-onLeader(() => {
-  isLeader = true;
-  if (users > 0) open();
+onLeader((leads) => {
+  isLeader = leads;
+  if (!leads) close();
+  else if (users > 0) open();
 });
 
 /** Follows the events while a user is signed in. One tab of the browser reads them for all. */
@@ -69,9 +70,7 @@ export function useLiveStream(): void {
     else channel.postMessage({ kind: 'hello' } satisfies Message);
     return () => {
       users -= 1;
-      if (users > 0) return;
-      stream?.abort();
-      stream = undefined;
+      if (users === 0) close();
     };
   }, []);
 }
@@ -80,6 +79,11 @@ function open(): void {
   if (stream !== undefined) return;
   stream = new AbortController();
   void follow(stream.signal);
+}
+
+function close(): void {
+  stream?.abort();
+  stream = undefined;
 }
 
 async function follow(signal: AbortSignal): Promise<void> {

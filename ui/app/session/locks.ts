@@ -21,16 +21,36 @@ export async function isHeldElsewhere(name: string, holdsItself: boolean): Promi
   return held.some((lock) => lock.name === name);
 }
 
-/** Calls `lead` once, when this tab is the one of the browser that holds the lock; it keeps it. */
-export function whenLeader(name: string, lead: () => void): void {
-  if (!hasLocks()) {
-    keepLease(name, lead);
-    return;
-  }
-  void navigator.locks.request(name, () => {
-    lead();
-    return new Promise<never>(() => undefined);
-  });
+/**
+ * Competes for the lock until the function that it returns is called. `onChange` says that this tab is the
+ * one of the browser that has it, or has it no longer.
+ */
+export function compete(name: string, onChange: (leads: boolean) => void): () => void {
+  let leads = false;
+  const change = (next: boolean) => {
+    if (leads === next) return;
+    leads = next;
+    onChange(next);
+  };
+  const stop = hasLocks() ? holdLock(name, change) : keepLease(name, change);
+  return () => {
+    stop();
+    change(false);
+  };
+}
+
+function holdLock(name: string, change: (leads: boolean) => void): () => void {
+  const stopped = new AbortController();
+  const { promise: held, resolve: release } = Promise.withResolvers<undefined>();
+  const lead = () => {
+    change(true);
+    return held;
+  };
+  navigator.locks.request(name, { signal: stopped.signal }, lead).catch(() => undefined);
+  return () => {
+    stopped.abort();
+    release(undefined);
+  };
 }
 
 type Lease = { owner: string; until: number };
@@ -44,27 +64,37 @@ function readLease(name: string): Lease | undefined {
   }
 }
 
-function keepLease(name: string, lead: () => void): void {
-  const owner = `${Date.now()}-${Math.random()}`;
-  let leads = false;
-  const write = () => {
-    const lease: Lease = { owner, until: Date.now() + LEASE_MS };
+function writeLease(name: string, lease: Lease): void {
+  try {
     localStorage.setItem(name, JSON.stringify(lease));
-  };
+  } catch {
+    // Storage is disabled: no tab leads, and each helps itself.
+  }
+}
+
+function keepLease(name: string, change: (leads: boolean) => void): () => void {
+  const owner = `${Date.now()}-${Math.random()}`;
+  let agreement: ReturnType<typeof setTimeout> | undefined;
+  const isOwn = () => readLease(name)?.owner === owner;
   const tryToLead = () => {
-    const holder = readLease(name)?.owner;
-    if (holder !== undefined && holder !== owner) return;
-    write();
-    if (leads) return;
-    setTimeout(() => {
-      if (leads || readLease(name)?.owner !== owner) return;
-      leads = true;
-      lead();
-    }, AGREE_MS);
+    // A tab in the background is slow, so that another one may have taken the lease.
+    if (readLease(name) !== undefined && !isOwn()) {
+      change(false);
+      return;
+    }
+    writeLease(name, { owner, until: Date.now() + LEASE_MS });
+    agreement = setTimeout(() => change(isOwn()), AGREE_MS);
+  };
+  const release = () => {
+    if (isOwn()) localStorage.removeItem(name);
   };
   tryToLead();
-  setInterval(tryToLead, RENEW_MS);
-  addEventListener('pagehide', () => {
-    if (readLease(name)?.owner === owner) localStorage.removeItem(name);
-  });
+  const renewal = setInterval(tryToLead, RENEW_MS);
+  addEventListener('pagehide', release);
+  return () => {
+    clearInterval(renewal);
+    clearTimeout(agreement);
+    removeEventListener('pagehide', release);
+    release();
+  };
 }

@@ -12,7 +12,7 @@ import { Starting, Unreachable } from './Interruptions.tsx';
 import { Shell } from './Shell.tsx';
 
 const SignInOverlay = lazy(() => import('../session/SignInOverlay.tsx'));
-const OtherUserNotice = lazy(() => import('../session/OtherUserNotice.tsx'));
+const OtherUser = lazy(() => import('../session/OtherUserPage.tsx'));
 const ChangePassword = lazy(() => import('../session/ChangePasswordPage.tsx'));
 
 /** Shows the pages to users with a session, and leads others to the sign-in page. */
@@ -40,12 +40,9 @@ export function Frame() {
       );
     case 'otherUser':
       return (
-        <>
-          <Session isGateway={false} />
-          <Suspense>
-            <OtherUserNotice />
-          </Suspense>
-        </>
+        <Suspense fallback={<Starting />}>
+          <OtherUser />
+        </Suspense>
       );
   }
 }
