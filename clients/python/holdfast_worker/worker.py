@@ -19,7 +19,7 @@ from typing import Any
 
 import temporalio.worker
 from temporalio import activity
-from temporalio.client import Client
+from temporalio.client import Client, TLSConfig
 from temporalio.converter import DataConverter
 
 from .api import ApiError, RunnerApi
@@ -41,7 +41,7 @@ class Settings:
     slots: int = 10
     temporal_address: str = "127.0.0.1:7233"
     temporal_api_key: str | None = None
-    temporal_tls: bool = False
+    temporal_tls: bool | TLSConfig = False
     codec_keys: str | None = None
 
     @staticmethod
@@ -61,7 +61,7 @@ class Settings:
             slots=int(env.get("HOLDFAST_RUNNER_SLOTS") or 10),
             temporal_address=env.get("TEMPORAL_ADDRESS") or "127.0.0.1:7233",
             temporal_api_key=env.get("TEMPORAL_API_KEY") or None,
-            temporal_tls=env.get("TEMPORAL_TLS") in ("1", "true"),
+            temporal_tls=_tls_from(env),
             codec_keys=env.get("HOLDFAST_TEMPORAL_CODEC_KEYS") or None,
         )
 
@@ -189,6 +189,25 @@ class Worker:
             tls=self.settings.temporal_tls or self.settings.temporal_api_key is not None,
             data_converter=converter,
         )
+
+
+def _tls_from(env: Mapping[str, str]) -> bool | TLSConfig:
+    """As the processes of Holdfast read it: certificates of their own also enable TLS."""
+
+    def content(name: str) -> bytes | None:
+        file = env.get(f"TEMPORAL_TLS_{name}_PATH")
+        return pathlib.Path(file).read_bytes() if file else None
+
+    authority, domain = content("SERVER_CA_CERT"), env.get("TEMPORAL_TLS_SERVER_NAME") or None
+    certificate, key = content("CLIENT_CERT"), content("CLIENT_KEY")
+    if not (authority or domain or certificate or key):
+        return env.get("TEMPORAL_TLS") in ("1", "true")
+    return TLSConfig(
+        server_root_ca_cert=authority,
+        domain=domain,
+        client_cert=certificate,
+        client_private_key=key,
+    )
 
 
 def _camel_case(name: str) -> str:

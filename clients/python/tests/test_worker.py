@@ -1,4 +1,5 @@
 import pytest
+from temporalio.client import TLSConfig
 
 from holdfast_worker import Settings, Worker
 
@@ -38,5 +39,9 @@ def test_settings_are_read_from_the_variables_of_runners(tmp_path):
     }
     settings = Settings.from_env({**env, "HOLDFAST_RUNNER_POOL": "ams", "TEMPORAL_TLS": "true"})
     assert (settings.token, settings.pool, settings.temporal_tls) == ("hfw_file", "ams", True)
+    (tmp_path / "ca.pem").write_bytes(b"authority")
+    tls = {"TEMPORAL_TLS_SERVER_CA_CERT_PATH": str(tmp_path / "ca.pem")}
+    config = Settings.from_env({**env, **tls}).temporal_tls
+    assert isinstance(config, TLSConfig) and config.server_root_ca_cert == b"authority"
     with pytest.raises(SystemExit):
         Settings.from_env({})
