@@ -83,6 +83,11 @@ beforeAll(async () => {
       stop: { signal: 'SIGTERM', graceSeconds: 0.1 },
     },
   );
+  await declare(
+    'keyed',
+    `echo "with $API_TOKEN"; echo "{\\"length\\": \${#API_TOKEN}}" > $HOLDFAST_RESULT`,
+    { secrets: { API_TOKEN: { secret: 'cmd-key' } } },
+  );
   await declare('changed', 'echo one');
   await declare(
     'environment',
@@ -115,6 +120,18 @@ async function startWaiting() {
   await hasLine(id, 'ready');
   return { id, child: Number(await readFile(path.join(folder, 'child'), 'utf8')) };
 }
+
+test('a declared command gets a named secret of its pool, and its log does not have it', async () => {
+  expect(await run('cmd.keyed')).toMatchObject({
+    status: 'failed',
+    error: { code: 'secret_missing' },
+  });
+  const value = 'canary of the pool';
+  await root.post('/api/secrets', { name: 'cmd-key', value, pools: [POOL] }).expect(201);
+  const job = await run('cmd.keyed');
+  expect(job).toMatchObject({ status: 'succeeded', result: { length: value.length } });
+  expect(messages(job)).toContain('with ********');
+});
 
 test('a declared command runs as a job, with log, progress, result and failure', async () => {
   const job = await run('cmd.hello', { host: 'a' });

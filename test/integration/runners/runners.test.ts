@@ -348,6 +348,28 @@ describe('the protocol', () => {
       expect(JSON.stringify(await app.deps.db(table))).not.toContain(value);
   });
 
+  test('an attempt begins only while a role of its creator names a granted type', async () => {
+    const hand = await handRunner('hand.granted', { access: 'granted' });
+    const job = { type: 'hand.granted', payload: {} };
+    const role = '/api/rbac/roles/hand-jobs';
+    await root
+      .post('/api/rbac/roles', {
+        id: 'hand-jobs',
+        name: 'Jobs by hand',
+        permissions: ['job:write'],
+        jobTypes: ['hand.*'],
+      })
+      .expect(201);
+    const as = (roles: string) => app.client.as({ actor: 'hanna', roles });
+    await expectProblem(as('operator').post('/api/jobs', job), 403, 'permission_denied');
+    const { id } = await as('hand-jobs').post<JobRecord>('/api/jobs', job).expect(201);
+    await hand.granted(id);
+    await root.put(role, { jobTypes: ['net.*'] }).expect(200);
+    const code = 'permission_lost';
+    expect(await hand.begin(id, 'run-1').expect(200)).toEqual({ outcome: 'failed', code });
+    expect(await readJob(id)).toMatchObject({ status: 'failed', error: { code } });
+  });
+
   test('a runner has no access to anything else, nor to jobs of other pools', async () => {
     const hand = await handRunner('hand.alone');
     const { id } = await createJob('net.gate');
