@@ -1,14 +1,21 @@
-import { expect, test } from '@jest/globals';
+import { afterAll, expect, test } from '@jest/globals';
 import type { BrowserContext, Page } from 'playwright-core';
+import type { JobRecord } from '../../api/jobs/schemas.ts';
+import { jobChange, writeJobChange } from '../../db/jobs/jobs.ts';
+import { jobLogTopic } from '../../services/jobs/jobAudit.ts';
+import type { TestApp } from '../support/app.ts';
 import { describePages, signIn } from '../support/console/console.ts';
 import { accessibilityProblems } from '../support/console/page.ts';
 import { eventually } from '../support/eventually.ts';
+import { killAll, startProcess } from '../support/processes.ts';
 import { admin, createUser, type TestUser } from '../support/users.ts';
 
 /** What every page shows of the approvals: it is read again after their events. */
 const isBadge = (url: string) => url.includes('/api/workflows?assignedToMe');
 
 describePages('changes', (console) => {
+  afterAll(killAll);
+
   const createRequest = (user: TestUser) =>
     user.client
       .post('/api/workflows', {
@@ -124,4 +131,55 @@ describePages('changes', (console) => {
     );
     await page.getByText('Not connected').waitFor({ state: 'detached' });
   });
+
+  test('of a log go on after the process that sent them was killed, each line once', async () => {
+    const operator = await createUser(console.app, 'operator');
+    // No worker runs: all lines are those that the test writes.
+    const { id } = await operator.client
+      .post<JobRecord>('/api/jobs', { type: 'core.sleep', payload: { durationMs: 1 } })
+      .expect(201);
+    let count = 0;
+    const write = async (lines: number) => {
+      for (let line = 0; line < lines; line += 1) {
+        count += 1;
+        await writeLine(console.app, id, `Line ${count}`);
+      }
+    };
+    const start = (port = '0') => startProcess({ ...console.app.env, HOLDFAST_PORT: port });
+    const server = await start();
+    const context = await console.profileOf(operator, {
+      baseURL: server.base,
+      viewport: { width: 1_280, height: 2_000 },
+    });
+    const page = await context.newPage();
+    await page.goto(`/jobs/${id}`);
+    const shown = (line: number) =>
+      page.getByRole('log').getByText(`Line ${line}`, { exact: true }).waitFor();
+    await write(10);
+    await shown(10);
+    console.expectProblem(/ERR_/);
+    await Promise.all([write(20), server.kill()]);
+    await page.getByText('Reconnecting …').waitFor();
+    await write(10);
+    await start(new URL(server.base).port);
+    await write(5);
+    await shown(count);
+    await page.getByText('Reconnecting …').waitFor({ state: 'detached' });
+    const lines = await page.locator('[data-line]').allTextContents();
+    expect(lines).toEqual(Array.from({ length: count }, (_, at) => String(at + 1)));
+  });
 });
+
+/** Writes a line to the log of a job, as its run does. */
+const writeLine = ({ deps: { db } }: TestApp, id: string, message: string): Promise<void> =>
+  writeJobChange(
+    db,
+    jobChange(
+      id,
+      { statuses: ['queued'] },
+      {},
+      [{ attempt: 1, level: 'info', message, data: null, at: new Date() }],
+      [jobLogTopic(id)],
+      { newVersion: false },
+    ),
+  );

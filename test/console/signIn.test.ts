@@ -5,9 +5,17 @@ import { describePages, signIn } from '../support/console/console.ts';
 import { accessibilityProblems } from '../support/console/page.ts';
 import { eventually } from '../support/eventually.ts';
 import { startOidcPeer } from '../support/oidcPeer.ts';
+import { describeWith } from '../support/programs.ts';
+import { IDP, startSamlPeer } from '../support/samlPeer.ts';
+import { startSlapd } from '../support/slapd.ts';
 import { admin, createUser, PASSWORD, type Page as ListOf } from '../support/users.ts';
 
 describePages('signing in', (console) => {
+  const createProvider = (kind: string, name: string, config: object) =>
+    admin(console.app)
+      .post<{ id: string }>('/api/auth/providers', { kind, name, config })
+      .expect(201);
+
   test('leads to the page that was opened, and a reload keeps the session', async () => {
     const user = await createUser(console.app, 'platform-admin');
     const page = await (await console.profile()).newPage();
@@ -77,19 +85,13 @@ describePages('signing in', (console) => {
     beforeAll(async () => {
       peer = await startOidcPeer([`${console.base}/api/auth/oidc/callback`]);
       peer.claims = { sub: 'ada-1', preferred_username: 'ada', name: 'Ada L.' };
-      provider = await admin(console.app)
-        .post<{ id: string }>('/api/auth/providers', {
-          kind: 'oidc',
-          name: 'Example ID',
-          config: {
-            issuer: peer.issuer,
-            clientId: 'holdfast',
-            clientSecret: 'holdfast-secret-of-the-client',
-            allowPrivateNetwork: true,
-            allowHttp: true,
-          },
-        })
-        .expect(201);
+      provider = await createProvider('oidc', 'Example ID', {
+        issuer: peer.issuer,
+        clientId: 'holdfast',
+        clientSecret: 'holdfast-secret-of-the-client',
+        allowPrivateNetwork: true,
+        allowHttp: true,
+      });
     });
     afterAll(() => peer.stop());
 
@@ -157,6 +159,59 @@ describePages('signing in', (console) => {
       await eventually(() => popup.isClosed(), Boolean);
       await page.getByText('Nothing found').waitFor();
       expect(await field.inputValue()).toBe('typed with care');
+    });
+  });
+
+  describe('with SAML', () => {
+    let peer: Awaited<ReturnType<typeof startSamlPeer>>;
+    beforeAll(async () => {
+      peer = await startSamlPeer(`${console.base}/api/auth/saml/callback`);
+      await createProvider('saml', 'Example SAML', {
+        entryPoint: peer.entryPoint,
+        idpEntityId: IDP,
+        idpCertificates: [peer.cert],
+        displayNameAttribute: 'http://schemas.xmlsoap.org/ws/2005/05/identity/claims/name',
+      });
+    });
+    afterAll(() => peer.stop());
+
+    test('leads to the page that was opened; a forged answer does not', async () => {
+      const page = await (await console.profile()).newPage();
+      await page.goto('/nowhere?x=1');
+      const button = page.getByRole('button', { name: 'Continue with Example SAML' });
+      peer.options = { key: peer.untrusted.key, cert: peer.untrusted.cert };
+      await button.click();
+      await page.getByRole('alert').getByText('did not confirm who you are').waitFor();
+      peer.options = {};
+      await button.click();
+      await page.waitForURL('**/nowhere?x=1');
+      await page.getByRole('button', { name: 'Account of Ada L.' }).waitFor();
+    });
+  });
+
+  describeWith('slapd', 'with a directory', () => {
+    let slapd: Awaited<ReturnType<typeof startSlapd>>;
+    beforeAll(async () => {
+      slapd = await startSlapd();
+      await createProvider('ldap', 'Directory', slapd.config);
+    });
+    afterAll(() => slapd.stop());
+
+    test('takes the password of the account that is chosen', async () => {
+      const page = await (await console.profile()).newPage();
+      await page.goto('/nowhere?x=1');
+      // There are the providers of the tests before, too.
+      const password = page.getByRole('button', { name: 'Sign in with a password' });
+      await password.or(page.getByLabel('User name')).first().waitFor();
+      if (await password.isVisible()) await password.click();
+      await page.getByRole('combobox', { name: 'Account' }).click();
+      await page.getByRole('option', { name: 'Directory' }).click();
+      expect(await accessibilityProblems(page)).toEqual([]);
+      await signIn(page, 'ada', 'bob-secret');
+      await page.getByRole('alert').getByText('User name or password is wrong.').waitFor();
+      await signIn(page, 'ada', 'ada-secret');
+      await page.waitForURL('**/nowhere?x=1');
+      await page.getByRole('button', { name: 'Account of ada Person' }).waitFor();
     });
   });
 });
