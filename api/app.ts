@@ -40,6 +40,7 @@ import { rbacRoutes } from './access/routes.ts';
 import { referenceRoutes } from './reference/routes.ts';
 import { legalHoldRoutes } from './retention/holdRoutes.ts';
 import { retentionRoutes } from './retention/routes.ts';
+import { artifactRoutes } from './runners/artifactRoutes.ts';
 import { protocolRoutes } from './runners/protocolRoutes.ts';
 import { runnerRoutes } from './runners/routes.ts';
 import { scheduleRoutes } from './schedules/routes.ts';
@@ -63,6 +64,7 @@ type RouteDeps = DepsOf<typeof rbacRoutes> &
   DepsOf<typeof scheduleRoutes> &
   DepsOf<typeof approvalRoutes> &
   DepsOf<typeof protocolRoutes> &
+  DepsOf<typeof artifactRoutes> &
   DepsOf<typeof runnerRoutes> &
   DepsOf<typeof typeRoutes> & {
     jobs: DepsOf<typeof jobRoutes>;
@@ -132,6 +134,7 @@ export function allRoutes(deps: RouteDeps, version: string): Route[] {
     ...runnerRoutes(deps),
     ...typeRoutes(deps),
     ...protocolRoutes(deps),
+    ...artifactRoutes(deps),
     ...rbacRoutes(deps),
     ...quotaRoutes(deps.quotas),
     ...retentionRoutes(deps),

@@ -64,7 +64,7 @@ async function readLines(upload: Upload | undefined): Promise<RemoteLine[]> {
 }
 
 /** Error: `invalid_request` for a request without the header. */
-function attemptToken(header: (name: string) => string | undefined): string {
+export function attemptToken(header: (name: string) => string | undefined): string {
   const token = header('attempt-token');
   if (token === undefined || !/^[\w-]{20,100}$/.test(token))
     throw invalidField('header', '/Attempt-Token', 'required', 'must be the token of the attempt');

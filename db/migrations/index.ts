@@ -49,6 +49,7 @@ import * as secrets from './0058_secrets.ts';
 import * as changesOfJobs from './0060_changes_of_jobs.ts';
 import * as targetsOfRequests from './0061_targets_of_requests.ts';
 import * as approvedVersions from './0062_approved_versions.ts';
+import * as artifacts from './0063_artifacts.ts';
 
 /**
  * All migrations in the order in which they run. A released migration is never edited. Numbers that
@@ -105,4 +106,5 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0060_changes_of_jobs': changesOfJobs,
   '0061_targets_of_requests': targetsOfRequests,
   '0062_approved_versions': approvedVersions,
+  '0063_artifacts': artifacts,
 };

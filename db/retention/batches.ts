@@ -145,6 +145,7 @@ export const REMOVALS: Readonly<Record<RetentionKind, Removal>> = {
       'DELETE FROM inventory_apply_results WHERE job_id = ANY (?::text[])',
       [ids],
     );
+    await deleteRows(trx, 'DELETE FROM job_artifacts WHERE job_id = ANY (?::text[])', [ids]);
     const jobs = await deleteRows(
       trx,
       `UPDATE jobs SET payload = '{}', result = NULL, data_purged_at = now(), version = version + 1,

@@ -99,13 +99,14 @@ function composeAreas(core: Core) {
   const webhooks = composeWebhooks(core);
   const jobs = composeJobs(core, webhooks.deliveryQueue);
   const secrets = composeSecrets(core);
+  const backups = composeBackups(core);
   return {
     auth: composeAuth(core),
     inventory,
-    backups: composeBackups(core),
+    backups,
     webhooks,
     jobs,
-    runners: composeRunners(core, jobs, secrets),
+    runners: composeRunners(core, jobs, backups, secrets),
     schedules: composeSchedules(core),
     approvals: composeApprovals(core, inventory),
     retention: composeRetention(core),
@@ -140,7 +141,10 @@ const composeActivities = (
   ...createReconcileActivities({
     reconcile: jobs.reconcile,
     approvals: approvals.reconcile,
-    backups: backups.reconcile,
+    backups: async (signal) => {
+      await runners.artifacts.removeUnused(signal);
+      return backups.reconcile(signal);
+    },
     log,
   }),
   ...createScheduleActivities({ ...schedules, log }),

@@ -9,6 +9,7 @@ import type { Commit } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import type { Backup } from '../../db/models/Backup.ts';
 import { isInProgress } from '../../domain/backups/backups.ts';
+import { ARTIFACT_PREFIX } from '../../domain/runners/artifacts.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
 import type { ArchiveStore } from '../../platform/stores/store.ts';
 import type { Log } from '../../platform/log.ts';
@@ -85,7 +86,10 @@ export function createBackupReconcile({
 
   /** Aborts uploads for backups that are not in progress. */
   async function clearUnfinishedUploads(store: ArchiveStore): Promise<void> {
-    const unfinished = await store.listUnfinished();
+    // Those of artifacts are removed by their own time.
+    const unfinished = (await store.listUnfinished()).filter(
+      (name) => !name.startsWith(ARTIFACT_PREFIX),
+    );
     const inProgress = new Set(
       unfinished.length === 0 ? [] : await findArchivesInProgress(db, unfinished),
     );

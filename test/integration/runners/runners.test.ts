@@ -1,3 +1,6 @@
+import { mkdtemp, readdir } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { JobRecord, LogRecord } from '../../../api/jobs/schemas.ts';
 import type { JobTypeRecord } from '../../../api/jobs/typeSchemas.ts';
@@ -33,7 +36,9 @@ const gate = (id: string) => {
 };
 
 beforeAll(async () => {
-  app = await startApp();
+  app = await startApp({
+    HOLDFAST_BACKUP_DIR: await mkdtemp(path.join(tmpdir(), 'holdfast-artifacts-')),
+  });
   root = admin(app);
   approver = app.client.as({ actor: 'ann', roles: 'approver' });
   await createUser(app, 'viewer');
@@ -386,6 +391,58 @@ describe('the protocol', () => {
       pools: ['hand'],
     });
     await root.post(`/api/jobs/${id}/cancel`).expect(202);
+  });
+});
+
+describe('artifacts', () => {
+  const put = (client: TestClient, id: string, token: string, name: string, text: string) =>
+    client.put(`/api/runner/jobs/${id}/artifacts/${name}`, text, {
+      'attempt-token': token,
+      'content-type': 'application/octet-stream',
+    });
+  const content = (id: string, name: string, client = root) =>
+    client.get<string>(`/api/jobs/${id}/artifacts/${name}`);
+  const objects = async () => (await readdir(app.env.HOLDFAST_BACKUP_DIR ?? '')).length;
+
+  test('are stored encrypted, downloaded by readers of the job, and removed with its data', async () => {
+    const hand = await handRunner('hand.files');
+    const { id } = await createJob('hand.files');
+    await hand.granted(id);
+    const { attemptToken } = await hand.begin(id, 'run-1').expect(200);
+    await put(hand.client, id, attemptToken, 'report.csv', 'first').expect(200);
+    await put(hand.client, id, attemptToken, 'report.csv', 'port,state\n').expect(200);
+    await put(hand.client, id, attemptToken, 'empty', '').expect(200);
+    await expectProblem(put(hand.client, id, 'x'.repeat(43), 'late', 'x'), 409, 'attempt_lost');
+    await expectProblem(put(hand.client, id, attemptToken, '..', 'x'), 404, 'not_found');
+    const { end } = attemptCalls(hand.client, id, attemptToken);
+    await end({ result: {} }).expect(200);
+    const { items } = await root.get<Page<object>>(`/api/jobs/${id}/artifacts`).expect(200);
+    expect(items).toMatchObject([
+      { name: 'empty', bytes: 0 },
+      { name: 'report.csv', bytes: 11, attempt: 1, sha256: digestOf('port,state\n') },
+    ]);
+    expect(await content(id, 'report.csv').expect(200)).toBe('port,state\n');
+    expect(await content(id, 'empty').expect(200)).toBe('');
+    const stranger = app.client.as({ actor: 'eve', roles: 'viewer', tenant: 'red' });
+    await expectProblem(content(id, 'report.csv', stranger), 404, 'not_found');
+    await app.deps.artifacts.removeUnused(new AbortController().signal);
+    expect(await objects()).toBe(2);
+    await app.deps.db('job_artifacts').where({ job_id: id }).delete();
+    await app.deps.artifacts.removeUnused(new AbortController().signal);
+    expect(await objects()).toBe(0);
+  });
+
+  test('are limited in number, and one can be replaced', async () => {
+    const hand = await handRunner('hand.many');
+    const { id } = await createJob('hand.many');
+    await hand.granted(id);
+    const { attemptToken } = await hand.begin(id, 'run-1').expect(200);
+    for (let n = 0; n < 20; n++)
+      await put(hand.client, id, attemptToken, `file-${n}`, 'x').expect(200);
+    await expectProblem(put(hand.client, id, attemptToken, 'one-more', 'x'), 409, 'limit_reached');
+    await put(hand.client, id, attemptToken, 'file-3', 'y').expect(200);
+    const { end } = attemptCalls(hand.client, id, attemptToken);
+    await end({ result: {} }).expect(200);
   });
 });
 

@@ -1,0 +1,107 @@
+import { Type, type Static } from 'typebox';
+import {
+  ARTIFACT_NAME,
+  MAX_ARTIFACT_BYTES,
+  type ArtifactData,
+} from '../../domain/runners/artifacts.ts';
+import { invalidField } from '../../domain/shared/errors.ts';
+import type { Artifacts } from '../../services/runners/artifacts.ts';
+import { listSchema } from '../http/pagination.ts';
+import { requireRunner } from '../http/mount.ts';
+import { ok, streamResponse } from '../http/response.ts';
+import { route, type Route } from '../http/route.ts';
+import { Id, Timestamp } from '../http/schemas.ts';
+import { attemptToken } from './protocolRoutes.ts';
+
+const closed = { additionalProperties: false };
+const ArtifactName = Type.String({
+  pattern: ARTIFACT_NAME,
+  'x-rule':
+    'must be 1 to 128 letters, digits, dots, hyphens and underscores, a letter or digit first',
+});
+const OneJob = Type.Object({ jobId: Id('job') }, closed);
+const OneArtifact = Type.Object({ jobId: Id('job'), name: ArtifactName }, closed);
+
+const ArtifactRecord = Type.Object(
+  {
+    name: Type.String(),
+    attempt: Type.Integer({ description: 'The attempt that has left it.' }),
+    bytes: Type.Integer(),
+    sha256: Type.String({ description: 'SHA-256 of the content, in hexadecimal digits.' }),
+    createdAt: Timestamp,
+  },
+  { title: 'JobArtifact', ...closed },
+);
+
+const artifactView = ({
+  name,
+  attempt,
+  bytes,
+  sha256,
+  createdAt,
+}: ArtifactData): Static<typeof ArtifactRecord> => ({
+  name,
+  attempt,
+  bytes,
+  sha256,
+  createdAt: createdAt.toISOString(),
+});
+
+/** Routes of the files that jobs of runners leave. */
+export const artifactRoutes = ({ artifacts }: { artifacts: Artifacts }): Route[] => [
+  route({
+    method: 'GET',
+    path: '/api/jobs/{jobId}/artifacts',
+    tag: 'Jobs',
+    permission: 'job:read',
+    operationId: 'listJobArtifacts',
+    summary: 'List the artifacts of a job',
+    params: OneJob,
+    responses: { 200: listSchema(ArtifactRecord, 'JobArtifactList') },
+    handle: async ({ caller, params }) => {
+      const items = (await artifacts.list(caller, params.jobId)).map(artifactView);
+      return ok({ items, nextCursor: null });
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/api/jobs/{jobId}/artifacts/{name}',
+    tag: 'Jobs',
+    permission: 'job:read',
+    operationId: 'getJobArtifact',
+    summary: 'Download an artifact of a job',
+    description: 'Nothing in it is masked.',
+    params: OneArtifact,
+    produces: ['application/octet-stream'],
+    responses: { 200: null },
+    handle: async ({ caller, params }) => {
+      const { source } = await artifacts.read(caller, params.jobId, params.name);
+      return streamResponse('application/octet-stream', source, params.name);
+    },
+  }),
+  route({
+    method: 'PUT',
+    path: '/api/runner/jobs/{jobId}/artifacts/{name}',
+    tag: 'Runner protocol',
+    runner: 'for the attempt of the header `Attempt-Token`',
+    operationId: 'putAttemptArtifact',
+    summary: 'Store a file that an attempt has left',
+    params: OneArtifact,
+    upload: {
+      examples: { 'application/octet-stream': 'port,state\ne0,up\n' },
+      limitBytes: MAX_ARTIFACT_BYTES,
+    },
+    responses: { 200: ArtifactRecord },
+    problems: [409],
+    handle: async ({ caller, params, header, upload }) => {
+      if (!upload) throw invalidField('body', '', 'required', 'must be the file');
+      const { jobId, name } = params;
+      const { source } = upload;
+      return ok(
+        artifactView(
+          await artifacts.put(requireRunner(caller), jobId, attemptToken(header), { name, source }),
+        ),
+      );
+    },
+  }),
+];

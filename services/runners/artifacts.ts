@@ -1,0 +1,218 @@
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHash,
+  randomBytes,
+  type DecipherGCM,
+} from 'node:crypto';
+import { Readable } from 'node:stream';
+import type { Knex } from '../../db/core/knex.ts';
+import {
+  endRemoval,
+  findRemovals,
+  listArtifacts,
+  noteUpload,
+  postponeRemoval,
+  putArtifact,
+  type StoredArtifact,
+} from '../../db/runners/artifacts.ts';
+import {
+  ARTIFACT_PREFIX,
+  MAX_ARTIFACT_BYTES,
+  MAX_ARTIFACTS,
+  type ArtifactData,
+} from '../../domain/runners/artifacts.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
+import { AppError, notFound } from '../../domain/shared/errors.ts';
+import type { Log } from '../../platform/log.ts';
+import { StoreError, type StoreKind } from '../../platform/stores/store.ts';
+import type { Vault } from '../../platform/vault.ts';
+import type { Archives } from '../backups/archives.ts';
+import type { Jobs } from '../jobs/jobs.ts';
+import type { RemoteAttempts } from './attempts.ts';
+import type { RunnerIdentity } from './identity.ts';
+
+export type Artifacts = ReturnType<typeof createArtifacts>;
+
+type Deps = {
+  db: Knex;
+  log: Log;
+  vault: Vault;
+  archives: Pick<Archives, 'targetStore' | 'storeOf'>;
+  jobs: Pick<Jobs, 'logs'>;
+  remoteAttempts: Pick<RemoteAttempts, 'requireCurrent'>;
+};
+
+/** An upload that takes longer is abandoned; its object is removed. */
+const UPLOAD_SECONDS = 3_600;
+
+/** An object that could not be removed is tried again after this time. */
+const RETRY_REMOVAL_SECONDS = 600;
+const REMOVAL_BATCH = 100;
+
+const IV_BYTES = 12;
+const TAG_BYTES = 16;
+
+/** Binds the key of an object to it: a copied one does not open another object. */
+const keyContext = (object: string) => `artifact:${object}`;
+
+const unavailable = (error: unknown): unknown =>
+  error instanceof StoreError
+    ? new AppError('unavailable', `The store of artifacts cannot be used: ${error.message}`)
+    : error;
+
+const openingOf = (key: Buffer, iv: Buffer, object: string): DecipherGCM =>
+  createDecipheriv('aes-256-gcm', key, iv, { authTagLength: TAG_BYTES }).setAAD(
+    Buffer.from(keyContext(object)),
+  );
+
+/** Error: `limit_reached`, if an artifact would be one or some bytes too many. */
+function checkLimits(others: readonly ArtifactData[], bytes: number): void {
+  const total = others.reduce((sum, each) => sum + each.bytes, bytes);
+  if (others.length >= MAX_ARTIFACTS || total > MAX_ARTIFACT_BYTES)
+    throw new AppError(
+      'limit_reached',
+      `A job has at most ${MAX_ARTIFACTS} artifacts of ${MAX_ARTIFACT_BYTES} bytes together.`,
+    );
+}
+
+/** Files that jobs of runners leave, in the store of backups, each encrypted with a key of its own. */
+export function createArtifacts({ db, log, vault, archives, jobs, remoteAttempts }: Deps) {
+  const storeOf = (store: string) => archives.storeOf({ store: store as StoreKind });
+
+  /** Encrypts and uploads a file. Error: `limit_reached`; those of the store and of the source. */
+  async function upload(
+    { store, object }: Pick<StoredArtifact, 'store' | 'object'>,
+    key: Buffer,
+    source: Readable,
+    others: readonly ArtifactData[],
+  ): Promise<{ bytes: number; sha256: string }> {
+    const archiveStore = storeOf(store);
+    const target = await archiveStore.startUpload(object);
+    try {
+      const iv = randomBytes(IV_BYTES);
+      const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(keyContext(object)));
+      const hash = createHash('sha256');
+      let bytes = 0;
+      await target.write(iv);
+      for await (const chunk of source as AsyncIterable<Buffer>) {
+        bytes += chunk.length;
+        checkLimits(others, bytes);
+        hash.update(chunk);
+        await target.write(cipher.update(chunk));
+      }
+      await target.write(Buffer.concat([cipher.final(), cipher.getAuthTag()]));
+      await archiveStore.finalize(object, await target.finish());
+      return { bytes, sha256: hash.digest('hex') };
+    } catch (error) {
+      await target.abort().catch(() => undefined);
+      throw error;
+    }
+  }
+
+  /** The content of an artifact. A modified one ends with an error, so that its download is not complete. */
+  async function* content({ store, object, sealedKey }: StoredArtifact): AsyncGenerator<Buffer> {
+    const key = Buffer.from(vault.open(sealedKey, keyContext(object)), 'base64');
+    let decipher: DecipherGCM | undefined;
+    let held = Buffer.alloc(0);
+    for await (const chunk of storeOf(store).read(object)) {
+      held = Buffer.concat([held, chunk]);
+      if (!decipher && held.length >= IV_BYTES) {
+        decipher = openingOf(key, held.subarray(0, IV_BYTES), object);
+        held = held.subarray(IV_BYTES);
+      }
+      // The last bytes are the tag.
+      if (!decipher || held.length <= TAG_BYTES) continue;
+      yield decipher.update(held.subarray(0, -TAG_BYTES));
+      held = held.subarray(-TAG_BYTES);
+    }
+    if (!decipher) throw new Error('An artifact has no content');
+    decipher.setAuthTag(held);
+    decipher.final();
+  }
+
+  /** The artifacts of a job that the caller may read. Error: `not_found`. */
+  async function visible(caller: Caller, jobId: string): Promise<StoredArtifact[]> {
+    await jobs.logs(caller, jobId, { after: 0, limit: 0 });
+    return listArtifacts(db, jobId);
+  }
+
+  return {
+    list: (caller: Caller, jobId: string): Promise<ArtifactData[]> => visible(caller, jobId),
+
+    /** The content of an artifact, with its size. Errors: `not_found`, `unavailable`. */
+    async read(
+      caller: Caller,
+      jobId: string,
+      name: string,
+    ): Promise<{ artifact: ArtifactData; source: Readable }> {
+      const artifact = (await visible(caller, jobId)).find((each) => each.name === name);
+      if (!artifact) throw notFound('artifact', name);
+      const isStored = await storeOf(artifact.store)
+        .sizeOf(artifact.object)
+        .catch((error: unknown) => {
+          throw unavailable(error);
+        });
+      if (isStored === null) throw notFound('artifact', name);
+      return { artifact, source: Readable.from(content(artifact), { objectMode: false }) };
+    },
+
+    /**
+     * Stores a file that an attempt has left, instead of one with its name. Errors: `attempt_lost`,
+     * `limit_reached`, `not_supported`, `master_key_missing`, `unavailable`.
+     */
+    async put(
+      runner: RunnerIdentity,
+      jobId: string,
+      attemptToken: string,
+      { name, source }: { name: string; source: Readable },
+    ): Promise<ArtifactData> {
+      await db.transaction((trx) =>
+        remoteAttempts.requireCurrent(trx, runner, jobId, attemptToken),
+      );
+      const others = (await listArtifacts(db, jobId)).filter((each) => each.name !== name);
+      checkLimits(others, 0);
+      const store = archives.targetStore();
+      const object = `${ARTIFACT_PREFIX}${jobId}-${randomBytes(8).toString('hex')}`;
+      const key = randomBytes(32);
+      const sealedKey = vault.seal(key.toString('base64'), keyContext(object));
+      await noteUpload(db, { store, object }, UPLOAD_SECONDS);
+      const stored = await upload({ store, object }, key, source, others).catch(
+        async (error: unknown) => {
+          await postponeRemoval(db, object, 0);
+          throw unavailable(error);
+        },
+      );
+      return db.transaction(async (trx) => {
+        const { attempt } = await remoteAttempts.requireCurrent(trx, runner, jobId, attemptToken);
+        const now = (await listArtifacts(trx, jobId)).filter((each) => each.name !== name);
+        checkLimits(now, stored.bytes);
+        const artifact = {
+          ...stored,
+          name,
+          attempt,
+          store,
+          object,
+          sealedKey,
+          createdAt: new Date(),
+        };
+        await putArtifact(trx, jobId, artifact);
+        return artifact;
+      });
+    },
+
+    /** Removes what no job refers to any more from the stores. */
+    async removeUnused(signal: AbortSignal): Promise<void> {
+      for (const { store, object } of await findRemovals(db, REMOVAL_BATCH)) {
+        signal.throwIfAborted();
+        try {
+          await storeOf(store).remove(object);
+          await endRemoval(db, object);
+        } catch (error) {
+          log.warn({ err: error, object }, 'an artifact could not be removed yet');
+          await postponeRemoval(db, object, RETRY_REMOVAL_SECONDS);
+        }
+      }
+    },
+  };
+}
