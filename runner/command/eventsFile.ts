@@ -40,8 +40,6 @@ function passEvent(line: string, events: CommandEvents): void {
   } else events.invalid('has none of progress, log and mask');
 }
 
-export type EventsFile = ReturnType<typeof openEventsFile>;
-
 /** Reads what is appended to an existing file. Reads are synchronous and bounded. */
 export function openEventsFile(file: string, events: CommandEvents) {
   const fd = openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW);

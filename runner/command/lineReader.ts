@@ -17,9 +17,7 @@ const SEQUENCES =
 // eslint-disable-next-line no-control-regex
 const UNFINISHED_SEQUENCE = /(?:\u001b|\u009b)[^\n]{0,64}$/;
 
-export const stripSequences = (text: string): string => text.replaceAll(SEQUENCES, '');
-
-export type LineReader = ReturnType<typeof createLineReader>;
+const stripSequences = (text: string): string => text.replaceAll(SEQUENCES, '');
 
 type LineReaderOptions = {
   /** Called with each line, and with parts of a line that takes long. */

@@ -83,18 +83,20 @@ export function createAttemptReport({ api, jobId, started, onStop }: Deps) {
     const sentProgress = progress;
     progress = undefined;
     const sentAt = performance.now();
+    const before = received;
     try {
       const answer = await api.lines(
         jobId,
         attemptToken,
-        { firstLine: received + 1, ...sentProgress },
+        { firstLine: before + 1, ...sentProgress },
         batch.map((line) => `${line}\n`).join(''),
       );
       ({ leaseMs, remainingLines } = answer);
       answeredAt = sentAt;
       pauseMs = SEND_EVERY_MS;
-      removeFirst(Math.max(0, answer.have - received));
-      received = Math.max(received, answer.have);
+      removeFirst(Math.max(0, answer.have - before));
+      // Less than before: a database that has crashed has lost lines. What follows takes their numbers.
+      received = answer.have;
       if (answer.cancel) stop('cancelled');
       if (queue.length === 0) onDrained?.();
     } catch (error) {

@@ -124,6 +124,31 @@ test('every line arrives once and in order, whatever answers are lost', async ()
   expect(requests.some(({ query }) => query.get('progress') === '40')).toBe(true);
 });
 
+test('what the API has not received is sent again, and lines that it has lost stop nothing', async () => {
+  const seen: string[][] = [];
+  const haves = [2, 1, 4];
+  const { api } = await startApi(({ body }, count) => {
+    seen.push(
+      body
+        .split('\n')
+        .filter(Boolean)
+        .map((line) => (JSON.parse(line) as { message: string }).message),
+    );
+    return {
+      body: { have: haves[count - 1] ?? 4, cancel: false, leaseMs: LEASE_MS, remainingLines: 100 },
+    };
+  });
+  const { report } = startReport(api);
+  for (const message of ['a', 'b', 'c', 'd', 'e'])
+    report.line('info', message, undefined, new Date());
+  await report.drain(10_000);
+  expect(seen.slice(0, 3)).toEqual([
+    ['a', 'b', 'c', 'd', 'e'],
+    ['c', 'd', 'e'],
+    ['c', 'd', 'e'],
+  ]);
+});
+
 test('the answer can cancel the work, and a lost attempt reports nothing more', async () => {
   const cancelled = await startApi(() => ({
     body: { have: 0, cancel: true, leaseMs: LEASE_MS, remainingLines: 10 },
