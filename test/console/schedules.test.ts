@@ -18,6 +18,27 @@ const createSchedule = ({ client }: TestUser, fields: object): Promise<ScheduleR
 const inDialog = (page: Page, name: string) =>
   page.getByRole('dialog').getByRole('button', { name, exact: true });
 
+/** A page of runs, after which there are more. */
+const pageOfRuns = (scheduleId: string, page: number) => ({
+  items: Array.from({ length: 100 }, (_, index) => ({
+    id: `run_${page}_${index}`,
+    scheduleId,
+    dueAt: '2026-11-21T12:00:00.000Z',
+    outcome: 'skipped',
+    reason: 'paused',
+    kind: 'scheduled',
+    caughtUp: false,
+    actorId: 'system',
+    jobId: null,
+    job: null,
+    jobStatus: null,
+    jobErrorCode: null,
+    startedAt: null,
+    finishedAt: null,
+  })),
+  nextCursor: `after-${page}`,
+});
+
 describeConsole('schedules', (console) => {
   test('show the next ten times while one types, and what clock changes do to them', async () => {
     const operator = await createUser(console.app, 'operator');
@@ -95,6 +116,33 @@ describeConsole('schedules', (console) => {
     await inDialog(page, 'Delete schedule').click();
     await page.waitForURL('**/schedules');
     await operator.client.get(`/api/schedules/${id}`).expect(404);
+  });
+
+  test('say that a long list of runs may have changed, and show its present state', async () => {
+    const operator = await createUser(console.app, 'operator');
+    const { id } = await createSchedule(operator, { name: 'Busy' });
+    const context = await console.profileOf(operator);
+    let pages = 0;
+    await context.route(/schedules\/logs\?(?=.*limit=100)/, (route) => {
+      pages += 1;
+      return route.fulfill({ json: pageOfRuns(id, pages) });
+    });
+    const page = await context.newPage();
+    await page.goto(`/schedules/${id}`);
+    const grid = page.getByRole('grid', { name: 'Runs' });
+    await grid.locator('[aria-rowindex="2"] [role=gridcell]').first().focus();
+    // What is longer than four pages is not read again by itself.
+    for (const rows of [100, 200, 300, 400]) {
+      await page.keyboard.press('Control+End');
+      await grid.locator(`[aria-rowindex="${rows + 2}"]`).waitFor();
+    }
+    await operator.client.post(`/api/schedules/${id}/pause`, {}).expect(200);
+    await page.getByText('The list may have changed.').waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    const before = pages;
+    await page.getByRole('button', { name: 'Show the present state' }).click();
+    await page.getByText('The list may have changed.').waitFor({ state: 'detached' });
+    expect(pages).toBeGreaterThan(before);
   });
 
   test('that others have changed show each field three times, and nothing typed is lost', async () => {

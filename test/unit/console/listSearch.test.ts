@@ -13,6 +13,7 @@ import {
 } from '../../../ui/parts/list/search.ts';
 
 type Query = {
+  limit?: number;
   status?: string[];
   createdBy?: string[];
   createdAt?: string;
@@ -73,7 +74,11 @@ describe('addresses', () => {
 });
 
 describe('the query of the API', () => {
-  const query = (search: Record<string, string>) => toQuery<Query>(filters, validate(search), now);
+  const query = (search: Record<string, string>) => {
+    const { limit, ...asked } = toQuery<Query>(filters, validate(search), now, { limit: 100 });
+    expect(limit).toBe(100);
+    return asked;
+  };
 
   test('has several values as a list, and times up to now', () => {
     expect(query({ status: 'failed,running', createdAt: '24h', sort: 'type' })).toEqual({

@@ -6,6 +6,7 @@ import { useSession } from '../../app/session/useSession.ts';
 import { Empty } from '../../parts/Empty.tsx';
 import { formatCount } from '../../parts/format.ts';
 import { ListPage } from '../../parts/list/ListPage.tsx';
+import { withoutAppearance } from '../../parts/list/search.ts';
 import { useList } from '../../parts/list/useList.ts';
 import { columnsOf } from './columns.tsx';
 import { filtersOf, readRequests, VIEWS, type ApprovalSearch, type View } from './list.ts';
@@ -62,9 +63,8 @@ export function ApprovalsPage() {
   const view = search.view ?? (canAnywhere('workflow:approve') ? 'decide' : 'mine');
   const onSearch = (next: ApprovalSearch) =>
     void navigate({ to: '/approvals', search: next, replace: true });
-  const { columns: _columns, density: _density, ...wanted } = search;
   const list = useList<ApprovalSummary>({
-    queryKey: ['approvals', 'list', view, wanted],
+    queryKey: ['approvals', 'list', view, withoutAppearance(search)],
     read: (part, signal, now) => readRequests(view, search, part, signal, now),
   });
   useLiveRefresh(['workflow.*'], ['approvals']);

@@ -1,7 +1,11 @@
 import { answer, api } from '../../app/api.ts';
-import type { Filter, ListSearch } from '../../parts/list/search.ts';
-import { toQuery, validateListSearch } from '../../parts/list/search.ts';
-import type { ListPart } from '../../parts/list/useList.ts';
+import {
+  toQuery,
+  validateListSearch,
+  type Filter,
+  type ListPart,
+  type ListSearch,
+} from '../../parts/list/search.ts';
 import type { paths } from '../../app/schema.d.ts';
 
 type Query = NonNullable<paths['/api/workflows']['get']['parameters']['query']>;
@@ -79,7 +83,7 @@ const VIEW_QUERIES: Readonly<Record<View, Partial<Query>>> = {
 export const readRequests = (
   view: View,
   search: ApprovalSearch,
-  { limit, cursor, count, facets }: ListPart,
+  part: ListPart,
   signal: AbortSignal,
   now: Date,
 ) =>
@@ -87,14 +91,9 @@ export const readRequests = (
     api.GET('/api/workflows', {
       params: {
         query: {
-          ...toQuery<Query>(filtersOf(view), search, now),
+          ...toQuery<Query>(filtersOf(view), search, now, part),
           ...VIEW_QUERIES[view],
           include: 'labels,people',
-          limit,
-          ...(cursor !== undefined && { cursor }),
-          ...(count !== undefined && { count }),
-          // The names of filters are fields of the query.
-          ...(facets && { facets: [...facets] as NonNullable<Query['facets']> }),
         },
       },
       signal,

@@ -8,7 +8,12 @@ import { useShortcuts } from '../../app/shortcuts.ts';
 import { Empty } from '../../parts/Empty.tsx';
 import { Icon } from '../../parts/icons.tsx';
 import { ListPage } from '../../parts/list/ListPage.tsx';
-import { toQuery, type Filter, type ListSearch } from '../../parts/list/search.ts';
+import {
+  toQuery,
+  withoutAppearance,
+  type Filter,
+  type ListSearch,
+} from '../../parts/list/search.ts';
 import { useList } from '../../parts/list/useList.ts';
 import { usePermissions } from '../../parts/permissions.tsx';
 import { jobColumns } from './jobColumns.tsx';
@@ -25,13 +30,11 @@ const keyOf = ({ id }: JobSummary): string => id;
 export function JobsPage() {
   const search = route.useSearch();
   const navigate = route.useNavigate();
-  const { columns: _columns, density: _density, ...wanted } = search;
   const list = useList<JobSummary>({
-    queryKey: ['jobs', 'list', wanted],
+    queryKey: ['jobs', 'list', withoutAppearance(search)],
     read: (part, signal, now) => {
       const query = {
-        ...toQuery<JobsQuery>(JOB_FILTERS, search, now),
-        ...(part as Pick<JobsQuery, 'limit' | 'cursor' | 'count' | 'facets'>),
+        ...toQuery<JobsQuery>(JOB_FILTERS, search, now, part),
         include: 'labels,people',
       };
       return answer(api.GET('/api/jobs', { params: { query }, signal }));

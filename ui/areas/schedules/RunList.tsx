@@ -1,18 +1,15 @@
 import { Link } from '@tanstack/react-router';
-import { useEffect, useMemo } from 'react';
+import { useMemo } from 'react';
 import { answer, api, type Schemas } from '../../app/api.ts';
 import { Actor } from '../../parts/Actor.tsx';
 import { Duration } from '../../parts/Duration.tsx';
 import { Empty } from '../../parts/Empty.tsx';
-import { DataGrid } from '../../parts/grid/DataGrid.tsx';
 import type { GridColumn } from '../../parts/grid/types.ts';
-import { FilterBar } from '../../parts/list/FilterBar.tsx';
-import { countText } from '../../parts/list/ListPage.tsx';
-import { activeFilters, toQuery, type ListSearch } from '../../parts/list/search.ts';
+import { ListSection } from '../../parts/list/ListSection.tsx';
+import { toQuery, withoutAppearance, type ListSearch } from '../../parts/list/search.ts';
 import { useList } from '../../parts/list/useList.ts';
 import type { Names } from '../../parts/names.ts';
 import { RecordLink } from '../../parts/RecordLink.tsx';
-import { Section } from '../../parts/Section.tsx';
 import { StatusBadge } from '../../parts/StatusBadge.tsx';
 import { Time } from '../../parts/Time.tsx';
 import { RUN_FILTERS, type RunsQuery } from './scheduleFilters.ts';
@@ -93,72 +90,45 @@ const keyOf = ({ id }: Run): string => id;
 
 /** The runs that the address asks for, and their number by outcome. */
 function useRuns(scheduleId: string, search: ListSearch) {
-  const { columns: _columns, density: _density, ...wanted } = search;
-  const list = useList<Run>({
-    queryKey: [...scheduleKey(scheduleId), 'runs', wanted],
+  return useList<Run>({
+    queryKey: [...scheduleKey(scheduleId), 'runs', withoutAppearance(search)],
     read: (part, signal, now) => {
       const query = {
-        ...toQuery<RunsQuery>(RUN_FILTERS, search, now),
-        ...(part as Pick<RunsQuery, 'limit' | 'cursor' | 'count' | 'facets'>),
+        ...toQuery<RunsQuery>(RUN_FILTERS, search, now, part),
         scheduleId: [scheduleId],
         include: 'labels,people',
       };
       return answer(api.GET('/api/schedules/logs', { params: { query }, signal }));
     },
   });
-  const { wantFacets } = list;
-  useEffect(() => wantFacets(['outcome']), [wantFacets]);
-  return list;
 }
 
 /** The runs of a schedule: scheduled ones, triggers and backfills. */
 export function RunList({ scheduleId, search, onSearch }: Props) {
   const list = useRuns(scheduleId, search);
   const columns = useMemo(() => runColumns(list.names), [list.names]);
-  const isFiltered = activeFilters(RUN_FILTERS, search).length > 0;
   return (
-    <Section
+    <ListSection
       title="Runs"
-      note={list.count && countText(list.count, ['run', 'runs'])}
+      noun={['run', 'runs']}
       actions={
         <Link to="/jobs" search={{ scheduleId }} className={classes.jobs}>
           Jobs of the schedule
         </Link>
       }
-    >
-      <FilterBar
-        filters={RUN_FILTERS}
-        search={search}
-        onSearch={onSearch}
-        facets={list.facets}
-        names={list.names}
-        onFacets={list.wantFacets}
-      />
-      <div className={classes.runs}>
-        <DataGrid
-          label="Runs"
-          rows={list.rows}
-          rowKey={keyOf}
-          columns={columns}
-          hasMore={list.hasMore}
-          onEndReached={list.loadMore}
-          total={list.count?.exact === true ? list.count.value : undefined}
-          loading={list.loading}
-          error={list.error}
-          onRetry={list.retry}
-          empty={
-            isFiltered ? (
-              <Empty kind="filtered" title="No runs match the filters" />
-            ) : (
-              <Empty
-                kind="nothing"
-                title="No runs yet"
-                detail="Each occurrence, trigger and backfilled occurrence is listed here."
-              />
-            )
-          }
+      list={list}
+      filters={RUN_FILTERS}
+      search={search}
+      onSearch={onSearch}
+      columns={columns}
+      rowKey={keyOf}
+      empty={
+        <Empty
+          kind="nothing"
+          title="No runs yet"
+          detail="Each occurrence, trigger and backfilled occurrence is listed here."
         />
-      </div>
-    </Section>
+      }
+    />
   );
 }

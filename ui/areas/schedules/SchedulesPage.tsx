@@ -8,7 +8,7 @@ import { useShortcuts } from '../../app/shortcuts.ts';
 import { Empty } from '../../parts/Empty.tsx';
 import { Icon } from '../../parts/icons.tsx';
 import { ListPage } from '../../parts/list/ListPage.tsx';
-import { toQuery, type ListSearch } from '../../parts/list/search.ts';
+import { toQuery, withoutAppearance, type ListSearch } from '../../parts/list/search.ts';
 import { useList } from '../../parts/list/useList.ts';
 import { usePermissions } from '../../parts/permissions.tsx';
 import { scheduleColumns } from './scheduleColumns.tsx';
@@ -23,13 +23,11 @@ const keyOf = ({ id }: ScheduleSummary): string => id;
 export function SchedulesPage() {
   const search = route.useSearch();
   const navigate = route.useNavigate();
-  const { columns: _columns, density: _density, ...wanted } = search;
   const list = useList<ScheduleSummary>({
-    queryKey: ['schedules', 'list', wanted],
+    queryKey: ['schedules', 'list', withoutAppearance(search)],
     read: (part, signal, now) => {
       const query = {
-        ...toQuery<SchedulesQuery>(SCHEDULE_FILTERS, search, now),
-        ...(part as Pick<SchedulesQuery, 'limit' | 'cursor' | 'count' | 'facets'>),
+        ...toQuery<SchedulesQuery>(SCHEDULE_FILTERS, search, now, part),
         include: 'labels,people',
       };
       return answer(api.GET('/api/schedules', { params: { query }, signal }));

@@ -151,6 +151,13 @@ export const withoutFilters = (filters: readonly Filter[], search: ListSearch): 
   ...Object.fromEntries(filters.map(({ id }) => [id, undefined])),
 });
 
+/** What decides which records are read: columns and the height of rows do not. */
+export const withoutAppearance = ({
+  columns: _columns,
+  density: _density,
+  ...read
+}: ListSearch): Readonly<Record<string, string | undefined>> => read;
+
 type QueryValue = string | boolean | readonly string[];
 
 function queryOf(filter: Filter, text: string, now: Date): [string, QueryValue][] {
@@ -165,18 +172,28 @@ function queryOf(filter: Filter, text: string, now: Date): [string, QueryValue][
   ];
 }
 
+/** What is asked of a list beside its filters. Pages and counts are asked separately. */
+export type ListPart = {
+  limit: number;
+  cursor?: string | undefined;
+  count?: boolean | undefined;
+  /** Fields to count by. */
+  facets?: readonly string[] | undefined;
+};
+
 /** The fields of a query, and those that it has only as ranges: `createdAt` of `createdAt.gte`. */
 type FieldOf<Query> = Extract<keyof Query, string> | RangeOf<Extract<keyof Query, string>>;
 type RangeOf<Name> = Name extends `${infer Field}.gte` ? Field : never;
 
 /**
- * The query of the API for what an address filters and sorts by. `Query` is the query type of the
+ * The query of the API for a part of what an address filters and sorts by. `Query` is the query type of the
  * operation; the filters name its fields.
  */
 export function toQuery<Query extends object>(
   filters: readonly Filter<FieldOf<Query>>[],
   search: ListSearch,
   now: Date,
+  part: ListPart,
 ): Partial<Query> {
   const entries = filters.flatMap((filter) => {
     const text = search[filter.id];
@@ -186,5 +203,5 @@ export function toQuery<Query extends object>(
   });
   const sort = search.sort === undefined ? [] : [['sort', search.sort]];
   // The ids of filters are fields of the query, and the server checks their values.
-  return Object.fromEntries([...entries, ...sort]) as Partial<Query>;
+  return { ...Object.fromEntries([...entries, ...sort]), ...part } as Partial<Query>;
 }

@@ -7,6 +7,7 @@ import {
 } from '@tanstack/react-query';
 import { useCallback, useMemo, useState, useSyncExternalStore } from 'react';
 import { mergeNames, type Names } from '../names.ts';
+import type { ListPart } from './search.ts';
 
 export type ListCount = { value: number; exact: boolean };
 
@@ -23,15 +24,6 @@ export type ListAnswer<Row> = {
   count?: ListCount | null | undefined;
   facets?: Readonly<Record<string, Facet | null | undefined>> | undefined;
   included?: Names | undefined;
-};
-
-/** What is asked of a list beside its filters. Pages and counts are asked separately. */
-export type ListPart = {
-  limit: number;
-  cursor?: string | undefined;
-  count?: boolean | undefined;
-  /** Fields to count by. */
-  facets?: readonly string[] | undefined;
 };
 
 type Options<Row> = {
