@@ -40,12 +40,13 @@ const isRestored = (plan: RestorePlan, ...names: string[]): boolean =>
       names.includes(table.name) && (role !== 'referenced' || table.section === 'inventory'),
   );
 
-/** True when the row with the id `key` has a difference that matches the SQL condition `change`. */
+/** True when the row with the key `key` has a difference that matches the SQL condition `change`. */
 function isInDiff(plan: RestorePlan, name: string, change: string, key = 't.id'): string {
   const planned = findPlanned(plan, name);
   if (!planned) return 'false';
   return `EXISTS (
-    SELECT FROM ${diffTable(planned.table)} AS d WHERE d.id = ${key} AND d.change ${change})`;
+    SELECT FROM ${diffTable(planned.table)} AS d
+    WHERE d.${quoteIdentifier(planned.table.key[0])} = ${key} AND d.change ${change})`;
 }
 
 /** Deletes sessions of users that the restore deletes. */

@@ -251,6 +251,19 @@ const MEMBERS: Record<string, () => Promise<Ended>> = {
       },
     };
   },
+  'the acceptance of a job type that does not exist any more': async () => {
+    const name = 'net.deleted';
+    const types = () => app.deps.db('job_types').where({ name });
+    await root.post('/api/pools', { name: 'ams' }).expect(201);
+    const now = new Date();
+    const accepted = { state: 'accepted', shape: 'x', definition: '{}', accepted_at: now };
+    const dates = { created_at: now, updated_at: now, version: 1 };
+    await app.deps.db('job_types').insert({ name, pool: 'ams', ...accepted, ...dates });
+    return {
+      end: () => types().del(),
+      check: async () => expect(await types().pluck('state')).toEqual(['disabled']),
+    };
+  },
   'the groups that a person has left': async () => {
     const { owner, provider, client } = await newMember('Groups', ['admins']);
     const mapping = { providerId: provider.id, externalGroup: 'admins', roleId: 'platform-admin' };
