@@ -71,6 +71,34 @@ describeConsole('approvals', (console) => {
     expect(now.description).toBe('<b>rack 5</b>');
   });
 
+  test('show a payload whole, with marks for what cannot be seen, and who asks beyond the name', async () => {
+    const [asker, decider] = await Promise.all([
+      createUser(console.app, 'operator'),
+      createUser(console.app, 'approver'),
+    ]);
+    await admin(console.app)
+      .put(`/api/users/${asker.id}`, { displayName: 'Olga Approver' })
+      .expect(200);
+    const padding = Object.fromEntries(
+      Array.from({ length: 150 }, (_, at) => [`X-${at}`, 'noise '.repeat(100)]),
+    );
+    const { id } = await createRequest(asker.client, {
+      title: 'Run \u202Egnp.exe',
+      payload: { padding: { ...padding, last: { body: `${'fine '.repeat(200)}delete-all` } } },
+    });
+    const page = await console.open(decider, `/approvals/${id}`);
+    await page.getByRole('heading', { name: /^Run U\+202E ?gnp\.exe$/ }).waitFor();
+    expect(await page.title()).toBe('Run [U+202E]gnp.exe · Holdfast');
+    const details = page.getByRole('group', { name: 'Details from the requester' });
+    const text = await details.innerText();
+    expect(text.match(/noise /g)?.length).toBe(15_000);
+    expect(text).toContain('fine delete-all"');
+    // Nothing can be folded; the one button copies.
+    expect(await details.getByRole('button').count()).toBe(1);
+    await page.getByText(`Olga Approver (${asker.username})`).first().waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+  });
+
   test('are approved as the page shows them, or not at all', async () => {
     const [asker, decider] = await Promise.all([
       createUser(console.app, 'operator'),

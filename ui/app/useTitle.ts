@@ -1,4 +1,5 @@
 import { useEffect } from 'react';
+import { exactText } from '../parts/exact.ts';
 
 /** Sets the title of the document, while the page is shown. */
 export function useTitle(title: string | undefined): void {
@@ -9,4 +10,4 @@ export function useTitle(title: string | undefined): void {
 }
 
 export const titled = (title: string | undefined): string =>
-  title === undefined ? 'Holdfast' : `${title} · Holdfast`;
+  title === undefined ? 'Holdfast' : `${exactText(title)} · Holdfast`;

@@ -1,8 +1,11 @@
-import { useState } from 'react';
+import { useMemo, useState } from 'react';
 import { CopyButton } from './CopyButton.tsx';
+import { exactText } from './exact.ts';
+import { Exact } from './Exact.tsx';
 import { formatCount } from './format.ts';
 import { Icon } from './icons.tsx';
 import classes from './Json.module.css';
+import { blocksOf } from './wholeJson.ts';
 
 type Props = {
   value: unknown;
@@ -10,6 +13,8 @@ type Props = {
   label: string;
   /** Without the button that copies all of it. */
   plain?: boolean;
+  /** With nothing folded, cut or left out, however large: for what people decide on. */
+  whole?: boolean;
 };
 
 /** Levels that are open at first, for a small and for a large value. */
@@ -21,12 +26,16 @@ const MAX_TEXT = 400;
 const isContainer = (value: unknown): value is object =>
   typeof value === 'object' && value !== null;
 
-function Text({ value }: { value: string }) {
-  const [isWhole, setWhole] = useState(false);
+function Text({ value, whole }: { value: string; whole: boolean }) {
+  const [isWhole, setWhole] = useState(whole);
   const isCut = !isWhole && value.length > MAX_TEXT;
+  // Without the quote at the end: the text goes on.
+  const text = isCut
+    ? `${JSON.stringify(value.slice(0, MAX_TEXT)).slice(0, -1)}… `
+    : JSON.stringify(value);
   return (
     <span className={classes.text}>
-      {JSON.stringify(isCut ? value.slice(0, MAX_TEXT) : value)}
+      <Exact text={text} />
       {isCut && (
         <button type="button" className={classes.more} onClick={() => setWhole(true)}>
           {formatCount(value.length - MAX_TEXT)} more characters
@@ -36,21 +45,48 @@ function Text({ value }: { value: string }) {
   );
 }
 
-function Scalar({ value }: { value: unknown }) {
-  if (typeof value === 'string') return <Text value={value} />;
+function Scalar({ value, whole }: { value: unknown; whole: boolean }) {
+  if (typeof value === 'string') return <Text value={value} whole={whole} />;
   if (value === null || value === undefined) return <span className={classes.none}>null</span>;
   return <span className={classes.scalar}>{JSON.stringify(value)}</span>;
 }
 
-type NodeProps = { value: unknown; name?: string | undefined; openLevels: number; isLast: boolean };
+type NodeProps = {
+  value: unknown;
+  name?: string | undefined;
+  openLevels: number;
+  isLast: boolean;
+  whole: boolean;
+};
 
 function Name({ name }: { name: string | undefined }) {
-  return name === undefined ? null : <span className={classes.name}>{JSON.stringify(name)}: </span>;
+  if (name === undefined) return null;
+  return (
+    <span className={classes.name}>
+      <Exact text={JSON.stringify(name)} />:{' '}
+    </span>
+  );
 }
 
-function Container({ value, name, openLevels, isLast }: NodeProps & { value: object }) {
-  const [isOpen, setOpen] = useState(openLevels > 0);
-  const [limit, setLimit] = useState(MAX_CHILDREN);
+type ToggleProps = { isOpen: boolean; label: string; onToggle: () => void };
+
+function Toggle({ isOpen, label, onToggle }: ToggleProps) {
+  return (
+    <button
+      type="button"
+      className={classes.toggle}
+      aria-expanded={isOpen}
+      aria-label={label}
+      onClick={onToggle}
+    >
+      <Icon name={isOpen ? 'chevronDown' : 'chevronRight'} size={12} />
+    </button>
+  );
+}
+
+function Container({ value, name, openLevels, isLast, whole }: NodeProps & { value: object }) {
+  const [isOpen, setOpen] = useState(whole || openLevels > 0);
+  const [limit, setLimit] = useState(whole ? Infinity : MAX_CHILDREN);
   const isList = Array.isArray(value);
   const entries: [string, unknown][] = Object.entries(value);
   const [start, end] = isList ? '[]' : '{}';
@@ -58,15 +94,13 @@ function Container({ value, name, openLevels, isLast }: NodeProps & { value: obj
   const noun = isList ? 'items' : 'fields';
   return (
     <div className={classes.node}>
-      <button
-        type="button"
-        className={classes.toggle}
-        aria-expanded={isOpen}
-        aria-label={`${name ?? (isList ? 'List' : 'Object')}, ${entries.length} ${noun}`}
-        onClick={() => setOpen(!isOpen)}
-      >
-        <Icon name={isOpen ? 'chevronDown' : 'chevronRight'} size={12} />
-      </button>
+      {!whole && (
+        <Toggle
+          isOpen={isOpen}
+          label={`${exactText(name ?? (isList ? 'List' : 'Object'))}, ${entries.length} ${noun}`}
+          onToggle={() => setOpen(!isOpen)}
+        />
+      )}
       <Name name={name} />
       {start}
       {!isOpen && (
@@ -83,6 +117,7 @@ function Container({ value, name, openLevels, isLast }: NodeProps & { value: obj
               name={isList ? undefined : key}
               value={child}
               openLevels={openLevels - 1}
+              whole={whole}
               isLast={index === entries.length - 1}
             />
           ))}
@@ -104,20 +139,41 @@ function Container({ value, name, openLevels, isLast }: NodeProps & { value: obj
 }
 
 function Node(props: NodeProps) {
-  const { value, name, isLast } = props;
+  const { value, name, isLast, whole } = props;
   if (isContainer(value) && Object.keys(value).length > 0)
     return <Container {...props} value={value} />;
   return (
     <div className={classes.node}>
       <Name name={name} />
-      {isContainer(value) ? Array.isArray(value) ? '[]' : '{}' : <Scalar value={value} />}
+      {isContainer(value) ? (
+        Array.isArray(value) ? (
+          '[]'
+        ) : (
+          '{}'
+        )
+      ) : (
+        <Scalar value={value} whole={whole} />
+      )}
       {isLast ? '' : ','}
     </div>
   );
 }
 
+type TreeProps = { value: unknown; openLevels: number; whole: boolean };
+
+function Content({ value, openLevels, whole }: TreeProps) {
+  const blocks = useMemo(() => (whole ? blocksOf(value) : undefined), [value, whole]);
+  if (!blocks) return <Node value={value} openLevels={openLevels} isLast whole={whole} />;
+  return blocks.map((block, index) => (
+    // The same value has the same blocks.
+    <pre key={index} className={classes.block}>
+      <Exact text={block} />
+    </pre>
+  ));
+}
+
 /** A JSON value that can be folded and copied. It is text: nothing in it is run or linked. */
-export function Json({ value, label, plain = false }: Props) {
+export function Json({ value, label, plain = false, whole = false }: Props) {
   const text = JSON.stringify(value, null, 2) ?? 'null';
   const openLevels = text.length > SMALL_CHARS ? OPEN_LEVELS.large : OPEN_LEVELS.small;
   return (
@@ -128,7 +184,7 @@ export function Json({ value, label, plain = false }: Props) {
         </span>
       )}
       <div className={classes.content}>
-        <Node value={value} openLevels={openLevels} isLast />
+        <Content value={value} openLevels={openLevels} whole={whole} />
       </div>
     </div>
   );

@@ -1,5 +1,6 @@
 import { Button } from '@mantine/core';
 import { CopyButton } from './CopyButton.tsx';
+import { Exact } from './Exact.tsx';
 import { Icon } from './icons.tsx';
 import { isTemporary, problemFields } from './problems.ts';
 import classes from './ProblemNote.module.css';
@@ -24,12 +25,16 @@ export function ProblemNote({ problem, retry, withoutFields = false }: Props) {
       </span>
       <div className={classes.body}>
         <strong className={classes.title}>{title}</strong>
-        {detail !== '' && <div className={classes.detail}>{detail}</div>}
+        {detail !== '' && (
+          <div className={classes.detail}>
+            <Exact text={detail} />
+          </div>
+        )}
         {!withoutFields && errors.length > 0 && (
           <ul className={classes.errors}>
             {errors.map((error) => (
               <li key={`${error.pointer} ${error.detail}`}>
-                <code>{error.pointer || '/'}</code> {error.detail}
+                <code>{error.pointer || '/'}</code> <Exact text={error.detail} />
               </li>
             ))}
           </ul>

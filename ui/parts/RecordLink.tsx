@@ -1,5 +1,6 @@
 import type { ReactNode } from 'react';
 import { AppLink } from './AppLink.tsx';
+import { Exact } from './Exact.tsx';
 import { labelOf, type Names } from './names.ts';
 import { recordPath, shortId } from './recordIds.ts';
 import classes from './RecordLink.module.css';
@@ -19,7 +20,11 @@ export function RecordLink({ id, label, names, kind }: Props) {
   const text = label ?? labelOf(names, id, kind);
   return (
     <AppLink to={recordPath(id)} className={classes.link} title={id}>
-      {text ?? <span className={classes.id}>{shortId(id)}</span>}
+      {typeof text === 'string' ? (
+        <Exact text={text} />
+      ) : (
+        (text ?? <span className={classes.id}>{shortId(id)}</span>)
+      )}
     </AppLink>
   );
 }

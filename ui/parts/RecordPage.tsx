@@ -1,6 +1,7 @@
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { CopyButton } from './CopyButton.tsx';
+import { Exact } from './Exact.tsx';
 import classes from './RecordPage.module.css';
 
 type Props = {
@@ -40,7 +41,9 @@ export function RecordPage(props: Props) {
             )}
           </nav>
           <div className={classes.heading}>
-            <h1 className={classes.title}>{title}</h1>
+            <h1 className={classes.title}>
+              {typeof title === 'string' ? <Exact text={title} /> : title}
+            </h1>
             {badge}
           </div>
           {note !== undefined && <div className={classes.note}>{note}</div>}

@@ -1,7 +1,10 @@
+/** Many may have the same display name, and may choose it themselves; no two have the same user name. */
+export type Person = { displayName: string; username?: string };
+
 /** What `include=labels,people` adds to a response: labels by kind and id, and people by id. */
 export type Names = {
   labels?: Readonly<Record<string, Readonly<Record<string, string>> | undefined>> | undefined;
-  people?: Readonly<Record<string, { displayName: string } | undefined>> | undefined;
+  people?: Readonly<Record<string, Person | undefined>> | undefined;
 };
 
 /** The label of a record of `kind`, or of any kind if that is not known; undefined if it has none. */
@@ -20,14 +23,23 @@ export function labelOf(names: Names | undefined, id: string, kind?: string): st
 export const personName = (names: Names | undefined, id: string): string =>
   names?.people?.[id]?.displayName ?? (id === 'system' ? 'Holdfast' : id);
 
-/** Names of several responses; later ones win. */
+/** What an account has and no other of the same display name: its user name, or its id where that is not known. */
+export function personKey(names: Names | undefined, id: string): string | undefined {
+  const person = names?.people?.[id];
+  if (person?.username !== undefined)
+    return person.username === person.displayName ? undefined : person.username;
+  return personName(names, id) === id || !id.startsWith('usr_') ? undefined : id;
+}
+
+/** Names of several responses; later ones win. What only one of them knows of a person is kept. */
 export function mergeNames(all: readonly (Names | undefined)[]): Names {
   const labels: Record<string, Record<string, string>> = {};
-  const people: Record<string, { displayName: string }> = {};
+  const people: Record<string, Person> = {};
   for (const names of all) {
     for (const [kind, byId] of Object.entries(names?.labels ?? {}))
       labels[kind] = Object.assign(labels[kind] ?? {}, byId);
-    for (const [id, person] of Object.entries(names?.people ?? {})) if (person) people[id] = person;
+    for (const [id, person] of Object.entries(names?.people ?? {}))
+      if (person) people[id] = { ...people[id], ...person };
   }
   return { labels, people };
 }

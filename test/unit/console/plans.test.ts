@@ -4,7 +4,10 @@ import { headingOf, nounOf } from '../../../ui/parts/nouns.ts';
 import {
   changeLine,
   driftsOf,
+  allShown,
+  countNotShown,
   groupEffects,
+  notShownText,
   namesOf,
   rowsOf,
   type Effect,
@@ -70,6 +73,27 @@ describe('what a plan does', () => {
     );
     expect(changeLine(plan([effect({})], { jobType: 'core.echo' }))).toBe('Runs a job core.echo');
     expect(changeLine(plan([], { jobType: null }))).toBe('Asks for a decision; nothing runs');
+  });
+
+  test('says exactly how much of it is not shown where it is decided on', () => {
+    const many = Array.from({ length: 250 }, (_, at) => effect({ id: `pfx_${at}` }));
+    const effects = [...many, effect({ resource: 'devices' })];
+    const notShown = countNotShown(effects, {});
+    expect(notShown).toBe(150);
+    expect(notShownText(plan(effects), notShown)).toBe('150 of 251 records are not shown.');
+    expect(countNotShown(effects, { prefixes: 249 })).toBe(1);
+    expect(countNotShown(effects, allShown(effects))).toBe(0);
+    expect(notShownText(plan(effects), 0)).toBeUndefined();
+    expect(notShownText(plan(effects, { hiddenEffects: 2 }), 150)).toBe(
+      '152 of 253 records are not shown; 2 of them you may not read.',
+    );
+    expect(notShownText(plan([effect({})], { hiddenEffects: 1 }), 0)).toBe(
+      '1 of 2 records is not shown: you may not read it.',
+    );
+    expect(notShownText(plan([], { hiddenEffects: null }), 0)).toMatch(/not shown/);
+    expect(
+      notShownText(plan([], { hiddenEffects: null, jobType: 'core.echo' }), 0),
+    ).toBeUndefined();
   });
 
   test('is grouped by resource, with counts', () => {

@@ -8,7 +8,7 @@ import {
   labelOfField,
 } from '../../../ui/parts/format.ts';
 import { Problem, reach, whole } from '../../../ui/app/problem.ts';
-import { labelOf, mergeNames, personName } from '../../../ui/parts/names.ts';
+import { labelOf, mergeNames, personKey, personName } from '../../../ui/parts/names.ts';
 import { recordPath, shortId } from '../../../ui/parts/recordIds.ts';
 import { statusDisplay } from '../../../ui/parts/statuses.ts';
 import { JOB_STATUSES } from '../../../domain/jobs/jobs.ts';
@@ -96,6 +96,20 @@ describe('names of records and people', () => {
     expect(labelOf(names, 'sit_1', 'sites')).toBe('ams1');
     expect(labelOf(names, 'sit_2')).toBe('fra2');
     expect(labelOf(names, 'acme', 'sites')).toBeUndefined();
+  });
+
+  test('differ by what is unique, also if an answer has the display names only', () => {
+    const people = mergeNames([
+      { people: { usr_1: { displayName: 'Olga', username: 'olga' } } },
+      { people: { usr_1: { displayName: 'Olga' }, usr_2: { displayName: 'Olga' } } },
+      { people: { usr_3: { displayName: 'max', username: 'max' } } },
+    ]);
+    expect(['usr_1', 'usr_2', 'usr_3', 'system'].map((id) => personKey(people, id))).toEqual([
+      'olga',
+      'usr_2',
+      undefined,
+      undefined,
+    ]);
   });
 
   test('are the id where there is none', () => {

@@ -5,6 +5,7 @@ import { useRouter } from '@tanstack/react-router';
 import { useState, type KeyboardEvent } from 'react';
 import { Dialog } from '../../parts/Dialog.tsx';
 import { Icon } from '../../parts/icons.tsx';
+import { Exact } from '../../parts/Exact.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { answer, api, type Schemas } from '../api.ts';
 import { useSession } from '../session/useSession.ts';
@@ -99,8 +100,12 @@ function Choices({ id, choices, current, onOpen, onPoint }: ListProps) {
           onMouseMove={() => onPoint(index)}
         >
           <span className={classes.kind}>{choice.kind}</span>
-          <span className={classes.label}>{choice.label}</span>
-          <span className={classes.detail}>{choice.detail}</span>
+          <span className={classes.label}>
+            <Exact text={choice.label} />
+          </span>
+          <span className={classes.detail}>
+            <Exact text={choice.detail ?? ''} />
+          </span>
         </div>
       ))}
     </div>

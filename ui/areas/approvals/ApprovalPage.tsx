@@ -19,9 +19,10 @@ import { ApiText } from './ApiText.tsx';
 import { BoundJob } from './BoundJob.tsx';
 import { ChangedSince } from './ChangedSince.tsx';
 import { Composer } from './Composer.tsx';
+import { Exact } from '../../parts/Exact.tsx';
 import { EffectList } from '../../parts/plan/EffectList.tsx';
 import { Facts } from './Facts.tsx';
-import { namesOf } from '../../parts/plan/effects.ts';
+import { allShown, countNotShown, namesOf, type Shown } from '../../parts/plan/effects.ts';
 import { requestQuery, type ApprovalRequest } from '../../parts/approvals/requestQuery.ts';
 import { isOpen, stateOf } from '../../parts/approvals/states.ts';
 import { Timeline } from './Timeline.tsx';
@@ -61,14 +62,19 @@ const isJobOf = (id: string, data: unknown): boolean =>
 
 function Request({ request }: { request: ApprovalRequest }) {
   const names = namesOf(request);
-  const { id, title, warnings } = request;
+  const { id, title, warnings, effects } = request;
+  const [shown, setShown] = useState<Shown>({});
   return (
     <>
       <div className={classes.record}>
         <RecordPage
           parent={{ label: 'Approvals', to: '/approvals' }}
           id={id}
-          title={<span dir="auto">{title}</span>}
+          title={
+            <span dir="auto">
+              <Exact text={title} />
+            </span>
+          }
           badge={
             <span role="status">
               <StatusBadge {...stateOf(request)} />
@@ -86,11 +92,16 @@ function Request({ request }: { request: ApprovalRequest }) {
           <ChangedSince request={request} names={names} />
           <Outcome request={request} names={names} />
           {warnings.length > 0 && <Warnings warnings={warnings} />}
-          <Changes request={request} names={names} />
+          <Changes request={request} names={names} shown={shown} onShown={setShown} />
           <Timeline request={request} names={names} />
         </RecordPage>
       </div>
-      <Composer request={request} names={names} />
+      <Composer
+        request={request}
+        names={names}
+        notShown={countNotShown(effects, shown)}
+        onShowAll={() => setShown(allShown(effects))}
+      />
     </>
   );
 }
@@ -102,7 +113,9 @@ function Warnings({ warnings }: Pick<ApprovalRequest, 'warnings'>) {
     <Section title="Warnings">
       <ul className={classes.warnings}>
         {warnings.map(({ pointer, code, message }) => (
-          <li key={`${pointer ?? ''} ${code} ${message}`}>{message}</li>
+          <li key={`${pointer ?? ''} ${code} ${message}`}>
+            <Exact text={message} />
+          </li>
         ))}
       </ul>
     </Section>
@@ -115,7 +128,7 @@ function Byline({ request, names }: PartProps) {
   return (
     <span className={classes.byline}>
       <strong>
-        <Actor id={createdBy} names={names} />
+        <Actor id={createdBy} names={names} full />
       </strong>{' '}
       asked <Time value={createdAt} format="relative" /> <Where request={request} names={names} />
       {status === 'pending' && (
@@ -186,21 +199,23 @@ function Outcome({ request, names }: PartProps) {
       </p>
       {status === 'rejected' && (
         <p className={classes.outcome} dir="auto">
-          <Actor id={closedBy} names={names} /> rejected it
-          {closeComment === null ? '.' : `: ${closeComment}`}
+          <Actor id={closedBy} names={names} full /> rejected it
+          {closeComment === null ? '.' : <Exact text={`: ${closeComment}`} />}
         </p>
       )}
       {execution === 'failed' && error !== null && (
         <p className={classes.outcome}>
-          <code>{error.code}</code> {error.message}
+          <code>{error.code}</code> <Exact text={error.message} />
         </p>
       )}
     </Section>
   );
 }
 
-/** The records that change; what else the request carries. */
-function Changes({ request, names }: PartProps) {
+type ChangesProps = PartProps & { shown: Shown; onShown: (shown: Shown) => void };
+
+/** The records that change; what else the request carries. Nothing of it is folded or cut. */
+function Changes({ request, names, shown, onShown }: ChangesProps) {
   const { effects, hiddenEffects, jobType, jobPayload, payload, validationRequest } = request;
   const count = effects.length + (hiddenEffects ?? 0);
   const hasPlan = count > 0 || (hiddenEffects === null && jobType === 'inventory.apply');
@@ -211,23 +226,29 @@ function Changes({ request, names }: PartProps) {
           title="What changes"
           note={hiddenEffects === null ? undefined : formatNumberOf(count, 'record')}
         >
-          <EffectList effects={effects} hidden={hiddenEffects} names={names} />
+          <EffectList
+            effects={effects}
+            hidden={hiddenEffects}
+            names={names}
+            shown={shown}
+            onShown={onShown}
+          />
         </Section>
       )}
       {jobPayload !== null && Object.keys(jobPayload).length > 0 && (
         <Section title="Payload of the job">
-          <Json value={jobPayload} label="Payload of the job" />
+          <Json value={jobPayload} label="Payload of the job" whole />
         </Section>
       )}
       {Object.keys(payload).length > 0 && (
         <Section title="Details from the requester">
-          <Json value={payload} label="Details from the requester" />
+          <Json value={payload} label="Details from the requester" whole />
         </Section>
       )}
       {validationRequest !== null && (
         <details className={classes.details}>
           <summary>The change as it was requested</summary>
-          <Json value={validationRequest} label="The change as it was requested" />
+          <Json value={validationRequest} label="The change as it was requested" whole />
         </details>
       )}
     </>

@@ -3,6 +3,7 @@ import { useLiveRefresh } from '../../app/live.ts';
 import { useSession } from '../../app/session/useSession.ts';
 import { DescriptionList } from '../../parts/DescriptionList.tsx';
 import { Duration } from '../../parts/Duration.tsx';
+import { Exact } from '../../parts/Exact.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { RecordLink } from '../../parts/RecordLink.tsx';
 import { Section } from '../../parts/Section.tsx';
@@ -35,7 +36,7 @@ function LiveJob({ jobId }: { jobId: string }) {
           job.attempts > 1 && { label: 'Attempts', value: job.attempts },
           job.error !== null && {
             label: 'Error',
-            value: `${job.error.code}: ${job.error.message}`,
+            value: <Exact text={`${job.error.code}: ${job.error.message}`} />,
           },
         ]}
       />
@@ -47,7 +48,11 @@ function LiveJob({ jobId }: { jobId: string }) {
           aria-label="Progress of the job"
         />
       )}
-      {isRunning && lastLine !== undefined && <code className={classes.line}>{lastLine}</code>}
+      {isRunning && lastLine !== undefined && (
+        <code className={classes.line}>
+          <Exact text={lastLine} />
+        </code>
+      )}
     </>
   );
 }

@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useId } from 'react';
 import { answer, api, type Schemas } from '../../app/api.ts';
 import { Actor } from '../../parts/Actor.tsx';
+import { Exact } from '../../parts/Exact.tsx';
 import { FieldDiff } from '../../parts/diff/FieldDiff.tsx';
 import { formatNumberOf } from '../../parts/format.ts';
 import { Icon } from '../../parts/icons.tsx';
@@ -47,7 +48,7 @@ function ChangesSince({ drift, names }: { drift: Drift; names: Names }) {
       {changes.map((change: Change) => (
         <li key={change.id}>
           <div className={classes.who}>
-            <Actor id={change.actorId} names={all} /> changed it <Time value={change.at} />
+            <Actor id={change.actorId} names={all} full /> changed it <Time value={change.at} />
           </div>
           <FieldDiff rows={rowsOf(change)} names={all} />
         </li>
@@ -58,15 +59,15 @@ function ChangesSince({ drift, names }: { drift: Drift; names: Names }) {
 
 function DriftRow({ drift, names, isRead }: { drift: Drift; names: Names; isRead: boolean }) {
   const { resource, id, label, text, rows } = drift;
+  const name = (
+    <strong>
+      <Exact text={label} />
+    </strong>
+  );
   return (
     <li className={classes.record}>
       <div>
-        {nounOf(resource, 1)}{' '}
-        {id.startsWith('new:') ? (
-          <strong>{label}</strong>
-        ) : (
-          <RecordLink id={id} label={<strong>{label}</strong>} />
-        )}{' '}
+        {nounOf(resource, 1)} {id.startsWith('new:') ? name : <RecordLink id={id} label={name} />}{' '}
         {text}
         {rows.length > 0 && ' (as requested, and as it would be now):'}
       </div>
@@ -88,7 +89,8 @@ function Details({ difference, names }: { difference: Difference; names: Names }
         <ul className={classes.findings}>
           {findings.map(({ pointer, code, message }) => (
             <li key={`${pointer ?? ''} ${code} ${message}`}>
-              {pointer !== null && pointer !== '' && <code>{pointer}</code>} {message}
+              {pointer !== null && pointer !== '' && <code>{pointer}</code>}{' '}
+              <Exact text={message} />
             </li>
           ))}
         </ul>
@@ -133,7 +135,7 @@ export function ChangedSince({ request, names }: { request: ApprovalRequest; nam
       </h2>
       <div className={classes.body}>
         <p className={classes.message}>
-          {reason.message}.{' '}
+          <Exact text={reason.message} />.{' '}
           {status === 'pending' &&
             'An approval would run nothing as long as this is so. A new request is needed.'}
           {isStale && 'Nothing was changed. A new request is needed.'}

@@ -1,14 +1,15 @@
-import { Textarea } from '@mantine/core';
+import { Button, Textarea } from '@mantine/core';
 import { useRef, useState } from 'react';
 import { useShortcuts } from '../../app/shortcuts.ts';
 import { useSession } from '../../app/session/useSession.ts';
 import { Actor } from '../../parts/Actor.tsx';
+import { exactText } from '../../parts/exact.ts';
 import { formatCount, formatNumberOf } from '../../parts/format.ts';
 import { Icon } from '../../parts/icons.tsx';
 import type { Names } from '../../parts/names.ts';
 import { ReasonButton } from '../../parts/PermissionButton.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
-import { APPLIES_CHANGE } from '../../parts/plan/effects.ts';
+import { APPLIES_CHANGE, notShownText } from '../../parts/plan/effects.ts';
 import type { ApprovalRequest } from '../../parts/approvals/requestQuery.ts';
 import { mayComment, reasonText, stateOf } from '../../parts/approvals/states.ts';
 import { isOvertaken } from './queries.ts';
@@ -38,7 +39,7 @@ function approveLabel({
 const whyNotApprove = ({ blocker }: ApprovalRequest): string | undefined =>
   blocker === null || blocker.code === 'not_evaluated'
     ? undefined
-    : `Nothing would run: ${blocker.message}.`;
+    : `Nothing would run: ${exactText(blocker.message)}.`;
 
 /** Why the buttons that decide are missing. */
 function WhyNot({ request }: { request: ApprovalRequest }) {
@@ -49,6 +50,25 @@ function WhyNot({ request }: { request: ApprovalRequest }) {
       <Icon name="lock" size={14} />
       {reasonText(you.reason)}
     </p>
+  );
+}
+
+type NotShownProps = Pick<Props, 'request' | 'notShown' | 'onShowAll'>;
+
+/** An approval is also for what is not shown: how much that is, beside the button. */
+function NotShown({ request, notShown, onShowAll }: NotShownProps) {
+  const text = request.you.mayDecide ? notShownText(request, notShown) : undefined;
+  if (text === undefined) return null;
+  return (
+    <div className={classes.reason} role="status">
+      <Icon name="eyeOff" size={14} />
+      {text}
+      {notShown > 0 && (
+        <Button variant="default" onClick={onShowAll}>
+          Show all
+        </Button>
+      )}
+    </div>
   );
 }
 
@@ -152,7 +172,7 @@ function Failure({ error, request, names, hasText }: FailureProps) {
     <p className={classes.reason} role="alert">
       <Icon name="info" size={14} />
       <span>
-        <Actor id={closedBy} names={names} /> was faster: the request is{' '}
+        <Actor id={closedBy} names={names} full /> was faster: the request is{' '}
         {stateOf({ status, execution: 'none' }).label.toLowerCase()}.
         {hasText && ' What you wrote was not sent.'}
       </span>
@@ -160,8 +180,16 @@ function Failure({ error, request, names, hasText }: FailureProps) {
   );
 }
 
+type Props = {
+  request: ApprovalRequest;
+  names: Names;
+  /** The number of records that change and are not shown yet. */
+  notShown: number;
+  onShowAll: () => void;
+};
+
 /** The bar at the end of the page: comment, reject, approve, or why one may not. */
-export function Composer({ request, names }: { request: ApprovalRequest; names: Names }) {
+export function Composer({ request, names, notShown, onShowAll }: Props) {
   const { id, you, contentHash, tenantId, siteId, deviceId } = request;
   const { can } = useSession();
   const { mutate, isPending, variables, error, reset } = useActions(id);
@@ -187,6 +215,7 @@ export function Composer({ request, names }: { request: ApprovalRequest; names: 
       onSubmit={(event) => event.preventDefault()}
     >
       <WhyNot request={request} />
+      <NotShown request={request} notShown={notShown} onShowAll={onShowAll} />
       {error && (
         <Failure error={error} request={request} names={names} hasText={draft.text !== ''} />
       )}

@@ -1,6 +1,7 @@
 import { Actor } from '../../parts/Actor.tsx';
 import { CopyButton } from '../../parts/CopyButton.tsx';
 import { DescriptionList } from '../../parts/DescriptionList.tsx';
+import { Exact } from '../../parts/Exact.tsx';
 import type { Names } from '../../parts/names.ts';
 import { Section } from '../../parts/Section.tsx';
 import { Time } from '../../parts/Time.tsx';
@@ -10,23 +11,31 @@ import classes from './Facts.module.css';
 
 type Props = { request: ApprovalRequest; names: Names };
 
+const named = (id: string, username: string | null, displayName: string): Names => ({
+  people: { [id]: { displayName, ...(username !== null && { username }) } },
+});
+
 /** Who may decide: people and roles, and why one of them may not. */
 function Deciders({ request, names }: Props) {
   const { users, roles } = request.deciders;
   return (
     <ul className={classes.deciders}>
-      {users.map(({ id, displayName, reason }) => {
+      {users.map(({ id, username, displayName, reason }) => {
         const why = deciderReason(reason);
         return (
           <li key={id}>
-            {displayName ?? <Actor id={id} names={names} />}
+            <Actor
+              id={id}
+              names={displayName === null ? names : named(id, username, displayName)}
+              full
+            />
             {why !== undefined && <span className={classes.why}> ({why})</span>}
           </li>
         );
       })}
       {roles.map(({ id, name, mayApprove }) => (
         <li key={id}>
-          role {name}
+          role <Exact text={name} />
           {!mayApprove && <span className={classes.why}> (does not include workflow:approve)</span>}
         </li>
       ))}
@@ -50,7 +59,14 @@ export function Facts({ request, names }: Props) {
     <Section title="Request">
       <DescriptionList
         items={[
-          { label: 'Kind', value: <span dir="auto">{type}</span> },
+          {
+            label: 'Kind',
+            value: (
+              <span dir="auto">
+                <Exact text={type} />
+              </span>
+            ),
+          },
           { label: 'Approvals', value: `${approvals} of ${requiredApprovals}` },
           { label: 'May decide', value: <Deciders request={request} names={names} /> },
           { label: 'Asked', value: <Time value={createdAt} /> },

@@ -1,4 +1,5 @@
 import { Actor } from '../../parts/Actor.tsx';
+import { Exact } from '../../parts/Exact.tsx';
 import { Icon, type IconName } from '../../parts/icons.tsx';
 import type { Names } from '../../parts/names.ts';
 import { Section } from '../../parts/Section.tsx';
@@ -93,7 +94,7 @@ export function Timeline({ request, names }: { request: ApprovalRequest; names: 
             <div className={classes.body}>
               <div>
                 <strong>
-                  <Actor id={actorId} names={names} />
+                  <Actor id={actorId} names={names} full />
                 </strong>{' '}
                 {text}{' '}
                 <span className={classes.time}>
@@ -102,7 +103,7 @@ export function Timeline({ request, names }: { request: ApprovalRequest; names: 
               </div>
               {comment !== null && comment !== '' && (
                 <p className={classes.comment} dir="auto">
-                  {comment}
+                  <Exact text={comment} />
                 </p>
               )}
             </div>

@@ -2,6 +2,8 @@ import { Link } from '@tanstack/react-router';
 import { Actor } from '../../parts/Actor.tsx';
 import type { ApprovalSummary } from '../../parts/approvals/requestQuery.ts';
 import { stateOf } from '../../parts/approvals/states.ts';
+import { exactText } from '../../parts/exact.ts';
+import { Exact } from '../../parts/Exact.tsx';
 import type { GridColumn } from '../../parts/grid/types.ts';
 import { labelOf, type Names } from '../../parts/names.ts';
 import { StatusBadge } from '../../parts/StatusBadge.tsx';
@@ -24,8 +26,14 @@ const subjectColumns = (names: Names): readonly GridColumn<ApprovalSummary>[] =>
     width: 220,
     grow: 3,
     cell: ({ id, title }) => (
-      <Link to="/approvals/$id" params={{ id }} className={classes.title} title={title} dir="auto">
-        {title}
+      <Link
+        to="/approvals/$id"
+        params={{ id }}
+        className={classes.title}
+        title={exactText(title)}
+        dir="auto"
+      >
+        <Exact text={title} />
       </Link>
     ),
     text: ({ title }) => title,

@@ -1,6 +1,7 @@
 import type { ReactNode } from 'react';
 import { useId } from 'react';
 import { Bones } from '../../parts/Bones.tsx';
+import { Exact } from '../../parts/Exact.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import classes from './Block.module.css';
 
@@ -61,7 +62,11 @@ export function Row({ icon, children, detail, end }: RowProps) {
       {icon !== undefined && <span className={classes.icon}>{icon}</span>}
       <div className={classes.text}>
         <div className={classes.line}>{children}</div>
-        {detail !== undefined && detail !== '' && <div className={classes.detail}>{detail}</div>}
+        {detail !== undefined && detail !== '' && (
+          <div className={classes.detail}>
+            {typeof detail === 'string' ? <Exact text={detail} /> : detail}
+          </div>
+        )}
       </div>
       {end !== undefined && <span className={classes.end}>{end}</span>}
     </li>

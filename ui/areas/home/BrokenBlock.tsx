@@ -1,3 +1,4 @@
+import { Exact } from '../../parts/Exact.tsx';
 import { formatCount, formatNumberOf } from '../../parts/format.ts';
 import { Icon } from '../../parts/icons.tsx';
 import { RecordLink } from '../../parts/RecordLink.tsx';
@@ -39,7 +40,16 @@ function Webhook({ webhook: { id, label, since, text } }: { webhook: FailingWebh
         )
       }
     >
-      Webhook <RecordLink id={id} label={<span className={classes.link}>{label}</span>} />: {text}
+      Webhook{' '}
+      <RecordLink
+        id={id}
+        label={
+          <span className={classes.link}>
+            <Exact text={label} />
+          </span>
+        }
+      />
+      : {text}
     </Row>
   );
 }
@@ -58,7 +68,13 @@ function Missed({ group: { scheduleId, label, reason, count, dueAt } }: { group:
       Schedule{' '}
       <RecordLink
         id={scheduleId}
-        label={label !== undefined && <span className={classes.link}>{label}</span>}
+        label={
+          label !== undefined && (
+            <span className={classes.link}>
+              <Exact text={label} />
+            </span>
+          )
+        }
       />{' '}
       missed {formatNumberOf(count, 'time')}
     </Row>

@@ -4,6 +4,7 @@ import { useLiveRefresh } from '../../app/live.ts';
 import { Actor } from '../../parts/Actor.tsx';
 import { formatCount, labelOfField } from '../../parts/format.ts';
 import { Icon, type IconName } from '../../parts/icons.tsx';
+import { Exact } from '../../parts/Exact.tsx';
 import { RecordLink } from '../../parts/RecordLink.tsx';
 import { Time } from '../../parts/Time.tsx';
 import { Block, Row, Rows } from './Block.tsx';
@@ -32,7 +33,9 @@ function OneChange({ change: { verb, label, fields, newest } }: ChangeProps) {
   return (
     <>
       {verb === 'deleted' ? (
-        <strong>{label}</strong>
+        <strong>
+          <Exact text={label} />
+        </strong>
       ) : (
         <RecordLink id={newest.subject.id} label={label === '' ? undefined : label} />
       )}

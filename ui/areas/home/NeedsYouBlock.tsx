@@ -2,6 +2,7 @@ import { Link } from '@tanstack/react-router';
 import { Actor } from '../../parts/Actor.tsx';
 import type { ApprovalSummary } from '../../parts/approvals/requestQuery.ts';
 import { stateOf } from '../../parts/approvals/states.ts';
+import { Exact } from '../../parts/Exact.tsx';
 import { formatCount } from '../../parts/format.ts';
 import { Icon } from '../../parts/icons.tsx';
 import { changeLine } from '../../parts/plan/effects.ts';
@@ -15,7 +16,7 @@ import classes from './links.module.css';
 function Title({ request: { id, title } }: { request: ApprovalSummary }) {
   return (
     <Link to="/approvals/$id" params={{ id }} className={classes.link} dir="auto">
-      {title}
+      <Exact text={title} />
     </Link>
   );
 }

@@ -1,5 +1,6 @@
 import type { Schemas } from '../../app/api.ts';
 import { CopyButton } from '../../parts/CopyButton.tsx';
+import { Exact } from '../../parts/Exact.tsx';
 import type { Job } from './jobQueries.ts';
 import classes from './Jobs.module.css';
 
@@ -13,7 +14,7 @@ export function JobFailure({ job: { status, error } }: { job: Pick<Job, 'status'
         {hasFailed ? 'Failed' : 'The latest attempt has failed'} <code>{error.code}</code>
       </h2>
       <div className={classes.failureText} tabIndex={0} role="region" aria-label="Error message">
-        {error.message}
+        <Exact text={error.message} />
       </div>
       {error.response && <Response response={error.response} />}
     </div>
@@ -33,7 +34,7 @@ function Response({ response }: { response: Schemas['FailedResponse'] }) {
       </div>
       {body !== '' && (
         <pre className={classes.response} tabIndex={0} aria-label="Answer of the server">
-          {body}
+          <Exact text={body} />
           {truncated && ' …'}
         </pre>
       )}

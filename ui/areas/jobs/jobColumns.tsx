@@ -1,6 +1,7 @@
 import { Progress } from '@mantine/core';
 import { Actor } from '../../parts/Actor.tsx';
 import { Duration } from '../../parts/Duration.tsx';
+import { Exact } from '../../parts/Exact.tsx';
 import { formatDuration } from '../../parts/format.ts';
 import type { GridColumn } from '../../parts/grid/types.ts';
 import { labelOf, personName, type Names } from '../../parts/names.ts';
@@ -17,14 +18,14 @@ function Latest({ error, status, progress, cancelRequestedAt }: JobSummary) {
   if (error)
     return (
       <span className={status === 'failed' ? classes.error : undefined}>
-        <code>{error.code}</code> {error.message}
+        <code>{error.code}</code> <Exact text={error.message} />
       </span>
     );
   if (status !== 'running') return null;
   return (
     <span className={classes.progress}>
       {progress && <Progress value={progress.percent} size="sm" w={72} aria-label="Progress" />}
-      {cancelRequestedAt === null ? progress?.message : 'is being cancelled'}
+      {cancelRequestedAt === null ? <Exact text={progress?.message ?? ''} /> : 'is being cancelled'}
     </span>
   );
 }

@@ -6,6 +6,7 @@ import { useSession } from '../../app/session/useSession.ts';
 import { Actor } from '../../parts/Actor.tsx';
 import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx';
 import { PermissionButton } from '../../parts/PermissionButton.tsx';
+import { Exact } from '../../parts/Exact.tsx';
 import { Time } from '../../parts/Time.tsx';
 import { scheduleKey, type Schedule } from './scheduleQueries.ts';
 import classes from './Schedules.module.css';
@@ -29,7 +30,7 @@ export function Notices({ schedule }: { schedule: Schedule }) {
       <StateNotice schedule={schedule} />
       {warnings.map(({ code, message }) => (
         <div key={code} className={classes.notice} data-tone="warning" role="status">
-          {message}
+          <Exact text={message} />
         </div>
       ))}
       {isDenied && (

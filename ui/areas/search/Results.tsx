@@ -1,5 +1,7 @@
 import { Link } from '@tanstack/react-router';
 import type { Schemas } from '../../app/api.ts';
+import { exactText } from '../../parts/exact.ts';
+import { Exact } from '../../parts/Exact.tsx';
 import { formatNumberOf } from '../../parts/format.ts';
 import { labelOf, type Names } from '../../parts/names.ts';
 import { headingOf, nounOf } from '../../parts/nouns.ts';
@@ -19,7 +21,13 @@ import classes from './Results.module.css';
 function Marked({ text, query }: { text: string; query: string }) {
   return markWords(text, query).map((part, index) =>
     // The same text has the same parts.
-    part.isMarked ? <mark key={index}>{part.text}</mark> : <span key={index}>{part.text}</span>,
+    part.isMarked ? (
+      <mark key={index}>
+        <Exact text={part.text} />
+      </mark>
+    ) : (
+      <Exact key={index} text={part.text} />
+    ),
   );
 }
 
@@ -44,7 +52,7 @@ function FoundRow({ item, query, names }: RowProps) {
         <span className={classes.label} dir="auto">
           <Marked text={label === '' ? id : label} query={query} />
         </span>
-        <span className={classes.description} dir="auto" title={description}>
+        <span className={classes.description} dir="auto" title={exactText(description)}>
           <Marked text={description} query={query} />
         </span>
         <span className={classes.facts}>

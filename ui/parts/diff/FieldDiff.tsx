@@ -1,7 +1,10 @@
 import { UnstyledButton, VisuallyHidden } from '@mantine/core';
 import { useState, type ReactNode } from 'react';
+import { Actor } from '../Actor.tsx';
+import { exactText } from '../exact.ts';
+import { Exact } from '../Exact.tsx';
 import { formatNumberOf, labelOfField } from '../format.ts';
-import { labelOf, personName, type Names } from '../names.ts';
+import { labelOf, type Names } from '../names.ts';
 import { RecordLink } from '../RecordLink.tsx';
 import { isRecordId } from '../recordIds.ts';
 import { Time } from '../Time.tsx';
@@ -39,21 +42,33 @@ const isReference = (row: DiffRow, value: string): boolean =>
 
 type ValueProps = { value: unknown; row: DiffRow; names: Names | undefined; mark?: ReactNode };
 
+function Code({ value }: { value: unknown }) {
+  return (
+    <code className={classes.code}>
+      <Exact text={stableJson(value)} />
+    </code>
+  );
+}
+
 /** A value as people read it: names for ids, yes and no, local times. */
 function Value({ value, row, names, mark }: ValueProps) {
   if (value === null || value === undefined || value === '')
     return <span className={classes.none}>not set</span>;
   if (typeof value === 'boolean') return <>{value ? 'yes' : 'no'}</>;
   if (typeof value === 'number') return <>{String(value)}</>;
-  if (typeof value !== 'string') return <code className={classes.code}>{stableJson(value)}</code>;
-  if (row.kind === 'people') return <>{personName(names, value)}</>;
+  if (typeof value !== 'string') return <Code value={value} />;
+  if (row.kind === 'people') return <Actor id={value} names={names} />;
   if (isReference(row, value)) {
     const label = labelOf(names, value, row.kind);
     if (isRecordId(value)) return <RecordLink id={value} label={label} names={names} />;
-    return <span title={value}>{label ?? value}</span>;
+    return (
+      <span title={exactText(value)}>
+        <Exact text={label ?? value} />
+      </span>
+    );
   }
   if (ISO_TIME.test(value)) return <Time value={value} format="full" />;
-  return <span className={classes.text}>{mark ?? value}</span>;
+  return <span className={classes.text}>{mark ?? <Exact text={value} />}</span>;
 }
 
 /** The part of a text that differs from the other one is marked. */
@@ -64,9 +79,11 @@ function marked(value: unknown, other: unknown): ReactNode {
   const end = value.length - part.end;
   return (
     <>
-      {value.slice(0, part.start)}
-      <mark className={classes.mark}>{value.slice(part.start, end)}</mark>
-      {value.slice(end)}
+      <Exact text={value.slice(0, part.start)} />
+      <mark className={classes.mark}>
+        <Exact text={value.slice(part.start, end)} />
+      </mark>
+      <Exact text={value.slice(end)} />
     </>
   );
 }
@@ -81,7 +98,9 @@ function Line({ kind, text }: LineChange) {
         {SIGNS[kind]}
       </span>
       <VisuallyHidden>{WORDS[kind]}</VisuallyHidden>
-      <span className={classes.lineText}>{text}</span>
+      <span className={classes.lineText}>
+        <Exact text={text} />
+      </span>
     </div>
   );
 }
@@ -193,7 +212,7 @@ function FieldRow({ row, change, names, action }: FieldRowProps) {
   return (
     <tr>
       <th scope="row" className={classes.field} title={row.field}>
-        {row.label ?? labelOfField(row.field)}
+        <Exact text={row.label ?? labelOfField(row.field)} />
       </th>
       {action === 'update' ? (
         <UpdateCells row={row} change={change} names={names} />

@@ -93,6 +93,9 @@ export function changedPart(
   let end = 0;
   while (end < short - start && before[before.length - 1 - end] === after[after.length - 1 - end])
     end += 1;
+  // Half of a surrogate pair is no character.
+  if (start > 0 && /[\uD800-\uDBFF]/.test(before.charAt(start - 1))) start -= 1;
+  if (end > 0 && /[\uDC00-\uDFFF]/.test(before.charAt(before.length - end))) end -= 1;
   const common = start + end;
   return common * 3 >= Math.max(before.length, after.length) ? { start, end } : undefined;
 }

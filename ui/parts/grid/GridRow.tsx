@@ -1,4 +1,5 @@
-import { memo, useLayoutEffect, useRef, type CSSProperties } from 'react';
+import { memo, useLayoutEffect, useRef, type CSSProperties, type ReactNode } from 'react';
+import { Exact } from '../Exact.tsx';
 import { Icon } from '../icons.tsx';
 import type { TreeRow } from './tree.ts';
 import type { GridColumn } from './types.ts';
@@ -48,6 +49,10 @@ function Twist({ level, isExpandable, isExpanded }: TreePosition) {
     </button>
   );
 }
+
+/** What is only text may be of others. */
+const Cell = ({ content }: { content: ReactNode }) =>
+  typeof content === 'string' ? <Exact text={content} /> : content;
 
 function Row<Row>(props: Props<Row>) {
   const { row, index, top, columns, focusColumn, selectable, isSelected, name, tree } = props;
@@ -102,7 +107,9 @@ function Row<Row>(props: Props<Row>) {
           tabIndex={tabIndex(at + offset)}
         >
           {at === 0 && tree && <Twist {...tree} />}
-          <div className={classes.content}>{column.cell(row)}</div>
+          <div className={classes.content}>
+            <Cell content={column.cell(row)} />
+          </div>
         </div>
       ))}
     </div>

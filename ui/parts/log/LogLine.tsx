@@ -1,5 +1,6 @@
 import { memo, type MouseEvent, type ReactNode } from 'react';
 import { formatLogTime } from '../format.ts';
+import { Exact } from '../Exact.tsx';
 import { Icon } from '../icons.tsx';
 import { Json } from '../Json.tsx';
 import type { LogLine as Line } from './logStore.ts';
@@ -23,19 +24,19 @@ function marked(message: string, matches: readonly LogMatch[], current: LogMatch
   const parts: ReactNode[] = [];
   let at = 0;
   for (const match of matches) {
-    parts.push(message.slice(at, match.start));
+    parts.push(<Exact key={`before ${match.start}`} text={message.slice(at, match.start)} />);
     parts.push(
       <mark
         key={match.start}
         className={classes.mark}
         data-current={match === current || undefined}
       >
-        {message.slice(match.start, match.end)}
+        <Exact text={message.slice(match.start, match.end)} />
       </mark>,
     );
     at = match.end;
   }
-  return [...parts, message.slice(at)];
+  return [...parts, <Exact key="end" text={message.slice(at)} />];
 }
 
 const hasData = ({ data }: Line): boolean =>
@@ -66,7 +67,7 @@ function LineContent(props: Props) {
       </time>
       <span className={classes.level}>{line.level}</span>
       <span className={classes.message}>
-        {matches ? marked(line.message, matches, current) : line.message}
+        {matches ? marked(line.message, matches, current) : <Exact text={line.message} />}
         {hasData(line) && (
           <button
             type="button"
@@ -90,5 +91,5 @@ function LineContent(props: Props) {
   );
 }
 
-/** A line of a log. Its text is only text: control characters of other systems do nothing here. */
+/** A line of a log. Its text is only text: control characters of other systems are marks here. */
 export const LogLine = memo(LineContent);

@@ -1,17 +1,26 @@
 import { Button } from '@mantine/core';
-import { useEffect, useState } from 'react';
+import { useEffect } from 'react';
 import { flushSync } from 'react-dom';
 import { FieldDiff } from '../diff/FieldDiff.tsx';
+import { exactText } from '../exact.ts';
+import { Exact } from '../Exact.tsx';
 import { formatCount, formatNumberOf } from '../format.ts';
 import { Icon, type IconName } from '../icons.tsx';
 import type { Names } from '../names.ts';
 import { headingOf } from '../nouns.ts';
 import { RecordLink } from '../RecordLink.tsx';
-import { groupEffects, rowsOf, type Effect, type EffectGroup } from './effects.ts';
+import {
+  allShown,
+  groupEffects,
+  rowsOf,
+  shownOf,
+  type Effect,
+  type EffectGroup,
+  type Shown,
+} from './effects.ts';
 import classes from './EffectList.module.css';
 
-/** Records of a group that are shown at first, and how many more each time. */
-const FIRST = 25;
+/** How many more records of a group are shown each time. */
 const MORE = 100;
 
 const ACTIONS: Readonly<Record<Effect['action'], { text: string; icon: IconName }>> = {
@@ -32,6 +41,11 @@ function EffectRow({ effect, names }: { effect: Effect; names: Names }) {
   const { action, id, label, reason, resource } = effect;
   const { text, icon } = ACTIONS[action];
   const why = REASONS[reason];
+  const name = (
+    <strong>
+      <Exact text={label} />
+    </strong>
+  );
   return (
     <li className={classes.effect}>
       <div className={classes.head}>
@@ -40,11 +54,7 @@ function EffectRow({ effect, names }: { effect: Effect; names: Names }) {
           {text}
         </span>
         <span className={classes.label}>
-          {id.startsWith('new:') ? (
-            <strong>{label}</strong>
-          ) : (
-            <RecordLink id={id} label={<strong>{label}</strong>} kind={resource} />
-          )}
+          {id.startsWith('new:') ? name : <RecordLink id={id} label={name} kind={resource} />}
         </span>
         {why !== undefined && <span className={classes.reason}>{why}</span>}
       </div>
@@ -53,22 +63,22 @@ function EffectRow({ effect, names }: { effect: Effect; names: Names }) {
         rows={rowsOf(effect)}
         names={names}
         action={action}
-        label={`${text} ${label}`}
+        label={`${text} ${exactText(label)}`}
       />
     </li>
   );
 }
 
-function Group({ group, names }: { group: EffectGroup; names: Names }) {
+type GroupProps = {
+  group: EffectGroup;
+  names: Names;
+  limit: number;
+  onLimit: (limit: number) => void;
+};
+
+function Group({ group, names, limit, onLimit }: GroupProps) {
   const { resource, effects, counts } = group;
-  const [limit, setLimit] = useState(FIRST);
   const left = effects.length - limit;
-  useEffect(() => {
-    // What is printed is complete. A plan has at most 2,000 records.
-    const showAll = () => flushSync(() => setLimit(effects.length));
-    addEventListener('beforeprint', showAll);
-    return () => removeEventListener('beforeprint', showAll);
-  }, [effects.length]);
   return (
     <section className={classes.group} aria-label={headingOf(resource)}>
       <h3 className={classes.heading}>
@@ -80,7 +90,7 @@ function Group({ group, names }: { group: EffectGroup; names: Names }) {
         ))}
       </ul>
       {left > 0 && (
-        <Button variant="default" onClick={() => setLimit(limit + MORE)}>
+        <Button variant="default" onClick={() => onLimit(limit + MORE)}>
           Show {formatCount(Math.min(left, MORE))} more of {formatCount(left)}
         </Button>
       )}
@@ -88,14 +98,33 @@ function Group({ group, names }: { group: EffectGroup; names: Names }) {
   );
 }
 
-type Props = { effects: readonly Effect[]; hidden: number | null; names: Names };
+type Props = {
+  effects: readonly Effect[];
+  hidden: number | null;
+  names: Names;
+  /** How many records of each resource are shown; the bar that decides says how many are not. */
+  shown: Shown;
+  onShown: (shown: Shown) => void;
+};
 
 /** Every record that a plan changes, by resource. */
-export function EffectList({ effects, hidden, names }: Props) {
+export function EffectList({ effects, hidden, names, shown, onShown }: Props) {
+  useEffect(() => {
+    // What is printed is complete.
+    const showAll = () => flushSync(() => onShown(allShown(effects)));
+    addEventListener('beforeprint', showAll);
+    return () => removeEventListener('beforeprint', showAll);
+  }, [effects, onShown]);
   return (
     <div className={classes.list}>
       {groupEffects(effects).map((group) => (
-        <Group key={group.resource} group={group} names={names} />
+        <Group
+          key={group.resource}
+          group={group}
+          names={names}
+          limit={shownOf(shown, group.resource)}
+          onLimit={(limit) => onShown({ ...shown, [group.resource]: limit })}
+        />
       ))}
       {hidden === null && (
         <p className={classes.hidden}>

@@ -1,5 +1,5 @@
 import { formatCount } from '../format.ts';
-import type { Names } from '../names.ts';
+import { mergeNames, type Names, type Person } from '../names.ts';
 import { nounOf } from '../nouns.ts';
 
 /** One record that a plan changes, as the API presents it. */
@@ -50,6 +50,25 @@ export function groupEffects(effects: readonly Effect[]): EffectGroup[] {
     counts: countsText(found),
   }));
 }
+
+/** Records of a resource that are shown at first. The others are shown when they are asked for. */
+export const FIRST_SHOWN = 100;
+
+/** How many records of each resource are shown. */
+export type Shown = Readonly<Record<string, number>>;
+
+export const shownOf = (shown: Shown, resource: string): number => shown[resource] ?? FIRST_SHOWN;
+
+/** Every record of a plan. It has at most 2,000. */
+export const allShown = (effects: readonly Effect[]): Shown =>
+  Object.fromEntries(groupEffects(effects).map((group) => [group.resource, group.effects.length]));
+
+/** The number of records that could be shown and are not. */
+export const countNotShown = (effects: readonly Effect[], shown: Shown): number =>
+  groupEffects(effects).reduce(
+    (sum, group) => sum + Math.max(0, group.effects.length - shownOf(shown, group.resource)),
+    0,
+  );
 
 const requestedFirst = (effects: readonly Effect[]): Effect[] => [
   ...effects.filter(({ reason }) => reason === 'requested'),
@@ -104,6 +123,28 @@ export function changeLine({ effects, hiddenEffects, jobType }: Planned): string
     : 'Changes records that you may not read';
 }
 
+/** Exactly how much of a plan a decision would be about without being shown; undefined if all of it is. */
+export function notShownText(
+  { effects, hiddenEffects, jobType }: Planned,
+  notShown: number,
+): string | undefined {
+  if (hiddenEffects === null)
+    return jobType === APPLIES_CHANGE
+      ? 'The records that change are not shown: you may not read them.'
+      : undefined;
+  const count = effects.length + hiddenEffects;
+  const isOne = notShown + hiddenEffects === 1;
+  if (notShown + hiddenEffects === 0) return undefined;
+  const hidden = formatCount(hiddenEffects);
+  const why =
+    hiddenEffects === 0
+      ? ''
+      : notShown === 0
+        ? `: you may not read ${isOne ? 'it' : 'them'}`
+        : `; ${hidden} of them you may not read`;
+  return `${formatCount(notShown + hiddenEffects)} of ${formatCount(count)} records ${isOne ? 'is' : 'are'} not shown${why}.`;
+}
+
 const isNothing = (value: unknown): boolean =>
   value === null ||
   value === undefined ||
@@ -140,7 +181,7 @@ export const rowsOf = ({ action, changes }: Pick<Effect, 'action' | 'changes'>):
 type Named = {
   effects: readonly Effect[];
   labels: Readonly<Record<string, string>>;
-  people: Readonly<Record<string, { displayName: string }>>;
+  people: Readonly<Record<string, Person>>;
   included?: Names | undefined;
 };
 
@@ -154,7 +195,7 @@ export function namesOf({ labels, effects, people, included }: Named): Names {
       ...included?.labels,
       planned: { ...labels, ...Object.fromEntries(created) },
     },
-    people: { ...people, ...included?.people },
+    people: mergeNames([{ people }, included]).people,
   };
 }
 
