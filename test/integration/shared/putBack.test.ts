@@ -109,7 +109,9 @@ async function createInventory(): Promise<void> {
 beforeAll(async () => {
   app = await startApp({}, { idle: true });
   root = admin(app).as({ actor: 'root', roles: 'platform-admin', tenant: 'platform' });
-  routes = allRoutes(app.deps, 'test').filter(({ method }) => ['PUT', 'GET'].includes(method));
+  routes = allRoutes(app.deps, 'test').filter(
+    ({ method, upload }) => ['PUT', 'GET'].includes(method) && !upload,
+  );
   session = (await createUser(app, 'operator')).client;
   await createInventory();
   for (const [path, make] of Object.entries(CREATE))
