@@ -68,6 +68,9 @@ const PAGE_SIZE = 100;
 /** Longer lists are not read again by themselves: each page is a request. */
 const MAX_REFRESHED_PAGES = 4;
 
+/** A long list that is shown again after a longer time may have changed: no events were followed for it. */
+const FRESH_MS = 5_000;
+
 const NO_FACETS: Readonly<Record<string, Facet | null | undefined>> = {};
 
 /** True when the data of a query is known to be old. */
@@ -134,6 +137,8 @@ export function useList<Row>(options: Options<Row>): List<Row> {
   const { data, fetchNextPage, refetch, isFetchNextPageError } = list;
   const summary = useSummary(options);
   const isInvalidated = useIsInvalidated(pagesKey);
+  const [openedAt] = useState(Date.now);
+  const isOldAtFirst = list.dataUpdatedAt < openedAt - FRESH_MS;
   const rows = useMemo(() => data?.pages.flatMap(({ items }) => items), [data]);
   const names = useMemo(
     () => mergeNames([...(data?.pages ?? []), summary.data].map((page) => page?.included)),
@@ -151,6 +156,6 @@ export function useList<Row>(options: Options<Row>): List<Row> {
     loadMore: useCallback(() => void fetchNextPage({ cancelRefetch: false }), [fetchNextPage]),
     retry: () => void (isFetchNextPageError ? fetchNextPage() : refetch()),
     refresh: () => void client.resetQueries({ queryKey: pagesKey, exact: true }),
-    isOutdated: isLong && isInvalidated,
+    isOutdated: isLong && (isInvalidated || isOldAtFirst),
   };
 }
