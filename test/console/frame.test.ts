@@ -176,6 +176,12 @@ describePages('the frame', (console) => {
     await page.evaluate('document.querySelector("main form").requestSubmit()');
     await signIn(page, user.username);
     expect(await tenantOfJob(page)).toBe('red');
+    // The new session has the tenant, too.
+    await page.reload();
+    await eventually(
+      () => choice(page).inputValue(),
+      (tenant) => tenant === 'red',
+    );
   });
 
   test('keeps the colours that were chosen, before anything is painted', async () => {
