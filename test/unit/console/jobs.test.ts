@@ -3,9 +3,11 @@ import {
   attemptsOf,
   relatedIds,
   temporalLink,
+  waitingText,
   whyNotCancel,
   whyNotRetry,
 } from '../../../ui/areas/jobs/jobText.ts';
+import { targetRequest, whereOfTarget, whyNotRun } from '../../../ui/areas/jobs/jobTarget.ts';
 
 const line = (attempt: number, second: number, message: string, level = 'info') => ({
   attempt,
@@ -106,5 +108,55 @@ describe('a job', () => {
     ]);
     const many = Array.from({ length: 50 }, (_, n) => `dev_${String(n).padStart(26, '0')}`);
     expect(relatedIds(many, '')).toHaveLength(20);
+  });
+});
+
+describe('a job type', () => {
+  const type = {
+    name: 'net.audit',
+    state: 'accepted',
+    mayRun: false,
+    access: 'open',
+    permission: null,
+  } as const;
+  const holds =
+    (...permissions: string[]) =>
+    (permission: string) =>
+      permissions.includes(permission) ? undefined : `This needs the permission ${permission}.`;
+
+  it('says why it cannot be run: its state, a permission, or a role that names it', () => {
+    const all = holds('job:write', 'backup:write');
+    expect(whyNotRun({ ...type, mayRun: true }, all)).toBeUndefined();
+    expect(whyNotRun({ ...type, state: 'waiting' }, all)).toContain('waits to be accepted');
+    expect(whyNotRun({ ...type, state: 'disabled' }, all)).toContain('is disabled');
+    expect(whyNotRun(type, holds())).toContain('job:write');
+    const backup = { ...type, permission: 'backup:write' };
+    expect(whyNotRun(backup, holds('job:write'))).toContain('backup:write');
+    expect(whyNotRun({ ...type, access: 'granted' }, all)).toContain('names the type net.audit');
+    expect(whyNotRun(type, all)).toBe('You may not create such jobs here.');
+  });
+
+  it('has jobs where their target is', () => {
+    const site = { id: 'sit_1', tenantId: 'red' };
+    expect(whereOfTarget('site', site)).toEqual({ tenantId: 'red', siteId: 'sit_1' });
+    const device = { id: 'dev_1', tenantId: 'red', siteId: 'sit_1' };
+    expect(whereOfTarget('device', device)).toEqual({
+      tenantId: 'red',
+      siteId: 'sit_1',
+      deviceId: 'dev_1',
+    });
+    expect(targetRequest('device', 'dev_1')).toEqual({ kind: 'device', id: 'dev_1' });
+    expect(targetRequest(undefined, 'dev_1')).toBeUndefined();
+    expect(targetRequest('site', undefined)).toBeUndefined();
+  });
+});
+
+describe('a queued job', () => {
+  it('says what it waits for', () => {
+    expect(waitingText(null)).toContain('a free slot of a worker');
+    expect(waitingText({ pool: 'ams', runners: 0 })).toBe(
+      'Waits for a runner of the pool ams; no runner has reported in the last 30 seconds.',
+    );
+    expect(waitingText({ pool: 'ams', runners: 2 })).toContain('the 2 runners of the pool ams');
   });
 });

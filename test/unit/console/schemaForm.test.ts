@@ -20,6 +20,7 @@ import {
   pointerBelow,
   withKey,
 } from '../../../ui/parts/schemaForm/pointer.ts';
+import { recordLabel } from '../../../ui/parts/records/recordLabel.ts';
 import { shapeOf, type JsonSchema, type Shape } from '../../../ui/parts/schemaForm/shape.ts';
 
 /** A schema as clients get it: without what only the library of the service knows. */
@@ -276,4 +277,37 @@ test('an entry of a list is moved, and the others keep their order', () => {
   expect(moved(['a', 'b', 'c', 'd'], 0, 2)).toEqual(['b', 'c', 'a', 'd']);
   expect(moved(['a', 'b', 'c', 'd'], 3, 1)).toEqual(['a', 'd', 'b', 'c']);
   expect(moved(['a', 'b'], 1, 1)).toEqual(['a', 'b']);
+});
+
+describe('ids of records', () => {
+  const schema: JsonSchema = {
+    type: 'object',
+    properties: {
+      device: { type: 'string', 'x-holdfast-ref': 'devices' },
+      backup: { anyOf: [{ type: 'string', 'x-holdfast-ref': 'devices' }, { type: 'null' }] },
+      sites: { type: 'array', 'x-holdfast-ref': 'sites', items: { type: 'string' } },
+      vlans: { type: 'array', items: { type: 'string', 'x-holdfast-ref': 'vlans' } },
+    },
+    required: ['device'],
+  };
+
+  test('are chosen by name, one or a list of them', () => {
+    const shape = shapeOf(schema);
+    if (shape.kind !== 'object') throw new Error('not an object');
+    expect(shape.properties.map(({ shape: own }) => own)).toMatchObject([
+      { kind: 'reference', resource: 'devices' },
+      { kind: 'reference', resource: 'devices', nullable: true },
+      { kind: 'list', item: { kind: 'reference', resource: 'sites' } },
+      { kind: 'list', item: { kind: 'reference', resource: 'vlans' } },
+    ]);
+    expect(checkValue(shape, {})).toEqual([{ pointer: '/device', detail: 'is required' }]);
+    expect(checkValue(shape, { device: 3 })).toMatchObject([{ pointer: '/device' }]);
+    expect(checkValue(shape, { device: 'dev_1', backup: null, sites: ['sit_1'] })).toEqual([]);
+  });
+
+  test('have the label of their record', () => {
+    expect(recordLabel({ id: 'dev_1', ...{ name: 'core-1' } })).toBe('core-1');
+    expect(recordLabel({ id: 'pfx_1', ...{ name: '', cidr: '10.0.0.0/8' } })).toBe('10.0.0.0/8');
+    expect(recordLabel({ id: 'cab_1' })).toBe('cab_1');
+  });
 });

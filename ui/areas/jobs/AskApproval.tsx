@@ -8,9 +8,11 @@ import type { FormTenant } from '../../app/useFormTenant.tsx';
 import { errorAt, otherErrors } from '../../parts/form/fieldErrors.ts';
 import type { FieldError } from '../../parts/problems.ts';
 import { Dialog } from '../../parts/Dialog.tsx';
+import { usePermissions } from '../../parts/permissions.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { recordPath } from '../../parts/recordIds.ts';
 import type { JobType } from './jobQueries.ts';
+import { targetKindOf, targetRequest, type TargetKind } from './jobTarget.ts';
 import classes from './Jobs.module.css';
 
 type Props = {
@@ -19,6 +21,8 @@ type Props = {
   type: JobType;
   payload: Record<string, unknown>;
   tenant: FormTenant;
+  /** The id of the record that the job is about. */
+  targetId: string | undefined;
   /** Called before the page of the request opens. */
   onAsked: () => void;
 };
@@ -45,8 +49,10 @@ type Draft = {
 };
 
 /** Creates the request and opens its page. */
-function useAsk({ type, payload, tenant, onAsked }: Omit<Props, 'opened' | 'onClose'>) {
+function useAsk({ type, payload, targetId, tenant, onAsked }: Omit<Props, 'opened' | 'onClose'>) {
   const navigate = useNavigate();
+  const { can } = usePermissions();
+  const jobTarget = targetRequest(targetKindOf(type), targetId);
   return useCreation({
     send: ({ title, reason, roles, users, required }: Draft, header) => {
       const body = {
@@ -57,6 +63,7 @@ function useAsk({ type, payload, tenant, onAsked }: Omit<Props, 'opened' | 'onCl
         assignedUserIds: [...users],
         jobType: type.name,
         jobPayload: payload,
+        ...(jobTarget && { jobTarget, ...(!can('workflow:write') && scopeOf(jobTarget)) }),
         ...(typeof required === 'number' && { requiredApprovals: required }),
       };
       const { headers } = tenant;
@@ -68,6 +75,10 @@ function useAsk({ type, payload, tenant, onAsked }: Omit<Props, 'opened' | 'onCl
     },
   });
 }
+
+/** A request at the target itself, for who may ask there and not in the whole tenant. */
+const scopeOf = ({ kind, id }: { kind: TargetKind; id: string }) =>
+  kind === 'site' ? { siteId: id } : { deviceId: id };
 
 function AskForm({ onClose, ...props }: Omit<Props, 'opened'>) {
   const [draft, setDraft] = useState<Draft>({

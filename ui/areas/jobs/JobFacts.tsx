@@ -45,6 +45,10 @@ export function JobFacts({ job }: { job: Job }) {
                 <RecordLink id={retried.id} />
               ),
             },
+            job.target !== null && {
+              label: job.target.kind === 'site' ? 'Site' : 'Device',
+              value: <RecordLink id={job.target.id} label={job.target.name ?? undefined} />,
+            },
             { label: 'Tenant', value: labelOf(names, job.tenantId, 'tenants') ?? job.tenantId },
             { label: 'Created', value: <Time value={job.createdAt} /> },
             { label: 'Started', value: <Time value={job.startedAt} /> },
@@ -56,6 +60,10 @@ export function JobFacts({ job }: { job: Job }) {
             job.cancelRequestedAt !== null && {
               label: 'Cancel requested',
               value: <Time value={job.cancelRequestedAt} />,
+            },
+            job.typeDigest !== null && {
+              label: 'Version of the type',
+              value: <code title={job.typeDigest}>{job.typeDigest.slice(0, 12)}</code>,
             },
             { label: 'Retries', value: describeRetries(job.retryPolicy) },
           ]}

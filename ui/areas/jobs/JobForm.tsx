@@ -1,5 +1,5 @@
 import { Alert } from '@mantine/core';
-import { useQueryClient } from '@tanstack/react-query';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useRef, useState } from 'react';
 import { answer, api, Problem } from '../../app/api.ts';
@@ -7,18 +7,26 @@ import { useCreation } from '../../app/useCreation.ts';
 import { TenantNotice, useFormTenant, type FormTenant } from '../../app/useFormTenant.tsx';
 import { errorsUnder, objectOf, otherErrors } from '../../parts/form/fieldErrors.ts';
 import { LeaveGuard } from '../../parts/form/LeaveGuard.tsx';
+import type { FieldError } from '../../parts/problems.ts';
 import type { RetryPolicy } from '../../parts/form/retryPolicy.ts';
-import { PermissionButton } from '../../parts/PermissionButton.tsx';
+import { PermissionButton, ReasonButton } from '../../parts/PermissionButton.tsx';
 import { usePermissions, type Where } from '../../parts/permissions.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { INCOMPLETE, SchemaForm } from '../../parts/schemaForm/SchemaForm.tsx';
 import { AskApproval } from './AskApproval.tsx';
-import type { JobType } from './jobQueries.ts';
+import { whereQuery, type JobType } from './jobQueries.ts';
+import { targetKindOf, targetRequest, whyNotRun } from './jobTarget.ts';
 import classes from './Jobs.module.css';
 import { PolicyPart } from './PolicyPart.tsx';
+import { TargetField } from './TargetField.tsx';
 
 /** What is typed for a job of one type. */
-export type JobDraft = { payload: Record<string, unknown>; retryPolicy: Partial<RetryPolicy> };
+export type JobDraft = {
+  payload: Record<string, unknown>;
+  retryPolicy: Partial<RetryPolicy>;
+  /** The id of the record that the job is about. */
+  targetId?: string | undefined;
+};
 
 type Props = {
   type: JobType;
@@ -28,15 +36,16 @@ type Props = {
 };
 
 const MASK = '********';
-const FIELDS = ['/payload', '/retryPolicy'];
+const FIELDS = ['/payload', '/retryPolicy', '/target'];
 
 /** Creates a job and opens its page. */
 function useCreateJob(type: JobType, { headers }: FormTenant, onCreated: () => void) {
   const navigate = useNavigate();
   const client = useQueryClient();
   return useCreation({
-    send: (draft: Partial<JobDraft> & Pick<JobDraft, 'payload'>, header) => {
-      const body = { type: type.name, ...draft };
+    send: ({ payload, retryPolicy, targetId }: JobDraft, header) => {
+      const target = targetRequest(targetKindOf(type), targetId);
+      const body = { type: type.name, payload, retryPolicy, ...(target && { target }) };
       return answer(api.POST('/api/jobs', { params: { header }, headers, body }));
     },
     onMade: ({ id }) => {
@@ -53,7 +62,8 @@ export function JobForm({ type, draft, onDraft, hasChanges }: Props) {
   const [isAsking, setAsking] = useState(false);
   const [hasPolicy, setPolicy] = useState(Object.keys(draft.retryPolicy).length > 0);
   const [isIncomplete, setIncomplete] = useState(false);
-  const { payload, retryPolicy } = draft;
+  const { payload, retryPolicy, targetId } = draft;
+  const kind = targetKindOf(type);
   const tenant = useFormTenant();
   const { create, isBusy, error } = useCreateJob(type, tenant, () => (isSent.current = true));
   const errors = error instanceof Problem ? error.errors : [];
@@ -62,7 +72,8 @@ export function JobForm({ type, draft, onDraft, hasChanges }: Props) {
       className={classes.fields}
       onSubmit={(event) => {
         event.preventDefault();
-        if (!isIncomplete) create({ payload, ...(hasPolicy && { retryPolicy }) });
+        if (!isIncomplete && !(kind && targetId === undefined))
+          create({ payload, targetId, retryPolicy: hasPolicy ? retryPolicy : {} });
       }}
     >
       <LeaveGuard hasChanges={() => hasChanges && !isSent.current} />
@@ -72,15 +83,7 @@ export function JobForm({ type, draft, onDraft, hasChanges }: Props) {
         <ProblemNote problem={error} withoutFields={otherErrors(errors, FIELDS).length === 0} />
       )}
       <MaskedSecrets payload={payload} />
-      <SchemaForm
-        label="Payload"
-        schema={type.payloadSchema}
-        value={payload}
-        onChange={(next) => onDraft({ ...draft, payload: objectOf(next) })}
-        errors={errorsUnder(errors, '/payload')}
-        onIncomplete={setIncomplete}
-        disabled={isBusy}
-      />
+      <WorkFields {...{ type, draft, onDraft, errors, isBusy }} onIncomplete={setIncomplete} />
       <PolicyPart
         isOpen={hasPolicy}
         onOpen={setPolicy}
@@ -91,7 +94,8 @@ export function JobForm({ type, draft, onDraft, hasChanges }: Props) {
       />
       <Buttons
         type={type}
-        where={{ tenantId: tenant.tenant }}
+        tenant={tenant.tenant}
+        targetId={targetId}
         reason={isIncomplete ? INCOMPLETE : undefined}
         isBusy={isBusy}
         onAsk={() => setAsking(true)}
@@ -102,6 +106,7 @@ export function JobForm({ type, draft, onDraft, hasChanges }: Props) {
         type={type}
         payload={payload}
         tenant={tenant}
+        targetId={targetId}
         onAsked={() => (isSent.current = true)}
       />
     </form>
@@ -118,14 +123,47 @@ function MaskedSecrets({ payload }: Pick<JobDraft, 'payload'>) {
   );
 }
 
+type WorkProps = Pick<Props, 'type' | 'draft' | 'onDraft'> & {
+  errors: readonly FieldError[];
+  isBusy: boolean;
+  onIncomplete: (isIncomplete: boolean) => void;
+};
+
+/** What the job is about, and its payload. */
+function WorkFields({ type, draft, onDraft, errors, isBusy, onIncomplete }: WorkProps) {
+  const kind = targetKindOf(type);
+  return (
+    <>
+      {kind && (
+        <TargetField
+          kind={kind}
+          value={draft.targetId}
+          onChange={(targetId) => onDraft({ ...draft, targetId })}
+          errors={errors}
+          disabled={isBusy}
+        />
+      )}
+      <SchemaForm
+        label="Payload"
+        schema={type.payloadSchema}
+        value={draft.payload}
+        onChange={(payload) => onDraft({ ...draft, payload: objectOf(payload) })}
+        errors={errorsUnder(errors, '/payload')}
+        onIncomplete={onIncomplete}
+        disabled={isBusy}
+      />
+    </>
+  );
+}
+
 type HeadingProps = { type: JobType; tenant: string };
 
-function Heading({ type: { name, summary }, tenant }: HeadingProps) {
+function Heading({ type: { name, summary, targets }, tenant }: HeadingProps) {
   return (
     <div>
       <h2 className={classes.typeName}>{name}</h2>
       <span className={classes.muted}>
-        {summary}. The job belongs to the tenant {tenant}.
+        {summary}. {targets === 'none' && `The job belongs to the tenant ${tenant}.`}
       </span>
     </div>
   );
@@ -133,31 +171,54 @@ function Heading({ type: { name, summary }, tenant }: HeadingProps) {
 
 type ButtonsProps = {
   type: JobType;
-  where: Where;
+  tenant: string;
+  targetId: string | undefined;
   /** Why nothing can be sent now. */
   reason: string | undefined;
   isBusy: boolean;
   onAsk: () => void;
 };
 
-function Buttons({ type: { permission }, where, reason, isBusy, onAsk }: ButtonsProps) {
+/** Why nothing can be sent for this target, and why no job can be started there. */
+function useReasons(type: JobType, tenantId: string, targetId: string | undefined) {
   const { whyNot } = usePermissions();
+  const kind = targetKindOf(type);
+  const target = useQuery({
+    ...whereQuery(kind ?? 'site', targetId ?? ''),
+    enabled: kind !== undefined && targetId !== undefined,
+  }).data;
+  const where: Where | undefined = kind === undefined ? { tenantId } : target;
+  const whyNotThere = (permission: string) => whyNot(permission, where);
+  if (kind !== undefined && targetId === undefined) return { missing: `Choose a ${kind}.`, where };
+  // Where the target is, is not known yet: the service decides.
+  if (kind !== undefined && where === undefined) return { where };
+  const refused =
+    whyNotRun(type, whyNotThere) ??
+    ['job:write', ...(type.permission === null ? [] : [type.permission])]
+      .map(whyNotThere)
+      .find((each) => each !== undefined);
+  return { refused, where };
+}
+
+function Buttons({ type, tenant, targetId, reason, isBusy, onAsk }: ButtonsProps) {
+  const { canAnywhere } = usePermissions();
+  const { missing, refused, where } = useReasons(type, tenant, targetId);
   return (
     <div className={classes.buttons}>
-      <PermissionButton
-        type="submit"
-        permission="job:write"
-        where={where}
-        reason={(permission === null ? undefined : whyNot(permission, where)) ?? reason}
-        loading={isBusy}
-        icon="play"
-      >
-        Start job
-      </PermissionButton>
+      {canAnywhere('job:write') && (
+        <ReasonButton
+          type="submit"
+          reason={refused ?? missing ?? reason}
+          loading={isBusy}
+          icon="play"
+        >
+          Start job
+        </ReasonButton>
+      )}
       <PermissionButton
         permission="workflow:write"
         where={where}
-        reason={reason}
+        reason={missing ?? reason}
         variant="default"
         icon="approval"
         onClick={onAsk}

@@ -17,17 +17,26 @@ import { JobFacts } from './JobFacts.tsx';
 import { JobFailure } from './JobFailure.tsx';
 import { jobLogSource, type JobState } from './jobLog.ts';
 import { jobQuery, type Job } from './jobQueries.ts';
-import { isFinal } from './jobText.ts';
+import { isFinal, waitingText } from './jobText.ts';
 import classes from './Jobs.module.css';
 
 const route = getRouteApi('/frame/jobs/$jobId');
 
 const PARENT = { label: 'Jobs', to: '/jobs' };
+const WAITING_MS = 10_000;
 
 /** A job: how far it is, why it failed, its log, and what went in and came out. */
 export function JobPage() {
   const { jobId } = route.useParams();
-  const { data: job, error, refetch } = useQuery(jobQuery(jobId));
+  const {
+    data: job,
+    error,
+    refetch,
+  } = useQuery({
+    ...jobQuery(jobId),
+    // Runners come and go without an event of the job.
+    refetchInterval: ({ state }) => (state.data?.waitingFor ? WAITING_MS : false),
+  });
   useTitle(job && `Job ${job.type} ${job.status}`);
   useLiveRefresh(['job.*'], jobQuery(jobId).queryKey, ({ subject }) => subject.id === jobId);
   if (!job)
@@ -60,12 +69,11 @@ export function JobPage() {
 }
 
 /** How far a job is that has not ended. */
-function JobProgress({ job: { status, progress, cancelRequestedAt } }: { job: Job }) {
+function JobProgress({ job: { status, progress, cancelRequestedAt, waitingFor } }: { job: Job }) {
   if (isFinal(status)) return null;
   if (cancelRequestedAt !== null)
     return <p className={classes.bar}>The job stops when its attempt has ended.</p>;
-  if (status === 'queued')
-    return <p className={classes.bar}>The job waits for a free slot of a worker.</p>;
+  if (status === 'queued') return <p className={classes.bar}>{waitingText(waitingFor)}</p>;
   if (!progress) return null;
   const percent = Math.round(progress.percent);
   return (

@@ -2,12 +2,15 @@ import { NativeSelect, Skeleton, UnstyledButton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useState } from 'react';
+import { useLiveRefresh } from '../../app/live.ts';
 import { Empty } from '../../parts/Empty.tsx';
 import type { RetryPolicy } from '../../parts/form/retryPolicy.ts';
+import { usePermissions } from '../../parts/permissions.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { RecordPage } from '../../parts/RecordPage.tsx';
 import { JobForm, type JobDraft } from './JobForm.tsx';
 import { jobQuery, jobTypesQuery, type Job, type JobType } from './jobQueries.ts';
+import { whyNotRun } from './jobTarget.ts';
 import classes from './Jobs.module.css';
 
 const route = getRouteApi('/frame/jobs/new');
@@ -21,11 +24,14 @@ export function NewJobPage() {
   const { type: chosen, from } = route.useSearch();
   const navigate = route.useNavigate();
   const types = useQuery(jobTypesQuery);
+  useLiveRefresh(['job-type.*'], jobTypesQuery.queryKey);
   const copied = useQuery({ ...jobQuery(from ?? ''), enabled: from !== undefined });
   const [drafts, setDrafts] = useState<Readonly<Record<string, JobDraft>>>({});
   const creatable = (types.data?.items ?? []).filter(({ createdOnlyBy }) => createdOnlyBy === null);
   const name = chosen ?? copied.data?.type;
-  const type = creatable.find((each) => each.name === name);
+  const whyNotType = useWhyNot();
+  const found = creatable.find((each) => each.name === name);
+  const type = found && whyNotType(found) === undefined ? found : undefined;
   const error = types.error ?? copied.error;
   const isReading = types.isPending || (from !== undefined && copied.isPending);
   return (
@@ -36,6 +42,7 @@ export function NewJobPage() {
         <div className={classes.chooser}>
           <TypeList
             types={creatable}
+            whyNot={whyNotType}
             chosen={name}
             onChoose={(next) => void navigate({ search: { type: next, from }, replace: true })}
           />
@@ -54,7 +61,9 @@ export function NewJobPage() {
               detail={
                 name === undefined
                   ? 'The type decides what the job does and which payload it takes.'
-                  : types.data.items.find((each) => each.name === name)?.createdOnlyBy
+                  : found
+                    ? whyNotType(found)
+                    : types.data.items.find((each) => each.name === name)?.createdOnlyBy
               }
             />
           )}
@@ -64,10 +73,20 @@ export function NewJobPage() {
   );
 }
 
+/** Why the user cannot create jobs of a type anywhere. */
+function useWhyNot(): (type: JobType) => string | undefined {
+  const { whyNot } = usePermissions();
+  return (type) => whyNotRun(type, (permission) => whyNot(permission));
+}
+
 /** The form starts with the payload of a job of the same type, if one is copied. */
 const draftOf = (copied: Job | undefined, type: JobType): JobDraft =>
   copied?.type === type.name
-    ? { payload: copied.payload, retryPolicy: changedPolicy(copied.retryPolicy, type.retryPolicy) }
+    ? {
+        payload: copied.payload,
+        retryPolicy: changedPolicy(copied.retryPolicy, type.retryPolicy),
+        targetId: copied.target?.id,
+      }
     : NO_DRAFT;
 
 /** The fields in which the policy of a job differs from that of its type. */
@@ -80,12 +99,13 @@ const changedPolicy = (policy: RetryPolicy, own: RetryPolicy): Partial<RetryPoli
 
 type TypeListProps = {
   types: readonly JobType[];
+  whyNot: (type: JobType) => string | undefined;
   chosen: string | undefined;
   onChoose: (name: string) => void;
 };
 
 /** The types that can be created: a list, on narrow pages a menu. */
-function TypeList({ types, chosen, onChoose }: TypeListProps) {
+function TypeList({ types, whyNot, chosen, onChoose }: TypeListProps) {
   return (
     <nav aria-label="Job types">
       <NativeSelect
@@ -96,23 +116,51 @@ function TypeList({ types, chosen, onChoose }: TypeListProps) {
         onChange={(event) => onChoose(event.currentTarget.value)}
         data={[
           { value: '', label: 'Choose', disabled: true },
-          ...types.map(({ name, summary }) => ({ value: name, label: `${name}: ${summary}` })),
+          ...types.map((type) => ({
+            value: type.name,
+            label: `${type.name}: ${whyNot(type) ?? type.summary}`,
+            disabled: whyNot(type) !== undefined,
+          })),
         ]}
       />
       <ul className={`${classes.types} mantine-visible-from-sm`}>
-        {types.map(({ name, summary }) => (
-          <li key={name}>
-            <UnstyledButton
-              className={classes.type}
-              aria-current={name === chosen}
-              onClick={() => onChoose(name)}
-            >
-              <span className={classes.typeName}>{name}</span>
-              <span className={classes.typeSummary}>{summary}</span>
-            </UnstyledButton>
+        {types.map((type) => (
+          <li key={type.name}>
+            <TypeButton
+              type={type}
+              reason={whyNot(type)}
+              isChosen={type.name === chosen}
+              onChoose={onChoose}
+            />
           </li>
         ))}
       </ul>
     </nav>
+  );
+}
+
+type TypeButtonProps = {
+  type: JobType;
+  /** Why it cannot be chosen. */
+  reason: string | undefined;
+  isChosen: boolean;
+  onChoose: (name: string) => void;
+};
+
+function TypeButton({ type: { name, summary }, reason, isChosen, onChoose }: TypeButtonProps) {
+  const isOff = reason !== undefined;
+  return (
+    <UnstyledButton
+      className={classes.type}
+      aria-current={isChosen}
+      aria-disabled={isOff || undefined}
+      onClick={() => {
+        if (!isOff) onChoose(name);
+      }}
+    >
+      <span className={classes.typeName}>{name}</span>
+      <span className={classes.typeSummary}>{summary}</span>
+      {isOff && <span className={classes.typeSummary}>{reason}</span>}
+    </UnstyledButton>
   );
 }

@@ -1,4 +1,5 @@
 import { answer, api, type Schemas } from '../../app/api.ts';
+import { whereOfTarget, type TargetKind } from './jobTarget.ts';
 
 export type Job = Schemas['Job'];
 export type JobSummary = Schemas['JobSummary'];
@@ -25,9 +26,23 @@ export const retriesQuery = (jobId: string) => ({
     answer(api.GET('/api/jobs', { params: { query: { retryOf: [jobId], limit: 10 } }, signal })),
 });
 
-/** The job types change with the version of the service only. */
+/** Where a job about this record would be. */
+export const whereQuery = (kind: TargetKind, id: string) => ({
+  queryKey: ['jobs', 'where', kind, id],
+  queryFn: async ({ signal }: Reading) => {
+    const options = { params: { path: { id } }, signal };
+    return whereOfTarget(
+      kind,
+      kind === 'site'
+        ? await answer(api.GET('/api/inventory/sites/{id}', options))
+        : await answer(api.GET('/api/inventory/devices/{id}', options)),
+    );
+  },
+});
+
+/** Runners announce job types at any time. */
 export const jobTypesQuery = {
   queryKey: ['jobs', 'types'],
   queryFn: ({ signal }: Reading) => answer(api.GET('/api/job-types', { signal })),
-  staleTime: 600_000,
+  staleTime: 10_000,
 };

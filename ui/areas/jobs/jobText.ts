@@ -121,3 +121,12 @@ export function attemptsOf(
       };
     });
 }
+
+/** What a queued job waits for. */
+export function waitingText(waitingFor: { pool: string; runners: number } | null): string {
+  if (waitingFor === null) return 'The job waits for a free slot of a worker.';
+  const { pool, runners } = waitingFor;
+  return runners === 0
+    ? `Waits for a runner of the pool ${pool}; no runner has reported in the last 30 seconds.`
+    : `Waits for a free slot of the ${runners} ${runners === 1 ? 'runner' : 'runners'} of the pool ${pool}.`;
+}

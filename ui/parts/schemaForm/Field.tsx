@@ -2,6 +2,7 @@ import { TextInput } from '@mantine/core';
 import { useForm, type AnyFieldProps } from './formContext.ts';
 import { ChoicesField, MapField, ObjectField, VariantsField } from './groups.tsx';
 import { ListField } from './ListField.tsx';
+import { ReferenceField } from './ReferenceField.tsx';
 import { ChoiceField, FlagField, JsonField, NumberField, TextField } from './inputs.tsx';
 
 const shown = (value: unknown): string =>
@@ -42,6 +43,8 @@ export function Field({ shape, isReadOnly, ...props }: AnyFieldProps) {
   switch (shape.kind) {
     case 'text':
       return <TextField {...props} shape={shape} />;
+    case 'reference':
+      return <ReferenceField {...props} shape={shape} />;
     case 'number':
       return <NumberField {...props} shape={shape} />;
     case 'flag':

@@ -127,6 +127,8 @@ export function checkValue(shape: Shape, value: unknown, pointer = ''): FieldErr
   switch (shape.kind) {
     case 'text':
       return one(typeof value === 'string' ? textError(shape, value) : 'must be a text');
+    case 'reference':
+      return one(typeof value === 'string' ? undefined : 'must be the id of a record');
     case 'number':
       return one(typeof value === 'number' ? numberError(shape, value) : 'must be a number');
     case 'list':
@@ -194,6 +196,7 @@ export function fieldPointers(shape: Shape, value: unknown, pointer = ''): strin
     case 'flag':
     case 'json':
     case 'number':
+    case 'reference':
     case 'text':
       return own;
   }
@@ -226,6 +229,7 @@ export function initialValue(shape: Shape): unknown {
     case 'json':
       return shape.isObject ? {} : undefined;
     case 'text':
+    case 'reference':
     case 'number':
     case 'choice':
       return undefined;

@@ -38,6 +38,7 @@ export type JsonSchema = {
   writeOnly?: boolean;
   'x-rule'?: string;
   'x-reference'?: string;
+  'x-holdfast-ref'?: string;
 };
 
 export type Choice = { value: unknown; label: string };
@@ -79,6 +80,8 @@ export type Property = {
 export type Shape = { nullable: boolean; default?: unknown } & (
   | TextShape
   | NumberShape
+  /** The id of a record of a resource of the inventory. */
+  | { kind: 'reference'; resource: string }
   | { kind: 'flag' }
   | { kind: 'constant'; value: unknown }
   | { kind: 'choice'; choices: readonly Choice[] }
@@ -221,6 +224,11 @@ const JSON_SHAPE = { kind: 'json', isObject: false } as const;
 function listShape(schema: JsonSchema, root: JsonSchema, depth: number): Bare {
   const { items, minItems: min = 0, maxItems: max, uniqueItems } = schema;
   if (typeof items !== 'object') return JSON_SHAPE;
+  const { 'x-holdfast-ref': resource } = schema;
+  if (resource !== undefined) {
+    const item = shapeOf({ ...items, 'x-holdfast-ref': resource }, root, depth + 1);
+    return { kind: 'list', item, min, max, isUnique: uniqueItems === true };
+  }
   const choices = choicesOf(resolve(items, root).schema);
   if (choices) return { kind: 'choices', choices, min, max };
   const item = shapeOf(items, root, depth + 1);
@@ -323,8 +331,10 @@ function bareShape(schema: JsonSchema, root: JsonSchema, depth: number): Bare {
   const union = schema.anyOf ?? schema.oneOf;
   if (union) return variantsShape(union, root, depth) ?? JSON_SHAPE;
   switch (schema.type) {
-    case 'string':
-      return textShape(schema);
+    case 'string': {
+      const { 'x-holdfast-ref': resource } = schema;
+      return resource === undefined ? textShape(schema) : { kind: 'reference', resource };
+    }
     case 'integer':
     case 'number':
       return numberShape(schema);

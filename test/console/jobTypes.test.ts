@@ -1,0 +1,77 @@
+import { randomUUID } from 'node:crypto';
+import { beforeAll, expect, test } from '@jest/globals';
+import type { JobRecord } from '../../api/jobs/schemas.ts';
+import { describeConsole } from '../support/console/console.ts';
+import { accessibilityProblems } from '../support/console/page.ts';
+import type { TestClient } from '../support/client.ts';
+import { createRunnerToken, definition, digestOf } from '../support/runner.ts';
+import { admin, createUser } from '../support/users.ts';
+
+describeConsole('job types of runners', (console) => {
+  let runner: TestClient;
+  const runnerId = randomUUID();
+
+  /** The runner says what it can run; the text is the version of its code. */
+  const announce = (...types: { name: string; more?: object; code?: string }[]) =>
+    runner
+      .post('/api/runner/announce', {
+        runnerId,
+        name: 'host-1',
+        version: '1.0',
+        slots: 4,
+        pool: 'default',
+        types: types.map(({ name, more, code = name }) => ({
+          digest: digestOf(code),
+          definition: definition(name, more),
+        })),
+      })
+      .expect(200);
+
+  beforeAll(async () => {
+    // The owner of the account that the token is for.
+    await createUser(console.app, 'platform-admin');
+    runner = await createRunnerToken(console.app, 'default');
+  });
+
+  test('about a site are started with the keyboard, and wait for a runner', async () => {
+    const root = admin(console.app);
+    for (const name of ['core-1', 'core-2'])
+      await root.post('/api/inventory/sites', { name }).expect(201);
+    await root.post('/api/inventory/regions', { name: 'ams' }).expect(201);
+    const reference = { type: 'string', 'x-holdfast-ref': 'regions' };
+    const payload = { type: 'object', properties: { near: reference }, required: ['near'] };
+    await announce({ name: 'net.audit', more: { targets: 'site', payload } });
+    const operator = await createUser(console.app, 'operator');
+    const page = await console.open(operator, '/jobs/new?type=net.audit');
+    const choice = page.getByRole('button', { name: /^net\.audit/ });
+    await choice.getByText('The type waits to be accepted.').waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+
+    await root.post('/api/job-types/net.audit/accept', {}).expect(200);
+    await page.reload();
+    const start = page.getByRole('button', { name: 'Start job' });
+    expect(await start.getAttribute('aria-disabled')).toBe('true');
+    await page.getByRole('combobox', { name: 'Site' }).fill('core');
+    await page.getByRole('option', { name: 'core-2' }).waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await page.keyboard.type('-2');
+    await page.getByRole('option', { name: 'core-1' }).waitFor({ state: 'detached' });
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
+    await page.getByRole('combobox', { name: 'Near' }).fill('am');
+    await page.getByRole('option', { name: 'ams' }).click();
+    await runner.post('/api/runner/leave', { runnerId, pool: 'default' }).expect(204);
+    await start.click();
+    await page.waitForURL('**/jobs/job_*');
+    await page.getByRole('link', { name: 'core-2' }).waitFor();
+    await page
+      .getByText(
+        /Waits for a runner of the pool default; no runner has reported in the last 30 seconds/,
+      )
+      .waitFor();
+    const { items } = await operator.client
+      .get<{ items: JobRecord[] }>('/api/jobs?type=net.audit')
+      .expect(200);
+    expect(items).toMatchObject([{ target: { kind: 'site' }, status: 'queued' }]);
+  });
+});

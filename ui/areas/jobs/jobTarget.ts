@@ -1,0 +1,52 @@
+/** As permissions take it. */
+type Where = {
+  tenantId: string | undefined;
+  siteId?: string | null | undefined;
+  deviceId?: string;
+};
+
+/** What jobs of types with targets are about. */
+export type TargetKind = 'site' | 'device';
+
+/** The kind of record that jobs of a type are about; undefined for those about none. */
+export const targetKindOf = ({
+  targets,
+}: {
+  targets: TargetKind | 'none';
+}): TargetKind | undefined => (targets === 'none' ? undefined : targets);
+
+type TargetRecord = { id: string; tenantId: string | null; siteId?: string | null | undefined };
+
+/** Where a job about a record is: rights at the record are enough. */
+export const whereOfTarget = (kind: TargetKind, { id, tenantId, siteId }: TargetRecord): Where => ({
+  tenantId: tenantId ?? undefined,
+  ...(kind === 'site' ? { siteId: id } : { siteId, deviceId: id }),
+});
+
+/** The body of a request that names the target; nothing while none is chosen. */
+export const targetRequest = (kind: TargetKind | undefined, id: string | undefined) =>
+  kind === undefined || id === undefined ? undefined : { kind, id };
+
+type Type = {
+  name: string;
+  state: 'waiting' | 'accepted' | 'disabled';
+  mayRun: boolean;
+  access: 'open' | 'granted';
+  permission: string | null;
+};
+
+/** Why the user cannot create jobs of a type; undefined if that is possible. */
+export function whyNotRun(
+  { name, state, mayRun, access, permission }: Type,
+  whyNot: (permission: string) => string | undefined,
+): string | undefined {
+  if (state === 'waiting') return 'The type waits to be accepted.';
+  if (state === 'disabled') return 'The type is disabled.';
+  if (mayRun) return undefined;
+  const missing = ['job:write', ...(permission === null ? [] : [permission])];
+  const lacking = missing.map(whyNot).find((reason) => reason !== undefined);
+  if (lacking !== undefined) return lacking;
+  return access === 'granted'
+    ? `This needs a role that names the type ${name}.`
+    : 'You may not create such jobs here.';
+}
