@@ -31,7 +31,7 @@ describeConsole('home', (console) => {
     ]);
     const page = await console.open(decider);
     const needs = page.getByRole('region', { name: 'Needs you' });
-    await page.getByText('All is well: nothing waits for you').waitFor();
+    await page.getByText('Nothing waits for you, no job failed in 24 hours').waitFor();
     // No event says that deliveries fail: the answer has an age.
     await page.getByText(/^Webhooks as of .*(now|ago)$/).waitFor();
     expect(await page.getByRole('region', { name: 'Protection' }).count()).toBe(0);
@@ -68,6 +68,32 @@ describeConsole('home', (console) => {
     const needs = page.getByRole('region', { name: 'Needs you' });
     await needs.getByText('A failing request').waitFor();
     await needs.getByText('Execution failed').waitFor();
+  });
+
+  test('says to readers of one site what they may see, and nothing of the rest', async () => {
+    const site = await admin(console.app)
+      .post<{ id: string }>('/api/inventory/sites', { name: 'one' })
+      .expect(201);
+    const user = await createUser(console.app, { roleId: 'operator', siteId: site.id });
+    const page = await console.open(user);
+    await page.getByText('no job that you may see failed in 24 hours').waitFor();
+    expect(await page.getByText('All is well').count()).toBe(0);
+    await page.goto('/schedules');
+    await page.getByText('No schedules that you may see').waitFor();
+  });
+
+  test('of a user without a role says so, and so does every page', async () => {
+    const user = await createUser(console.app);
+    const page = await console.open(user);
+    await page.getByText('You have no role yet').waitFor();
+    await page.getByRole('status').getByText(user.username).waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    for (const path of ['/jobs', '/schedules/new', '/approvals']) {
+      await page.goto(path);
+      await page.getByText('You have no role yet').waitFor();
+      expect(await page.getByRole('alert').count()).toBe(0);
+      expect(await page.locator('main form').count()).toBe(0);
+    }
   });
 
   test('stays, when one of its reads fails', async () => {

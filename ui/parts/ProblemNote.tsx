@@ -2,7 +2,7 @@ import { Button } from '@mantine/core';
 import { CopyButton } from './CopyButton.tsx';
 import { Exact } from './Exact.tsx';
 import { Icon } from './icons.tsx';
-import { isTemporary, problemFields } from './problems.ts';
+import { isTemporary, isWorthRepeating, problemFields } from './problems.ts';
 import classes from './ProblemNote.module.css';
 
 type Props = {
@@ -54,7 +54,7 @@ export function ProblemNote({ problem, retry, withoutFields = false }: Props) {
           )}
         </div>
       </div>
-      {retry && (
+      {retry && isWorthRepeating(fields) && (
         <Button variant="default" onClick={retry}>
           Try again
         </Button>

@@ -32,6 +32,10 @@ export const problemFields = (error: unknown): ProblemFields =>
         errors: [],
       };
 
+/** True if the same request can have another answer: not for what is refused or missing. */
+export const isWorthRepeating = ({ status }: ProblemFields): boolean =>
+  ![403, 404, 405, 410].includes(status);
+
 /** True for an error that may pass by itself: an outage, or too many requests. */
 export const isTemporary = ({ status, code }: ProblemFields): boolean =>
   code === 'network' || status === 429 || status === 502 || status === 503 || status === 504;

@@ -7,6 +7,7 @@ import {
   groupFailures,
   groupMissed,
   protectionOf,
+  wellText,
 } from '../../../ui/areas/home/findings.ts';
 
 const at = (day: number) => `2026-11-${String(day).padStart(2, '0')}T03:00:00.000Z`;
@@ -91,6 +92,7 @@ describe('protection', () => {
       },
       [],
       now,
+      true,
     );
     return [state.lastTone, state.testedTone];
   };
@@ -102,6 +104,11 @@ describe('protection', () => {
     expect(tones(null, null)).toEqual(['bad', 'bad']);
   });
 
+  test('judges nothing for readers who may not see the backups of everything', () => {
+    const state = protectionOf({ last: backup(1, null), tested: undefined }, [], now, false);
+    expect([state.lastTone, state.testedTone]).toEqual([undefined, undefined]);
+  });
+
   test('names the next scheduled backup, also if a time does not exist', () => {
     const schedules = [
       { nextRuns: [{ at: at(25) }] },
@@ -109,7 +116,9 @@ describe('protection', () => {
       { nextRuns: [{ at: at(22) }, { at: at(23) }] },
       { nextRuns: [] },
     ];
-    expect(protectionOf({ last: undefined, tested: undefined }, schedules, now).next).toBe(at(22));
+    expect(protectionOf({ last: undefined, tested: undefined }, schedules, now, true).next).toBe(
+      at(22),
+    );
   });
 });
 
@@ -163,4 +172,38 @@ test('changes of one kind by one actor are one line', () => {
     ['device', 1, 'e5'],
     ['ip-address', 2, 'e4'],
   ]);
+});
+
+describe('if nothing was found', () => {
+  const all = { jobs: 'all', webhooks: 'all', schedules: 'all', backups: 'all' } as const;
+
+  test('all is well for readers who see all of it', () => {
+    const { tone, text } = wellText(all, true);
+    expect(tone).toBe('good');
+    expect(text).toMatch(
+      /^All is well: nothing waits for you, no job failed in 24 hours, .*test-restored\.$/,
+    );
+    expect(wellText(all, false).text).toMatch(
+      /^Nothing waits for you, .*no scheduled time was missed\.$/,
+    );
+  });
+
+  test.each(['jobs', 'webhooks', 'schedules', 'backups'] as const)(
+    'nothing is good, and nothing is said of what is not seen, for readers of a part of %s',
+    (part) => {
+      const { tone, text } = wellText({ ...all, [part]: 'some' }, part !== 'backups');
+      expect(tone).toBeUndefined();
+      expect(text).not.toMatch(/All is well/);
+      if (part !== 'backups') expect(text).toContain('that you may see');
+    },
+  );
+
+  test('what may not be read is not mentioned', () => {
+    const none = { jobs: 'none', webhooks: 'none', schedules: 'none', backups: 'none' } as const;
+    expect(wellText(none, false)).toEqual({ tone: undefined, text: 'Nothing waits for you.' });
+    expect(wellText({ ...none, jobs: 'all' }, false)).toEqual({
+      tone: 'good',
+      text: 'Nothing waits for you, no job failed in 24 hours.',
+    });
+  });
 });

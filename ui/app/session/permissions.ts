@@ -1,4 +1,16 @@
-import type { Summary, Where } from './useSession.ts';
+/** The scopes in which a permission is held. */
+type Held = {
+  everywhere: boolean;
+  complete: boolean;
+  tenantIds: readonly string[];
+  siteIds: readonly string[];
+  deviceIds: readonly string[];
+};
+
+/** The permission summary of the service, as far as it is used here. */
+type Summary = { tenantId: string; permissions: Readonly<Record<string, Held | undefined>> };
+
+type Where = { tenantId?: string; siteId?: string | null; deviceId?: string | null };
 
 /**
  * What the permission summary says about one permission. It has the grants with their scopes: nothing
@@ -12,6 +24,16 @@ export function canAnywhere(summary: Summary, permission: string): boolean {
   const { everywhere, tenantIds, siteIds, deviceIds } = scope;
   return everywhere || tenantIds.length + siteIds.length + deviceIds.length > 0;
 }
+
+/** Whether nothing that the permission is about is left out of what the user may see. */
+export const canEverywhere = (summary: Summary, permission: string): boolean =>
+  scopeOf(summary, permission)?.everywhere === true;
+
+/** Whether the user holds no permission at all: nobody has assigned a role. */
+export const hasNoRole = (summary: Summary): boolean =>
+  Object.entries(summary.permissions).every(
+    ([permission, held]) => held?.complete === true && !canAnywhere(summary, permission),
+  );
 
 export function can(summary: Summary, permission: string, where?: Where): boolean {
   const { tenantId = summary.tenantId, siteId, deviceId } = where ?? {};
@@ -35,7 +57,7 @@ export function whyNot(summary: Summary, permission: string, where?: Where): str
 
 /** Tenants in which the user holds any permission; undefined: it may be any. */
 export function tenantsOf({ permissions, tenantId }: Summary): string[] | undefined {
-  const scopes = Object.values(permissions);
+  const scopes = Object.values(permissions).filter((held) => held !== undefined);
   if (scopes.some(({ everywhere, complete }) => everywhere || !complete)) return undefined;
   return [...new Set([tenantId, ...scopes.flatMap((scope) => scope.tenantIds)])].sort();
 }

@@ -2,7 +2,7 @@ import { answer, api, type Schemas } from '../api.ts';
 import { notifyProblem } from '../notify.ts';
 import { queryClient } from '../queryClient.ts';
 import { broadcast, onMessage } from './channel.ts';
-import { can, canAnywhere, tenantsOf, whyNot } from './permissions.ts';
+import { can, canAnywhere, canEverywhere, hasNoRole, tenantsOf, whyNot } from './permissions.ts';
 import { SUMMARY_KEY } from './tenant.ts';
 import { signOut } from './tokens.ts';
 import type { Session, Summary } from './useSession.ts';
@@ -48,8 +48,10 @@ export const sessionOf = (summary: Summary, account: Schemas['User'] | undefined
   tenants: tenantsOf(summary),
   summary,
   isGateway: account === undefined,
+  hasNoRole: hasNoRole(summary),
   can: (permission, where) => can(summary, permission, where),
   canAnywhere: (permission) => canAnywhere(summary, permission),
+  canEverywhere: (permission) => canEverywhere(summary, permission),
   whyNot: (permission, where) => whyNot(summary, permission, where),
   signOut: () => signOut().catch(notifyProblem),
   switchTenant,

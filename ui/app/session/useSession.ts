@@ -17,10 +17,14 @@ export type Session = {
   tenants: readonly string[] | undefined;
   summary: Summary;
   isGateway: boolean;
+  /** Nobody has assigned a role to the user, who may therefore do nothing. */
+  hasNoRole: boolean;
   /** Whether the service would allow it; without `where`, in the tenant of the session. */
   can(permission: string, where?: Where): boolean;
   /** Whether the user holds the permission anywhere: if not, what it is about is not shown. */
   canAnywhere(permission: string): boolean;
+  /** Whether the user holds it everywhere, so that nothing is left out of what it lets them see. */
+  canEverywhere(permission: string): boolean;
   /** Why the service would not allow it, in words; undefined if it would. */
   whyNot(permission: string, where?: Where): string | undefined;
   /** Signs out, or shows why that has failed. */

@@ -3,6 +3,7 @@ import { Outlet, useMatches, useRouter, useRouterState } from '@tanstack/react-r
 import { lazy, Suspense, useEffect, useLayoutEffect, useMemo, useRef } from 'react';
 import { WidthStoreProvider } from '../../parts/grid/widths.ts';
 import { widthsOf } from '../columnWidths.ts';
+import { NoAccess } from '../../parts/NoAccess.tsx';
 import { useLiveStream } from '../live.ts';
 import { WithToday } from '../../parts/today.tsx';
 import { WithPreferences } from '../preferences.tsx';
@@ -49,7 +50,7 @@ export function Shell() {
           </div>
           <main id={MAIN} ref={main} tabIndex={-1} className={classes.main}>
             <WidthStoreProvider value={widthStore}>
-              <Outlet />
+              <Page />
             </WidthStoreProvider>
           </main>
         </div>
@@ -73,6 +74,25 @@ export function Shell() {
         </Suspense>
       </WithToday>
     </WithPreferences>
+  );
+}
+
+/** The page, or why it has nothing for the user: before it asks the service for what is refused. */
+function Page() {
+  const { canAnywhere } = useSession();
+  const {
+    title,
+    navigation,
+    needs = navigation?.permissions ?? [],
+  } = useMatches({
+    select: (matches) => matches.at(-1)?.staticData ?? {},
+  });
+  if (needs.length === 0 || needs.some(canAnywhere)) return <Outlet />;
+  return (
+    <div className={classes.refused}>
+      <h1 className={classes.title}>{title}</h1>
+      <NoAccess title={title} permissions={needs} />
+    </div>
   );
 }
 

@@ -20,6 +20,8 @@ declare module '@tanstack/react-router' {
   interface StaticDataRouteOption {
     /** Title of the document, unless the page sets its own. */
     title?: string;
+    /** Without one of these permissions the page says so, and nothing else. Default: those of the rail. */
+    needs?: readonly string[];
     /** The route is a page of the rail. */
     navigation?: NavigationEntry;
   }

@@ -31,6 +31,8 @@ import classes from './ApprovalPage.module.css';
 
 const route = getRouteApi('/frame/approvals/$id');
 
+const PARENT = { label: 'Approvals', to: '/approvals' };
+
 /** One request: what would change, whether it still holds, and deciding on it. */
 export function ApprovalPage() {
   const { id } = route.useParams();
@@ -43,10 +45,10 @@ export function ApprovalPage() {
   useLiveRefresh(['inventory.*'], queryKey, ({ subject }) => changing.has(subject.id));
   if (!request)
     return (
-      <div className={classes.unread}>
+      <RecordPage parent={PARENT} id={id} title="Approval request">
         {isPending && <Bones rows={8} />}
         {error && <ProblemNote problem={error} retry={() => void refetch()} />}
-      </div>
+      </RecordPage>
     );
   return (
     <div className={classes.page}>
@@ -68,7 +70,7 @@ function Request({ request }: { request: ApprovalRequest }) {
     <>
       <div className={classes.record}>
         <RecordPage
-          parent={{ label: 'Approvals', to: '/approvals' }}
+          parent={PARENT}
           id={id}
           title={
             <span dir="auto">

@@ -73,8 +73,14 @@ const eventTypes = (kinds: readonly { kind: string }[]): string[] =>
     ['created', 'updated', 'deleted'].map((verb) => `inventory.${kind}.${verb}`),
   );
 
+type Props = {
+  isAllowed: boolean;
+  /** Whether no change is left out of what the reader may see. */
+  seesAll: boolean;
+};
+
 /** The newest changes of the inventory. */
-export function ChangesBlock({ isAllowed }: { isAllowed: boolean }) {
+export function ChangesBlock({ isAllowed, seesAll }: Props) {
   const kinds = useQuery({ ...kindsQuery, enabled: isAllowed });
   const types = useMemo(() => eventTypes(kinds.data?.items ?? []), [kinds.data]);
   const changes = useQuery({ ...changesQuery(types), enabled: isAllowed && types.length > 0 });
@@ -89,7 +95,9 @@ export function ChangesBlock({ isAllowed }: { isAllowed: boolean }) {
       loading={items === undefined}
     >
       {items?.length === 0 && (
-        <p className={classes.quiet}>The inventory has not been changed yet.</p>
+        <p className={classes.quiet}>
+          {seesAll ? 'The inventory has not been changed yet.' : 'No change that you may see.'}
+        </p>
       )}
       {items && items.length > 0 && (
         <Rows label="Recent changes">

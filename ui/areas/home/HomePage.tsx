@@ -1,9 +1,11 @@
 import { useLiveRefresh } from '../../app/live.ts';
 import { useSession } from '../../app/session/useSession.ts';
 import { Bones } from '../../parts/Bones.tsx';
+import { NoAccess } from '../../parts/NoAccess.tsx';
 import { Time } from '../../parts/Time.tsx';
 import { BrokenBlock } from './BrokenBlock.tsx';
 import { ChangesBlock } from './ChangesBlock.tsx';
+import { wellText, type Sight } from './findings.ts';
 import { FirstSteps } from './FirstSteps.tsx';
 import { NeedsYouBlock } from './NeedsYouBlock.tsx';
 import { ProtectionBlock } from './ProtectionBlock.tsx';
@@ -15,6 +17,7 @@ import { useProtection, type ProtectionRead } from './useProtection.ts';
 import classes from './HomePage.module.css';
 
 const WORKFLOW = ['workflow:read', 'workflow:write', 'workflow:approve'];
+const CHANGES = ['event:read', 'inventory:read'];
 /** Jobs and schedules may fail many times in a second. */
 const FAILURES_MS = 3_000;
 
@@ -38,33 +41,46 @@ function useLiveBlocks({ details }: NeedsYou): void {
 
 /** What waits for the reader, what is broken, how well the data is protected, and what has changed. */
 export function HomePage() {
-  const { canAnywhere } = useSession();
+  const { canAnywhere, canEverywhere, hasNoRole } = useSession();
+  const sight = (permission: string): Sight =>
+    canEverywhere(permission) ? 'all' : canAnywhere(permission) ? 'some' : 'none';
   const needs = useNeedsYou(WORKFLOW.some(canAnywhere));
-  const allowed = {
-    jobs: canAnywhere('job:read'),
-    webhooks: canAnywhere('webhook:read'),
-    schedules: canAnywhere('schedule:read'),
+  const seen = {
+    jobs: sight('job:read'),
+    webhooks: sight('webhook:read'),
+    schedules: sight('schedule:read'),
+    backups: sight('backup:read'),
   };
-  const broken = useBroken(allowed);
-  const protection = useProtection(canAnywhere('backup:read'), allowed.schedules);
+  const broken = useBroken({
+    jobs: seen.jobs !== 'none',
+    webhooks: seen.webhooks !== 'none',
+    schedules: seen.schedules !== 'none',
+  });
+  const protection = useProtection(seen.backups, seen.schedules !== 'none');
   const system = useSystem();
   useLiveBlocks(needs);
   return (
     <div className={classes.page}>
       <h1 className={classes.title}>Home</h1>
+      {hasNoRole && <NoAccess />}
       <div className={classes.columns}>
         <div className={classes.main}>
-          <AllWell
-            needs={needs}
-            broken={broken}
-            allowed={allowed}
-            protection={protection}
-            isReady={system.data === null || system.data?.status === 'ready'}
-          />
+          {!hasNoRole && (
+            <AllWell
+              needs={needs}
+              broken={broken}
+              seen={seen}
+              protection={protection}
+              isReady={system.data === null || system.data?.status === 'ready'}
+            />
+          )}
           <FirstSteps />
           <NeedsYouBlock needs={needs} />
           <BrokenBlock broken={broken} />
-          <ChangesBlock isAllowed={canAnywhere('event:read') && canAnywhere('inventory:read')} />
+          <ChangesBlock
+            isAllowed={CHANGES.every(canAnywhere)}
+            seesAll={CHANGES.every(canEverywhere)}
+          />
         </div>
         <aside className={classes.side} aria-label="Protection and system">
           <ProtectionBlock protection={protection} />
@@ -78,16 +94,16 @@ export function HomePage() {
 type AllWellProps = {
   needs: NeedsYou;
   broken: Broken;
-  allowed: { jobs: boolean; webhooks: boolean; schedules: boolean };
+  seen: Parameters<typeof wellText>[0];
   protection: ProtectionRead;
   isReady: boolean;
 };
 
 /** One line, if nothing needs the reader and nothing is broken. */
-function AllWell({ needs, broken, allowed, protection, isReady }: AllWellProps) {
+function AllWell({ needs, broken, seen, protection, isReady }: AllWellProps) {
   const areRead = needs.isRead && broken.isRead && protection.isRead && isReady;
   const state = protection.state;
-  const isProtected = !state || (state.lastTone === 'good' && state.testedTone === 'good');
+  const isProtected = state?.lastTone === 'good' && state.testedTone === 'good';
   const found =
     needs.decide.length +
     needs.own.length +
@@ -97,22 +113,11 @@ function AllWell({ needs, broken, allowed, protection, isReady }: AllWellProps) 
   const isLoading = [...needs.reads, ...broken.reads].some((read) => read.isLoading);
   if (found === 0 && isLoading) return <Bones rows={2} />;
   if (!areRead || found > 0) return null;
-  const checked = [
-    'nothing waits for you',
-    allowed.jobs && 'no job failed in 24 hours',
-    allowed.webhooks && 'webhooks deliver',
-    allowed.schedules && 'no scheduled time was missed',
-    state && isProtected && 'backups are recent and test-restored',
-  ].filter((text) => typeof text === 'string');
-  const sentence = checked.join(', ');
+  const { tone, text } = wellText(seen, isProtected);
   return (
-    <div className={classes.well}>
-      <ToneIcon tone="good" />
-      <span role="status">
-        {isProtected
-          ? `All is well: ${sentence}.`
-          : `${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}.`}
-      </span>
+    <div className={classes.well} data-tone={tone}>
+      {tone && <ToneIcon tone={tone} />}
+      <span role="status">{text}</span>
       {broken.webhooksReadAt !== undefined && (
         <span className={classes.age}>
           Webhooks as of <Time value={broken.webhooksReadAt} format="relative" />

@@ -8,14 +8,14 @@ import classes from './links.module.css';
 
 /** The last backup, the last one that a test restore has loaded, and the next one. */
 export function ProtectionBlock({ protection }: { protection: ProtectionRead }) {
-  const { isAllowed, state, reads } = protection;
+  const { isAllowed, seesAll, state, reads } = protection;
   if (!isAllowed) return null;
   return (
     <Block title="Protection" problems={problemsOf(reads)} loading={!state}>
       {state && (
         <Rows label="Protection">
           <Row
-            icon={<ToneIcon tone={state.lastTone} />}
+            icon={state.lastTone && <ToneIcon tone={state.lastTone} />}
             end={
               state.last && (
                 <Time value={state.last.snapshotAt ?? state.last.createdAt} format="relative" />
@@ -26,25 +26,31 @@ export function ProtectionBlock({ protection }: { protection: ProtectionRead }) 
               <>
                 Last backup <RecordLink id={state.last.id} label={state.last.label} />
               </>
-            ) : (
+            ) : seesAll ? (
               'There is no backup'
+            ) : (
+              'No backup that you may see'
             )}
           </Row>
           <Row
-            icon={<ToneIcon tone={state.testedTone} />}
+            icon={state.testedTone && <ToneIcon tone={state.testedTone} />}
             end={state.tested && <Time value={state.tested.restoreTestedAt} format="relative" />}
           >
             {state.tested ? (
               <>
                 Last test restore of <RecordLink id={state.tested.id} label={state.tested.label} />
               </>
-            ) : (
+            ) : seesAll ? (
               'No backup has been test-restored'
+            ) : (
+              'No test restore that you may see'
             )}
           </Row>
           <Row end={state.next !== undefined && <Time value={state.next} format="relative" />}>
             <span className={classes.quiet}>
-              {state.next === undefined ? 'No backup is scheduled' : 'Next scheduled backup'}
+              {state.next === undefined
+                ? `No backup ${seesAll ? 'is scheduled' : 'that you may see is scheduled'}`
+                : 'Next scheduled backup'}
             </span>
           </Row>
         </Rows>

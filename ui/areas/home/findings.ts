@@ -139,6 +139,41 @@ const toneOfAge = (
   return days > tooOld ? 'bad' : days > old ? 'warning' : 'good';
 };
 
+/** How much of something the reader sees. */
+export type Sight = 'all' | 'some' | 'none';
+
+type Seen = { jobs: Sight; webhooks: Sight; schedules: Sight; backups: Sight };
+
+/**
+ * The line that is shown if nothing was found. It says nothing of what the reader does not see: all is well only for
+ * who sees all, and what is seen in part is good only there.
+ */
+export function wellText(
+  seen: Seen,
+  isProtected: boolean,
+): { tone: Tone | undefined; text: string } {
+  const { jobs, webhooks, schedules, backups } = seen;
+  const checked = [
+    'nothing waits for you',
+    jobs === 'all' && 'no job failed in 24 hours',
+    jobs === 'some' && 'no job that you may see failed in 24 hours',
+    webhooks === 'all' && 'webhooks deliver',
+    webhooks === 'some' && 'the webhooks that you may see deliver',
+    schedules === 'all' && 'no scheduled time was missed',
+    schedules === 'some' && 'no scheduled time that you may see was missed',
+    backups === 'all' && isProtected && 'backups are recent and test-restored',
+  ].filter((text) => typeof text === 'string');
+  const sentence = checked.join(', ');
+  const sights = [jobs, webhooks, schedules, backups];
+  return {
+    tone: sights.includes('some') || checked.length === 1 ? undefined : 'good',
+    text:
+      isProtected && sights.every((sight) => sight === 'all')
+        ? `All is well: ${sentence}.`
+        : `${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}.`,
+  };
+}
+
 type Backup = {
   id: string;
   label: string;
@@ -149,10 +184,11 @@ type Backup = {
 
 export type Protection = {
   last: Backup | undefined;
-  lastTone: Tone;
+  /** None for readers who may not see the backups of everything: a newer one may be among the others. */
+  lastTone: Tone | undefined;
   /** The backup whose test restore is the newest one that succeeded. */
   tested: Backup | undefined;
-  testedTone: Tone;
+  testedTone: Tone | undefined;
   /** The next scheduled time of a backup. */
   next: string | undefined;
 };
@@ -162,6 +198,7 @@ export function protectionOf(
   { last, tested }: Pick<Protection, 'last' | 'tested'>,
   schedules: readonly { nextRuns: readonly { at: string | null }[] }[],
   now: number,
+  seesAll: boolean,
 ): Protection {
   const times = schedules
     .flatMap(({ nextRuns }) => nextRuns.slice(0, 1))
@@ -169,9 +206,13 @@ export function protectionOf(
     .sort();
   return {
     last,
-    lastTone: toneOfAge(last?.snapshotAt ?? last?.createdAt, now, BACKUP_DAYS),
+    lastTone: seesAll
+      ? toneOfAge(last?.snapshotAt ?? last?.createdAt, now, BACKUP_DAYS)
+      : undefined,
     tested,
-    testedTone: toneOfAge(tested?.restoreTestedAt ?? undefined, now, TEST_DAYS),
+    testedTone: seesAll
+      ? toneOfAge(tested?.restoreTestedAt ?? undefined, now, TEST_DAYS)
+      : undefined,
     next: times[0],
   };
 }

@@ -57,6 +57,7 @@ export function JobsPage() {
     <ListPage
       title="Jobs"
       noun={['job', 'jobs']}
+      permission="job:read"
       actions={<NewJobButton />}
       list={list}
       filters={filters}

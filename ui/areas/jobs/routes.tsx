@@ -19,7 +19,7 @@ const newJobRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/jobs/new',
   validateSearch: validateNewJobSearch,
-  staticData: { title: 'New job' },
+  staticData: { title: 'New job', needs: ['job:write'] },
   component: lazyRouteComponent(() => import('./NewJobPage.tsx'), 'NewJobPage'),
 });
 

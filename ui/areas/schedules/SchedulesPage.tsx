@@ -49,6 +49,7 @@ export function SchedulesPage() {
     <ListPage
       title="Schedules"
       noun={['schedule', 'schedules']}
+      permission="schedule:read"
       actions={<NewScheduleButton />}
       list={list}
       filters={SCHEDULE_FILTERS}

@@ -23,7 +23,7 @@ const schedulesRoute = createRoute({
 const newScheduleRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/schedules/new',
-  staticData: { title: 'New schedule' },
+  staticData: { title: 'New schedule', needs: ['schedule:write'] },
   component: lazyRouteComponent(() => import('./NewSchedulePage.tsx'), 'NewSchedulePage'),
 });
 
@@ -38,7 +38,7 @@ const scheduleRoute = createRoute({
 const editScheduleRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/schedules/$scheduleId/edit',
-  staticData: { title: 'Edit schedule' },
+  staticData: { title: 'Edit schedule', needs: ['schedule:write'] },
   component: lazyRouteComponent(() => import('./EditSchedulePage.tsx'), 'EditSchedulePage'),
 });
 

@@ -3,6 +3,7 @@ import { useEffect, useMemo, type ReactNode } from 'react';
 import { Empty } from '../Empty.tsx';
 import { formatCount, formatNumberOf } from '../format.ts';
 import { DataGrid, type DataGridProps } from '../grid/DataGrid.tsx';
+import { usePermissions } from '../permissions.tsx';
 import { FilterBar } from './FilterBar.tsx';
 import {
   activeFilters,
@@ -28,7 +29,9 @@ export type ListProps<Row> = Pick<
   filters: readonly Filter[];
   search: ListSearch;
   onSearch: (search: ListSearch) => void;
-  /** Shown if there is nothing without a filter. */
+  /** The permission with which the records are read, if it decides alone. */
+  permission?: string | undefined;
+  /** Shown if there is nothing without a filter, and nothing is left out of what the reader may see. */
   empty: ReactNode;
 };
 
@@ -94,9 +97,23 @@ type GridProps<Row> = Pick<
   'main' | 'density' | 'selection' | 'onSelectionChange'
 >;
 
+/** Nothing for readers who do not see everything: there may be some. */
+function Unseen({ noun, actions }: Pick<ListProps<unknown>, 'noun' | 'actions'>) {
+  return (
+    <Empty
+      kind="hidden"
+      title={`No ${noun[1]} that you may see`}
+      detail="Your roles are for a part of the tenants, sites or devices. There may be others elsewhere."
+      action={actions}
+    />
+  );
+}
+
 /** The rows of a list, as its filters and order say. */
 export function ListRows<Row>(props: ListProps<Row> & GridProps<Row>) {
   const { title, list, filters, search, onSearch, noun, empty } = props;
+  const { canEverywhere } = usePermissions();
+  const seesAll = props.permission === undefined || canEverywhere(props.permission);
   const chosen = useMemo(() => splitValues(search.columns), [search.columns]);
   const filtered = (
     <Empty
@@ -132,7 +149,15 @@ export function ListRows<Row>(props: ListProps<Row> & GridProps<Row>) {
       error={list.error}
       onRetry={list.retry}
       density={props.density}
-      empty={activeFilters(filters, search).length === 0 ? empty : filtered}
+      empty={
+        activeFilters(filters, search).length > 0 ? (
+          filtered
+        ) : seesAll ? (
+          empty
+        ) : (
+          <Unseen {...props} />
+        )
+      }
     />
   );
 }
