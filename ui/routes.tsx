@@ -9,6 +9,7 @@ import { approvalRoutes } from './areas/approvals/routes.tsx';
 import { accountRoutes, signInRoutes } from './areas/auth/routes.tsx';
 import { homeRoutes } from './areas/home/routes.tsx';
 import { jobRoutes } from './areas/jobs/routes.tsx';
+import { jobTypeRoutes } from './areas/jobTypes/routes.tsx';
 import { scheduleRoutes } from './areas/schedules/routes.tsx';
 import { searchRoutes } from './areas/search/routes.tsx';
 
@@ -19,6 +20,7 @@ const routeTree = rootRoute.addChildren([
     ...homeRoutes,
     ...approvalRoutes,
     ...jobRoutes,
+    ...jobTypeRoutes,
     ...scheduleRoutes,
     ...searchRoutes,
     ...accountRoutes,

@@ -74,4 +74,42 @@ describeConsole('job types of runners', (console) => {
       .expect(200);
     expect(items).toMatchObject([{ target: { kind: 'site' }, status: 'queued' }]);
   });
+
+  test('are accepted in the version that the page names, and disabled', async () => {
+    await announce({ name: 'dns.check' });
+    const root = admin(console.app);
+    await root.post('/api/job-types/dns.check/accept', {}).expect(200);
+    const payload = { type: 'object', properties: { zone: { type: 'string' } } };
+    await announce({ name: 'dns.check', more: { payload }, code: 'dns.check 2' });
+    const page = await console.open(await createUser(console.app, 'platform-admin'), '/job-types');
+    await page.getByRole('link', { name: 'dns.check' }).waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await page.getByRole('link', { name: 'dns.check' }).click();
+    await page.getByRole('button', { name: 'Accept', exact: true }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('row', { name: /Payload schema/ }).waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    // Someone else is first: nothing is accepted unseen.
+    await root.post('/api/job-types/dns.check/disable', {}).expect(200);
+    const version = digestOf('dns.check 2');
+    const confirm = dialog.getByRole('button', { name: `Accept version ${version.slice(0, 12)}` });
+    await confirm.click();
+    await dialog.getByRole('alert').waitFor();
+    await confirm.click();
+    await dialog.waitFor({ state: 'detached' });
+    expect(await root.get('/api/job-types/dns.check').expect(200)).toMatchObject({
+      state: 'accepted',
+      digest: version,
+    });
+    await page.getByRole('button', { name: 'Disable' }).click();
+    await dialog.getByRole('button', { name: 'Disable job type' }).click();
+    await page.locator('header').getByText('Disabled').waitFor();
+
+    const viewer = await console.open(
+      await createUser(console.app, 'viewer'),
+      '/job-types/dns.check',
+    );
+    const accept = viewer.getByRole('button', { name: 'Accept', exact: true });
+    expect(await accept.getAttribute('aria-disabled')).toBe('true');
+  });
 });

@@ -48,6 +48,7 @@ describeConsole('the pages', (console) => {
     });
     Object.assign(ids, {
       id: site.mine,
+      'job-types': 'core.echo',
       jobs: (await job()).id,
       schedules: (await root.post<WithId>('/api/schedules', schedule).expect(201)).id,
       approvals: request.id,

@@ -27,6 +27,7 @@ const DISPLAYS: Readonly<Record<string, StatusDisplay>> = {
   verifying: RUNNING,
   succeeded: GOOD,
   approved: GOOD,
+  accepted: GOOD,
   active: GOOD,
   enabled: GOOD,
   working: GOOD,

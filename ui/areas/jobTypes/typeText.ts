@@ -1,0 +1,83 @@
+/** As the table of differences takes it. */
+type DiffRow = { field: string; label: string | undefined; before: unknown; after: unknown };
+
+type Definition = Readonly<Record<string, unknown>>;
+
+type Version = { digest: string; accepted: boolean; definition: Definition };
+
+type Type = {
+  state: 'waiting' | 'accepted' | 'disabled';
+  digest: string | null;
+  acceptedAt: string | null;
+  versions: readonly Version[];
+};
+
+/** The beginning of a digest, as people compare it. */
+export const shortDigest = (digest: string): string => digest.slice(0, 12);
+
+/** The version that acceptance would be for: the newest one, unless it is accepted already. */
+export function candidateOf<V extends Version>({
+  state,
+  versions,
+}: Omit<Type, 'versions'> & { versions: readonly V[] }): V | undefined {
+  const [newest] = versions;
+  return state === 'accepted' && newest?.accepted === true ? undefined : newest;
+}
+
+/** The definition that was accepted last; undefined if none was, or if it is not among the versions. */
+export const acceptedDefinition = ({
+  acceptedAt,
+  digest,
+  versions,
+}: Type): Definition | undefined =>
+  acceptedAt === null
+    ? undefined
+    : versions.find((version) => version.digest === digest)?.definition;
+
+const FIELDS: Readonly<Record<string, string>> = {
+  summary: 'Summary',
+  pool: 'Pool',
+  targets: 'Is about',
+  access: 'Access',
+  payload: 'Payload schema',
+  result: 'Result schema',
+  secrets: 'Secrets',
+  timeoutSeconds: 'Time limit (s)',
+  lostAfterSeconds: 'Lost after (s)',
+  retry: 'Retries',
+  concurrency: 'Concurrent jobs',
+};
+
+/** What differs between two definitions, field by field. */
+export const definitionRows = (before: Definition | undefined, after: Definition): DiffRow[] =>
+  [...new Set([...Object.keys(FIELDS), ...Object.keys({ ...before, ...after })])]
+    .filter((field) => field !== 'name')
+    .map((field) => ({
+      field,
+      label: FIELDS[field],
+      before: before?.[field],
+      after: after[field],
+    }));
+
+type Runnable = { createdOnlyBy: string | null; access: 'open' | 'granted' };
+
+/** Who may run jobs of a type, in words. */
+export function whoMayRun({ createdOnlyBy, access }: Runnable): string {
+  if (createdOnlyBy !== null) return `Only ${createdOnlyBy}`;
+  return access === 'granted' ? 'Roles that name it' : 'All who may create jobs';
+}
+
+/** Why no version can be accepted; undefined if one can. */
+export function whyNotAccept(type: Type): string | undefined {
+  if (type.versions.length === 0) return 'No runner has announced a version that you can read.';
+  return candidateOf(type) ? undefined : 'The newest version is accepted.';
+}
+
+/** Why a type cannot be disabled; undefined if it can. */
+export function whyNotDisable({ state }: Pick<Type, 'state'>): string | undefined {
+  if (state === 'waiting') return 'The type was never accepted.';
+  return state === 'disabled' ? 'The type is disabled.' : undefined;
+}
+
+/** The path of the page of a type. */
+export const typePath = (name: string): string => `/job-types/${encodeURIComponent(name)}`;
