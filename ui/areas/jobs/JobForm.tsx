@@ -4,6 +4,7 @@ import { useNavigate } from '@tanstack/react-router';
 import { useRef, useState } from 'react';
 import { answer, api, Problem } from '../../app/api.ts';
 import { useCreation } from '../../app/useCreation.ts';
+import { useSession } from '../../app/session/useSession.ts';
 import { TenantNotice, useFormTenant, type FormTenant } from '../../app/useFormTenant.tsx';
 import { errorsUnder, objectOf, otherErrors } from '../../parts/form/fieldErrors.ts';
 import { LeaveGuard } from '../../parts/form/LeaveGuard.tsx';
@@ -182,6 +183,7 @@ type ButtonsProps = {
 /** Why nothing can be sent for this target, and why no job can be started there. */
 function useReasons(type: JobType, tenantId: string, targetId: string | undefined) {
   const { whyNot } = usePermissions();
+  const { tenant: present } = useSession();
   const kind = targetKindOf(type);
   const target = useQuery({
     ...whereQuery(kind ?? 'site', targetId ?? ''),
@@ -192,8 +194,10 @@ function useReasons(type: JobType, tenantId: string, targetId: string | undefine
   if (kind !== undefined && targetId === undefined) return { missing: `Choose a ${kind}.`, where };
   // Where the target is, is not known yet: the service decides.
   if (kind !== undefined && where === undefined) return { where };
+  // What the service says of a type is for the tenant of the session.
+  const known = tenantId === present ? type : { ...type, mayRun: true };
   const refused =
-    whyNotRun(type, whyNotThere) ??
+    whyNotRun(known, whyNotThere) ??
     ['job:write', ...(type.permission === null ? [] : [type.permission])]
       .map(whyNotThere)
       .find((each) => each !== undefined);

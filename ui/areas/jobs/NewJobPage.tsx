@@ -31,7 +31,7 @@ export function NewJobPage() {
   const name = chosen ?? copied.data?.type;
   const whyNotType = useWhyNot();
   const found = creatable.find((each) => each.name === name);
-  const type = found && whyNotType(found) === undefined ? found : undefined;
+  const type = useOpenType(found, whyNotType);
   const error = types.error ?? copied.error;
   const isReading = types.isPending || (from !== undefined && copied.isPending);
   return (
@@ -71,6 +71,20 @@ export function NewJobPage() {
       )}
     </RecordPage>
   );
+}
+
+/**
+ * The type whose form is shown. An open form stays when another tab switches to a tenant in which the user
+ * may not create such jobs: what was typed belongs to the tenant in which the form was opened.
+ */
+function useOpenType(
+  found: JobType | undefined,
+  whyNot: (type: JobType) => string | undefined,
+): JobType | undefined {
+  const [open, setOpen] = useState<string>();
+  const isAllowed = found !== undefined && whyNot(found) === undefined;
+  if (isAllowed && open !== found.name) setOpen(found.name);
+  return isAllowed || found?.name === open ? found : undefined;
 }
 
 /** Why the user cannot create jobs of a type anywhere. */
