@@ -31,6 +31,7 @@ const RUNNERS = defineList({
 });
 
 const poolView = ({ pool, runners }: PoolView): PoolRecord => ({
+  id: pool.name,
   name: pool.name,
   description: pool.description,
   acceptTypes: [...pool.acceptTypes],

@@ -55,6 +55,7 @@ export const PoolRequest = Type.Object(
 export const PoolChange = Type.Object(poolFields, { title: 'PoolChange', ...closed });
 export const PoolRecord = Type.Object(
   {
+    id: Type.String({ description: 'The name, which never changes.' }),
     name: PoolName,
     description: Type.String(),
     acceptTypes: Type.Array(Type.String()),

@@ -116,7 +116,9 @@ describe('records of another tenant', () => {
 
   test('and the attacks reach real records: their own administrator gets them', async () => {
     const own = app.client.as({ actor: 'acme-admin', roles: 'platform-admin', tenant: 'acme' });
-    const reads = routes.filter(({ method }) => method === 'GET').map(attackOn);
+    const reads = routes
+      .filter(({ method, path }) => method === 'GET' && path.split('{').length === 2)
+      .map(attackOn);
     const wrong: unknown[] = [];
     await inParallel(
       reads.filter(({ isShared, route }) => !isShared && route.permission !== undefined),

@@ -251,7 +251,8 @@ test('nothing that one tenant asks depends on what another one has', async () =>
   const before = await answersTo(questions);
   expect(
     [...before]
-      .filter(([, text]) => !text.startsWith('[200,'))
+      // The tenant has no artifact of this name.
+      .filter(([request, text]) => !text.startsWith('[200,') && !request.endsWith('/other'))
       .map(([request, text]) => [request, text.slice(-300)]),
   ).toEqual([]);
 

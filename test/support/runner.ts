@@ -74,6 +74,23 @@ export async function createRunnerSecret(app: TestApp, pool: string): Promise<st
   return assertDefined(token, 'token');
 }
 
+/** A runner of the pool that has announced a type, which is accepted. */
+export async function acceptedType(
+  app: TestApp,
+  pool: string,
+): Promise<{ runner: string; type: string }> {
+  const type = `accepted.${pool}`;
+  const client = await createRunnerToken(app, pool);
+  const { runner } = await client
+    .post<{ runner: string }>('/api/runner/announce', {
+      ...{ runnerId: randomUUID(), name: 'host', version: '1', slots: 1, pool },
+      types: [{ digest: digestOf(type), definition: { ...definition(type), pool } }],
+    })
+    .expect(200);
+  await admin(app).post(`/api/job-types/${type}/accept`).expect(200);
+  return { runner, type };
+}
+
 /** Calls of the runner API for one attempt. */
 export function attemptCalls(client: TestClient, jobId: string, attemptToken: string) {
   const headers = { 'attempt-token': attemptToken };

@@ -11,6 +11,7 @@ import { createArchiveFolder } from '../../support/backups.ts';
 import type { ProblemBody, TestClient } from '../../support/client.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startSink, type Sink } from '../../support/sink.ts';
+import { acceptedType } from '../../support/runner.ts';
 import { admin, createUser, PASSWORD, seedTenant } from '../../support/users.ts';
 
 const WAIT = { prefer: 'wait=20' };
@@ -73,17 +74,14 @@ type Acting = {
   atPlatform?: true;
   prepare(): Promise<Prepared>;
 };
-
 const echo = { type: 'core.echo', payload: {} };
 const prefixCounter = { next: 0 };
 const newPrefix = () => ({ cidr: `10.77.${prefixCounter.next++}.0/24`, allocationMode: 'pool' });
 const created = (path: string, body: object, client = owner): Promise<WithId> =>
   client.post<WithId>(path, body).expect(201);
-
 let names = 0;
 const newName = () => `name-${names++}`;
 const schedule = () => ({ name: newName(), cronExpression: '0 3 * * *', jobType: 'core.echo' });
-
 const newJob = async (job: object, headers = {}) =>
   owner.post<JobRecord>('/api/jobs', job, headers).expect(201);
 const newWebhook = () =>
@@ -122,7 +120,6 @@ const newBackup = () =>
   owner
     .post<WithId>('/api/backup/create', { mode: 'partial', sections: ['settings'] }, WAIT)
     .expect(201);
-
 async function newDelivery(): Promise<DeliveryRecord> {
   const { id } = await newWebhook();
   const { body } = await eventually(
@@ -132,7 +129,6 @@ async function newDelivery(): Promise<DeliveryRecord> {
   const isSent = ({ status }: DeliveryRecord) => status === 'succeeded';
   return assertDefined(body.deliveries.find(isSent), 'delivery');
 }
-
 const acting = (
   permission: Permission,
   status: number,
@@ -145,9 +141,14 @@ const acting = (
   prepare: async () => ({ path: path((await make()).id), ...(body && { body }) }),
 });
 const onPlatform = (each: Acting): Acting => ({ ...each, atPlatform: true });
+const byTypeWriter = (status: number, path: string, make: () => Promise<WithId>, body = {}) =>
+  onPlatform(acting('jobtype:write', status, make, (id) => path.replace('*', id), body));
 
 // One in force would keep the other tests from deleting.
 const hold = () => ({ reason: 'A case', startsAt: '2100-01-01T00:00:00Z' });
+const newPool = () => created('/api/pools', { name: newName() }, admin(app));
+const newRunner = async () => ({ id: (await acceptedType(app, newName())).runner });
+const newType = async () => ({ id: (await acceptedType(app, newName())).type });
 const secret = () => ({ name: newName(), value: 'a value' });
 const newSecret = () => created('/api/secrets', secret());
 const newSchedule = () => created('/api/schedules', schedule());
@@ -181,6 +182,12 @@ const ACTING: Readonly<Record<string, Acting>> = {
     newMapping,
     (id) => `/api/rbac/provider-mappings/${id}`,
   ),
+  'PUT /api/pools/{name}': byTypeWriter(200, '/api/pools/*', newPool),
+  'DELETE /api/pools/{name}': byTypeWriter(204, '/api/pools/*', newPool),
+  'DELETE /api/runners/{id}': byTypeWriter(204, '/api/runners/*', newRunner),
+  'POST /api/job-types/{name}/accept': byTypeWriter(200, '/api/job-types/*/accept', newType),
+  'POST /api/job-types/{name}/disable': byTypeWriter(200, '/api/job-types/*/disable', newType),
+  'DELETE /api/job-types/{name}': byTypeWriter(204, '/api/job-types/*', newType),
   'PUT /api/rbac/roles/{id}': onPlatform(
     acting('rbac:write', 200, newRole, (id) => `/api/rbac/roles/${id}`, { name: 'y' }),
   ),
@@ -426,6 +433,7 @@ const CREATING: Readonly<
     'platform',
   ],
   '/api/auth/providers': ['auth:write', provider, 'platform'],
+  '/api/pools': ['jobtype:write', () => ({ name: newName() }), 'platform'],
   '/api/workflows': [
     'workflow:write',
     () => ({

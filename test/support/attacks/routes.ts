@@ -49,5 +49,6 @@ export function targetOf({ path }: Route, estate: Estate): string | undefined {
   return estate[kind];
 }
 
-/** The path of a route with `id` in it. */
-export const pathOf = ({ path }: Route, id: string): string => path.replaceAll(/\{\w+\}/g, id);
+/** The path of a route with `id` in it, and names of nothing in the positions after it. */
+export const pathOf = ({ path }: Route, id: string): string =>
+  path.replace(/\{\w+\}/, id).replaceAll(/\{\w+\}/g, 'other');

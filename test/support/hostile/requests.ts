@@ -82,7 +82,10 @@ export function buildRequest(
     Object.entries(valid.params).map(([name, value]) => [name, percentEncode(value)]),
   );
   const params: Record<string, string> = { ...encoded, ...change.params };
-  const path = operation.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => params[name] ?? '');
+  const path = operation.path.replaceAll(
+    /\{(\w+)\}/g,
+    (_, name: string) => params[name] ?? 'other',
+  );
   const query = [
     ...Object.entries(valid.query)
       .filter(([name]) => name !== change.query?.name)
