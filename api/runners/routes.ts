@@ -1,8 +1,8 @@
+import { crc32 } from 'node:zlib';
 import { Type } from 'typebox';
-import type { RunnerData } from '../../domain/runners/records.ts';
 import { RUNNER_LIFETIME_SECONDS } from '../../domain/runners/records.ts';
 import type { PoolView, Pools } from '../../services/runners/pools.ts';
-import type { Runners } from '../../services/runners/runners.ts';
+import type { Runners, RunnerView } from '../../services/runners/runners.ts';
 import { etagOf, expectedVersion } from '../http/etag.ts';
 import { idField, textField, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
@@ -30,27 +30,34 @@ const RUNNERS = defineList({
   },
 });
 
-const poolView = ({ pool, runners }: PoolView): PoolRecord => ({
+const poolView = ({ pool, runners, load }: PoolView): PoolRecord => ({
   id: pool.name,
   name: pool.name,
   description: pool.description,
   acceptTypes: [...pool.acceptTypes],
   tenantSharePercent: pool.tenantSharePercent,
   runners,
+  ...load,
   createdBy: pool.createdBy,
   createdAt: pool.createdAt.toISOString(),
   updatedAt: pool.updatedAt.toISOString(),
   version: pool.version,
 });
-const poolHeaders = ({ pool, runners }: PoolView) => ({ etag: etagOf(pool.version, runners) });
+/** What changes without a new version of the pool. */
+const VOLATILE = ['runners', 'slots', 'runningJobs', 'queuedJobs'];
+
+const poolHeaders = (view: PoolView) => ({
+  etag: etagOf(view.pool.version, crc32(JSON.stringify(poolView(view)))),
+});
 const poolResponse = (view: PoolView): HttpResponse => ok(poolView(view), poolHeaders(view));
 
-const runnerView = (runner: RunnerData): RunnerRecord => ({
+const runnerView = ({ runner, runningJobs }: RunnerView): RunnerRecord => ({
   id: runner.id,
   pool: runner.pool,
   name: runner.name,
   version: runner.version,
   slots: runner.slots,
+  runningJobs,
   types: { ...runner.types },
   tokenId: runner.tokenId,
   address: runner.address,
@@ -116,7 +123,7 @@ export const runnerRoutes = ({ pools, runners }: { pools: Pools; runners: Runner
     responses: { 200: PoolRecord },
     headers: ['If-Match'],
     current: async ({ params }) => poolView(await pools.read(params.name)),
-    volatile: ['runners'],
+    volatile: VOLATILE,
     handle: async ({ caller, params, body, ifMatch }) =>
       poolResponse(await pools.update(caller, params.name, body, expectedVersion(ifMatch))),
   }),
@@ -146,6 +153,17 @@ export const runnerRoutes = ({ pools, runners }: { pools: Pools; runners: Runner
     query: RUNNERS.query,
     responses: { 200: RUNNERS.schema },
     handle: ({ query }) => RUNNERS.respond(query, (request) => runners.list(request), runnerView),
+  }),
+  route({
+    method: 'GET',
+    path: '/api/runners/{id}',
+    tag: 'Runners',
+    permission: readers,
+    operationId: 'getRunner',
+    summary: 'Read a runner',
+    params: OneRunner,
+    responses: { 200: RunnerRecord },
+    handle: async ({ params }) => ok(runnerView(await runners.read(params.id))),
   }),
   route({
     method: 'DELETE',

@@ -3,7 +3,7 @@ import { JOB_TYPE_PATTERN } from '../../domain/access/jobTypePatterns.ts';
 import { JOB_STATUSES, LOG_LEVELS } from '../../domain/jobs/jobs.ts';
 import { TARGET_KINDS } from '../../domain/jobs/targets.ts';
 import { POOL_NAME, RemoteTypeDefinition } from '../../domain/runners/definition.ts';
-import { TYPE_STATES } from '../../domain/runners/records.ts';
+import { MAX_COUNTED_JOBS, TYPE_STATES } from '../../domain/runners/records.ts';
 import { Actor, Id, JsonObject, Name, Nullable, Timestamp } from '../http/schemas.ts';
 
 const closed = { additionalProperties: false };
@@ -61,6 +61,11 @@ export const PoolRecord = Type.Object(
     acceptTypes: Type.Array(Type.String()),
     tenantSharePercent: Nullable(Type.Integer()),
     runners: Type.Integer({ description: 'Runners that have reported in the last 30 seconds.' }),
+    slots: Type.Integer({ description: 'How many jobs these can run at a time.' }),
+    runningJobs: Type.Integer(),
+    queuedJobs: Type.Integer({
+      description: `Jobs of all tenants that wait for the pool, counted up to ${MAX_COUNTED_JOBS}.`,
+    }),
     createdBy: Actor(),
     createdAt: Timestamp,
     updatedAt: Timestamp,
@@ -77,6 +82,7 @@ export const RunnerRecord = Type.Object(
     name: Type.String({ description: 'The name that the process has announced, its host.' }),
     version: Type.String(),
     slots: Type.Integer({ description: 'How many jobs it runs at a time.' }),
+    runningJobs: Type.Integer({ description: 'Jobs that it runs now.' }),
     types: Type.Record(Type.String(), Type.String(), {
       description: 'The digests of the types that it can run, by name.',
     }),

@@ -1,4 +1,9 @@
-import { RUNNER_LIFETIME_SECONDS, type RunnerData } from '../../domain/runners/records.ts';
+import {
+  MAX_COUNTED_JOBS,
+  RUNNER_LIFETIME_SECONDS,
+  type PoolLoad,
+  type RunnerData,
+} from '../../domain/runners/records.ts';
 import type { Knex } from '../core/knex.ts';
 import { Job } from '../models/Job.ts';
 import { prepared } from '../core/prepared.ts';
@@ -102,6 +107,51 @@ export async function countRunners(
     [[...pools]],
   );
   return new Map(rows.map(({ pool, count }) => [pool, count]));
+}
+
+/** How busy pools are, by name. */
+export async function readPoolLoads(
+  db: Knex,
+  pools: readonly string[],
+): Promise<Map<string, PoolLoad>> {
+  if (pools.length === 0) return new Map();
+  const unfinished = `j.slot IS NOT NULL AND j.status IN ('queued', 'running')`;
+  const { rows }: { rows: ({ pool: string } & PoolLoad)[] } = await prepared(
+    db,
+    `SELECT p.name AS pool, (
+       SELECT COALESCE(sum(r.slots), 0)::integer FROM runners AS r WHERE r.pool = p.name AND ${IS_ALIVE}
+     ) AS slots, (
+       SELECT count(*)::integer FROM jobs AS j
+       WHERE j.slot = 'held' AND j.pool = p.name AND ${unfinished} AND j.status = 'running'
+     ) AS "runningJobs", (
+       SELECT count(*)::integer FROM (
+         SELECT FROM jobs AS j
+         WHERE j.slot IN ('waiting', 'held') AND j.pool = p.name AND ${unfinished} AND j.status = 'queued'
+         LIMIT ${MAX_COUNTED_JOBS}
+       ) AS counted
+     ) AS "queuedJobs"
+     FROM unnest(?::text[]) AS p (name)`,
+    [[...pools]],
+  );
+  return new Map(rows.map(({ pool, ...load }) => [pool, load]));
+}
+
+/** How many jobs the runners of pools run now, by the id of the runner. */
+export async function countRunningJobs(
+  db: Knex,
+  pools: readonly string[],
+): Promise<Map<string, number>> {
+  if (pools.length === 0) return new Map();
+  const { rows }: { rows: { runner: string; count: number }[] } = await prepared(
+    db,
+    `SELECT r.id AS runner, count(*)::integer AS count
+     FROM jobs AS j JOIN remote_attempts AS a ON a.job_id = j.id AND a.attempt = j.attempts
+     JOIN runners AS r ON r.process_id = a.runner_id AND r.pool = j.pool
+     WHERE j.slot = 'held' AND j.pool = ANY (?::text[]) AND j.status = 'running' AND a.answer IS NULL
+     GROUP BY 1`,
+    [[...pools]],
+  );
+  return new Map(rows.map(({ runner, count }) => [runner, count]));
 }
 
 /** The number of living runners that have announced a type, by type and digest. */

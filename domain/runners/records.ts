@@ -65,3 +65,9 @@ export const RUNNER_LIFETIME_SECONDS = 30;
 
 /** Runners report this often, in seconds. */
 export const RUNNER_REPORT_SECONDS = 10;
+
+/** How busy a pool is: the slots of its living runners, and its jobs. */
+export type PoolLoad = { slots: number; runningJobs: number; queuedJobs: number };
+
+/** More queued jobs of a pool are not counted. */
+export const MAX_COUNTED_JOBS = 1_000;

@@ -4,9 +4,9 @@ import type { Knex } from '../../db/core/knex.ts';
 import { recordOf } from '../../db/core/recordAudit.ts';
 import { Pool } from '../../db/models/Pool.ts';
 import { Runner } from '../../db/models/Runner.ts';
-import { countRunners } from '../../db/runners/runners.ts';
+import { countRunners, readPoolLoads } from '../../db/runners/runners.ts';
 import { PLATFORM } from '../../domain/access/scope.ts';
-import type { PoolData } from '../../domain/runners/records.ts';
+import type { PoolData, PoolLoad } from '../../domain/runners/records.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, checkVersion, notFound } from '../../domain/shared/errors.ts';
 import type { Access } from '../access/access.ts';
@@ -19,8 +19,10 @@ export type PoolFields = {
   tenantSharePercent?: number | null;
 };
 
-/** A pool, and how many of its runners are alive. */
-export type PoolView = { pool: PoolData; runners: number };
+/** A pool, how many of its runners are alive, and how busy it is. */
+export type PoolView = { pool: PoolData; runners: number; load: PoolLoad };
+
+const IDLE: PoolLoad = { slots: 0, runningJobs: 0, queuedJobs: 0 };
 
 /** Pools that an installation can have; the list has one page. */
 export const MAX_POOLS = 200;
@@ -41,10 +43,24 @@ const poolRecord = recordOf<Pool, 'pool.created' | 'pool.updated' | 'pool.delete
 
 /** Pools of runners. They belong to the platform. */
 export function createPools({ db, commit, access }: { db: Knex; commit: Commit; access: Access }) {
-  const withRunners = async (pool: PoolData): Promise<PoolView> => ({
-    pool,
-    runners: (await countRunners(db, [pool.name])).get(pool.name) ?? 0,
-  });
+  async function withRunners(pools: readonly PoolData[]): Promise<PoolView[]> {
+    const names = pools.map(({ name }) => name);
+    const runners = await countRunners(db, names);
+    const loads = await readPoolLoads(db, names);
+    return pools.map((pool) => ({
+      pool,
+      runners: runners.get(pool.name) ?? 0,
+      load: loads.get(pool.name) ?? IDLE,
+    }));
+  }
+
+  /** Error: `not_found`. */
+  async function read(name: string): Promise<PoolView> {
+    const pool = await Pool.query(db).findById(name);
+    const [view] = pool ? await withRunners([pool]) : [];
+    if (!view) throw notFound('pool', name);
+    return view;
+  }
 
   const requireWrite = (caller: Caller) => access.require(caller, 'jobtype:write', PLATFORM_SCOPE);
 
@@ -64,21 +80,10 @@ export function createPools({ db, commit, access }: { db: Knex; commit: Commit; 
     });
 
   return {
-    async list(): Promise<PoolView[]> {
-      const pools = await Pool.query(db).orderBy('name').limit(MAX_POOLS);
-      const runners = await countRunners(
-        db,
-        pools.map(({ name }) => name),
-      );
-      return pools.map((pool) => ({ pool, runners: runners.get(pool.name) ?? 0 }));
-    },
+    list: async (): Promise<PoolView[]> =>
+      withRunners(await Pool.query(db).orderBy('name').limit(MAX_POOLS)),
 
-    /** Error: `not_found`. */
-    async read(name: string): Promise<PoolView> {
-      const pool = await Pool.query(db).findById(name);
-      if (!pool) throw notFound('pool', name);
-      return withRunners(pool);
-    },
+    read,
 
     /** Errors: `permission_denied`; `conflict`, if the name exists or there are too many. */
     async create(caller: Caller, name: string, fields: PoolFields): Promise<PoolView> {
@@ -105,7 +110,7 @@ export function createPools({ db, commit, access }: { db: Knex; commit: Commit; 
           });
         poolRecord.created(work, pool);
         work.result(name);
-        return { pool, runners: 0 };
+        return { pool, runners: 0, load: IDLE };
       });
     },
 
@@ -117,7 +122,7 @@ export function createPools({ db, commit, access }: { db: Knex; commit: Commit; 
       expectedVersion?: number,
     ): Promise<PoolView> {
       await requireWrite(caller);
-      const pool = await changeLocked(caller, name, expectedVersion, async (work, before, trx) => {
+      await changeLocked(caller, name, expectedVersion, async (work, before, trx) => {
         const after = await Pool.query(trx).patchAndFetchById(name, {
           ...(description !== undefined && { description }),
           ...(acceptTypes && { acceptTypes: [...new Set(acceptTypes)] }),
@@ -126,9 +131,8 @@ export function createPools({ db, commit, access }: { db: Knex; commit: Commit; 
           version: before.version + 1,
         });
         poolRecord.updated(work, before, after);
-        return after;
       });
-      return withRunners(pool);
+      return read(name);
     },
 
     /** Errors: `permission_denied`, `not_found`, `version_conflict`; `in_use` while it has types. */

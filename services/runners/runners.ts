@@ -2,6 +2,7 @@ import type { Commit } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { readList } from '../../db/core/lists.ts';
 import { recordOf } from '../../db/core/recordAudit.ts';
+import { countRunningJobs } from '../../db/runners/runners.ts';
 import { Runner } from '../../db/models/Runner.ts';
 import { PLATFORM } from '../../domain/access/scope.ts';
 import type { RunnerData } from '../../domain/runners/records.ts';
@@ -12,23 +13,30 @@ import type { Access } from '../access/access.ts';
 
 export type Runners = ReturnType<typeof createRunners>;
 
+/** A runner, and how many jobs it runs now. */
+export type RunnerView = { runner: RunnerData; runningJobs: number };
+
 const runnerRecord = recordOf<RunnerData>({
   type: 'runner',
   auditView: ({ pool, name, version, slots, tokenId }) => ({ pool, name, version, slots, tokenId }),
 });
 
+type Deps = { db: Knex; commit: Commit; access: Access };
+
 /** The runners that have announced themselves, for those who operate them. */
-export const createRunners = ({
-  db,
-  commit,
-  access,
-}: {
-  db: Knex;
-  commit: Commit;
-  access: Access;
-}) => ({
-  list: (request: ListRequest): Promise<ListAnswer<RunnerData>> =>
-    readList({ db, visible: () => Runner.query(db) }, request),
+export const createRunners = ({ db, commit, access }: Deps) => ({
+  async list(request: ListRequest): Promise<ListAnswer<RunnerView>> {
+    const answer = await readList({ db, visible: () => Runner.query(db) }, request);
+    return { ...answer, items: await withJobs(db, answer.items) };
+  },
+
+  /** Error: `not_found`. */
+  async read(id: string): Promise<RunnerView> {
+    const runner = await Runner.query(db).findById(id);
+    const [view] = runner ? await withJobs(db, [runner]) : [];
+    if (!view) throw notFound('runner', id);
+    return view;
+  },
 
   /** Forgets a runner. Errors: `permission_denied`, `not_found`. */
   async remove(caller: Caller, id: string): Promise<void> {
@@ -42,3 +50,8 @@ export const createRunners = ({
     });
   },
 });
+
+async function withJobs(db: Knex, runners: readonly RunnerData[]): Promise<RunnerView[]> {
+  const jobs = await countRunningJobs(db, [...new Set(runners.map(({ pool }) => pool))]);
+  return runners.map((runner) => ({ runner, runningJobs: jobs.get(runner.id) ?? 0 }));
+}

@@ -27,6 +27,8 @@ let runner: Awaited<ReturnType<typeof startTestRunner>>;
 
 const WAIT = { prefer: 'wait=30' };
 
+type WithId = { id: string };
+
 /** Resolved by tests that let an attempt of `net.gate` go on. */
 const gates = new Map<string, PromiseWithResolvers<object>>();
 const gate = (id: string) => {
@@ -162,6 +164,11 @@ describe('a job of a runner', () => {
     const first = await createJob('net.gate');
     await running(first.id);
     const second = await createJob('net.gate');
+    const load = { slots: 10, runningJobs: 1, queuedJobs: 1 };
+    expect(await root.get('/api/pools/default').expect(200)).toMatchObject(load);
+    const { items } = await root.get<Page<WithId>>('/api/runners?pool=default').expect(200);
+    expect(items).toMatchObject([{ name: 'test', runningJobs: 1 }]);
+    expect(await root.get(`/api/runners/${items[0]?.id}`).expect(200)).toEqual(items[0]);
     await root.post(`/api/jobs/${first.id}/cancel`).expect(202);
     expect(await ended(first.id)).toMatchObject({ status: 'cancelled', error: null });
     await running(second.id);
