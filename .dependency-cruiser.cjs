@@ -10,6 +10,15 @@ const layer = (name, allowed, { path = `^${name}/`, pathNot } = {}) => ({
   to: { path: `^(${LAYERS})/`, pathNot: [path, ...allowed] },
 });
 
+/** Files of `from` may import nothing else of the files below `of` than `allowed`. */
+const only = (name, comment, from, of, allowed) => ({
+  name,
+  comment,
+  severity: 'error',
+  from: { path: from },
+  to: { path: of, pathNot: allowed },
+});
+
 module.exports = {
   forbidden: [
     { name: 'no-cycles', severity: 'error', from: {}, to: { circular: true } },
@@ -57,13 +66,13 @@ module.exports = {
       '^ui/build\\.ts$',
     ]),
     layer('ui', []),
-    {
-      name: 'modules-import-their-api',
-      comment: 'Examples use what a module anywhere can use.',
-      severity: 'error',
-      from: { path: '^examples/modules/' },
-      to: { path: '.', pathNot: '^services/jobTypes/modules/(jobType|testing)\\.ts$' },
-    },
+    only(
+      'modules-import-their-api',
+      'Examples use what a module anywhere can use.',
+      '^examples/modules/',
+      '.',
+      ['^services/jobTypes/modules/(jobType|testing)\\.ts$'],
+    ),
     {
       name: 'test-kit-without-database',
       comment: 'holdfast/job-type and its test kit run without PostgreSQL and Temporal.',
@@ -74,26 +83,27 @@ module.exports = {
         reachable: true,
       },
     },
-    {
-      name: 'parts-know-no-page',
-      comment: 'Parts are shared by the pages of all areas.',
-      severity: 'error',
-      from: { path: '^ui/parts/' },
-      to: { path: '^ui/', pathNot: ['^ui/parts/', '^ui/app/(api|problem|schema\\.d)\\.ts$'] },
-    },
-    {
-      name: 'app-knows-no-area',
-      severity: 'error',
-      from: { path: '^ui/app/' },
-      to: { path: '^ui/', pathNot: ['^ui/(app|parts)/'] },
-    },
-    {
-      name: 'no-area-in-another',
-      comment: 'What two areas need is a part, or belongs to the frame.',
-      severity: 'error',
-      from: { path: '^ui/areas/([^/]+)/' },
-      to: { path: '^ui/areas/', pathNot: ['^ui/areas/$1/'] },
-    },
+    only(
+      'parts-know-no-page',
+      'Parts are shared by the pages of all areas.',
+      '^ui/parts/',
+      '^ui/',
+      ['^ui/parts/', '^ui/app/(api|problem|schema\\.d)\\.ts$'],
+    ),
+    only(
+      'app-knows-no-area',
+      'The frame is shared by the pages of all areas.',
+      '^ui/app/',
+      '^ui/',
+      ['^ui/(app|parts)/'],
+    ),
+    only(
+      'no-area-in-another',
+      'What two areas need is a part, or belongs to the frame.',
+      '^ui/areas/([^/]+)/',
+      '^ui/areas/',
+      ['^ui/areas/$1/'],
+    ),
     {
       name: 'ui-is-built-not-imported',
       comment: 'The server serves the bundle; only ui/build.ts runs in Node.',
@@ -101,13 +111,13 @@ module.exports = {
       from: { pathNot: '^(ui|test)/' },
       to: { path: '^ui/', pathNot: '^ui/build\\.ts$' },
     },
-    {
-      name: 'no-area-in-shared',
-      comment: 'Shared code must not depend on an area.',
-      severity: 'error',
-      from: { path: '^services/shared/' },
-      to: { path: '^services/', pathNot: ['^services/shared/'] },
-    },
+    only(
+      'no-area-in-shared',
+      'Shared code must not depend on an area.',
+      '^services/shared/',
+      '^services/',
+      ['^services/shared/'],
+    ),
   ],
   options: {
     doNotFollow: { path: 'node_modules' },

@@ -103,6 +103,33 @@ export function scheduleRoutes({
   const backfillResponse = (found: JobWithLogs, caller: Caller): HttpResponse =>
     accepted(jobRecord(found, caller), { location: `/api/jobs/${found.job.id}` });
 
+  /** Pausing and resuming differ in what they do alone. */
+  const switchRoute = (
+    change: 'pause' | 'resume',
+    words: {
+      operationId: string;
+      summary: string;
+      description: string;
+      example: { reason: string };
+    },
+  ): Route =>
+    route({
+      method: 'POST',
+      path: `/api/schedules/{id}/${change}`,
+      tag,
+      permission: 'schedule:write',
+      ...words,
+      params: ScheduleParams,
+      body: ReasonRequest,
+      responses: { 200: ScheduleRecord },
+      headers: ['If-Match'],
+      handle: async ({ caller, params, body, ifMatch }) =>
+        okResponse(
+          caller,
+          await schedules[change](caller, params.id, body.reason, expectedVersion(ifMatch)),
+        ),
+    });
+
   return [
     route({
       method: 'GET',
@@ -290,43 +317,17 @@ export function scheduleRoutes({
       handle: async ({ caller, params }) =>
         triggerResponse(await runHistory.withJob(await runner.trigger(caller, params.id))),
     }),
-    route({
-      method: 'POST',
-      path: '/api/schedules/{id}/pause',
-      tag,
-      permission: 'schedule:write',
+    switchRoute('pause', {
       operationId: 'pauseSchedule',
       summary: 'Pause a schedule',
       description: 'Occurrences are skipped until the schedule is resumed.',
       example: { reason: 'maintenance window' },
-      params: ScheduleParams,
-      body: ReasonRequest,
-      responses: { 200: ScheduleRecord },
-      headers: ['If-Match'],
-      handle: async ({ caller, params, body, ifMatch }) =>
-        okResponse(
-          caller,
-          await schedules.pause(caller, params.id, body.reason, expectedVersion(ifMatch)),
-        ),
     }),
-    route({
-      method: 'POST',
-      path: '/api/schedules/{id}/resume',
-      tag,
-      permission: 'schedule:write',
+    switchRoute('resume', {
       operationId: 'resumeSchedule',
       summary: 'Resume a schedule',
       description: `Occurrences skipped during the pause are not run. ${NEEDS_JOB_PERMISSION}`,
       example: { reason: 'maintenance done' },
-      params: ScheduleParams,
-      body: ReasonRequest,
-      responses: { 200: ScheduleRecord },
-      headers: ['If-Match'],
-      handle: async ({ caller, params, body, ifMatch }) =>
-        okResponse(
-          caller,
-          await schedules.resume(caller, params.id, body.reason, expectedVersion(ifMatch)),
-        ),
     }),
     route({
       method: 'POST',

@@ -14,6 +14,7 @@ import type { JobSource, LogLevel } from '../../../domain/jobs/jobs.ts';
 import type { TypeAccess } from '../../../domain/runners/definition.ts';
 import type { RetryPolicy } from '../../../domain/jobs/retry.ts';
 import type { TargetKind } from '../../../domain/jobs/targets.ts';
+import type { OutboundRequest, OutboundResponse } from '../../../platform/guardedHttp.ts';
 
 export { Type, type Static } from 'typebox';
 export { JobFailure } from '../../../domain/jobs/jobType.ts';
@@ -22,32 +23,19 @@ export type { JobSource, LogLevel, Mutation, PlanConflict, PlanError, PlanWarnin
 /** The version of this API. */
 export const API_VERSION = 1;
 
-/** A request to another server. Redirects are not followed. */
-export type HttpRequest = {
-  /** http or https, without credentials. */
-  url: string;
-  /** `GET` by default. */
-  method?: string;
-  headers?: Readonly<Record<string, string>>;
-  body?: string;
-  /** Limit of the whole exchange: 15,000 by default, 120,000 at most. */
-  timeoutMs?: number;
-  /** How much of the body is read: 1 MiB by default, 16 MiB at most. */
-  maxBodyBytes?: number;
-};
+/**
+ * A request to another server: `GET` by default, http or https, without credentials in the URL. It
+ * takes at most `timeoutMs` (15,000 by default, 120,000 at most), and up to `maxBodyBytes` of the body
+ * are read (1 MiB by default, 16 MiB at most). Redirects are not followed.
+ */
+export type HttpRequest = Pick<OutboundRequest, 'url' | 'body' | 'maxBodyBytes'> &
+  Partial<Pick<OutboundRequest, 'method' | 'headers' | 'timeoutMs'>>;
 
-export type HttpResponse = {
-  /** Every status is an answer, also 404 and 500. */
-  status: number;
-  /** Those that describe the body, `etag`, `date`, `server` and `retry-after`. */
-  headers: Record<string, string>;
-  body: string;
-  /** True if the body was longer than `maxBodyBytes`. */
-  truncated: boolean;
-  durationMs: number;
-  /** From `Retry-After`. */
-  retryAfterMs?: number;
-};
+/**
+ * Every status is an answer, also 404 and 500. `headers` are those that describe the body, `etag`,
+ * `date`, `server` and `retry-after`; `truncated` is true if the body was longer than `maxBodyBytes`.
+ */
+export type HttpResponse = OutboundResponse;
 
 /** A record of the inventory, with the fields of the API. */
 export type InventoryRecord = { id: string; version: number } & Record<string, unknown>;
