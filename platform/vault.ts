@@ -1,9 +1,13 @@
+import { createHmac, hkdfSync } from 'node:crypto';
 import { AppError } from '../domain/shared/errors.ts';
 import { openBytes, sealBytes, type NamedKey } from './aesGcm.ts';
 
 export type Vault = ReturnType<typeof createVault>;
 
 const VERSION = 'v1';
+
+/** Names the use of the keys of fingerprints, so that no key has two uses (RFC 5869, `info`). */
+const FINGERPRINT_KEY = 'holdfast:fingerprint:v1';
 
 /**
  * Encrypts secrets for the database with the master keys: `v1.<key id>.<base64url>`. The first key
@@ -13,6 +17,9 @@ const VERSION = 'v1';
 export function createVault(keys: readonly NamedKey[]) {
   const [current] = keys;
   const byId = new Map(keys.map(({ id, key }) => [id, key]));
+  const fingerprintKeys = keys.map(({ key }) =>
+    Buffer.from(hkdfSync('sha256', key, new Uint8Array(), FINGERPRINT_KEY, 32)),
+  );
   const keyIdOf = (sealed: string) => sealed.split('.')[1] ?? '';
 
   return {
@@ -38,6 +45,17 @@ export function createVault(keys: readonly NamedKey[]) {
         'utf8',
       );
     },
+
+    /**
+     * Fingerprints (HMAC-SHA-256) of a text that may contain a secret: one for each key, that of the
+     * current key first, none without keys. Without the keys no text can be guessed from them.
+     */
+    fingerprints: (text: string, context: string): Buffer[] =>
+      fingerprintKeys.map((key) =>
+        createHmac('sha256', key)
+          .update(JSON.stringify([context, text]))
+          .digest(),
+      ),
 
     /** The id of the key that encrypts; undefined without keys. */
     currentKeyId: (): string | undefined => current?.id,

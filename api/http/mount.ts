@@ -361,7 +361,7 @@ async function handleIdempotently(
     request.caller,
     key,
     fingerprintParts(ctx, request),
-    route.secretBody === true,
+    mayHoldSecret(route, request),
   );
   if (claimed.kind === 'committed') {
     const [permission, ...others] = permissionsOf(route);
@@ -398,6 +398,10 @@ const fingerprintParts = (ctx: Context, { body, upload }: HandlerRequest): strin
   ctx.path,
   upload ? `${ctx.querystring} ${ctx.get('content-length')}` : JSON.stringify(body ?? null),
 ];
+
+/** Payloads of jobs may have fields that the schema of their type marks as secret. */
+const mayHoldSecret = ({ secretBody }: Route, { body }: HandlerRequest): boolean =>
+  secretBody === true || (typeof body === 'object' && body !== null && 'payload' in body);
 
 const asReplay = (response: HttpResponse): HttpResponse => ({
   ...response,

@@ -28,7 +28,13 @@ const keyOf = (claim: IdempotencyClaim) => ({
 /** Matches the key only while it belongs to this claim. */
 const heldBy = (claim: IdempotencyClaim) => ({ ...keyOf(claim), lease_until: claim.leaseUntil });
 
-type ClaimInput = { claim: IdempotencyClaim; fingerprint: Buffer; now: Date; keepMs: number };
+type ClaimInput = {
+  claim: IdempotencyClaim;
+  /** Of the request: the first is stored, each identifies it. */
+  fingerprints: readonly [Buffer, ...Buffer[]];
+  now: Date;
+  keepMs: number;
+};
 
 /**
  * Claims a key for one request. Returns undefined when the claim succeeded: the key is new, it has
@@ -37,7 +43,7 @@ type ClaimInput = { claim: IdempotencyClaim; fingerprint: Buffer; now: Date; kee
  */
 export async function claimKey(
   db: Knex,
-  { claim, fingerprint, now, keepMs }: ClaimInput,
+  { claim, fingerprints, now, keepMs }: ClaimInput,
 ): Promise<KnownKey | undefined> {
   const outdated = new Date(now.getTime() - keepMs);
   const { rowCount } = await db
@@ -48,8 +54,11 @@ export async function claimKey(
        SET fingerprint = excluded.fingerprint, lease_until = excluded.lease_until, created_at = excluded.created_at,
            subject_id = NULL, answer = NULL
        WHERE k.created_at < ?
-          OR (k.lease_until < ? AND k.subject_id IS NULL AND k.fingerprint = excluded.fingerprint)`,
-      [claim.actorId, claim.tenantId, claim.key, fingerprint, claim.leaseUntil, now, outdated, now],
+          OR (k.lease_until < ? AND k.subject_id IS NULL AND k.fingerprint = ANY (?))`,
+      [
+        ...[claim.actorId, claim.tenantId, claim.key, fingerprints[0], claim.leaseUntil, now],
+        ...[outdated, now, [...fingerprints]],
+      ],
     )
     .catch((error: unknown) => {
       throw asRefusal(error);

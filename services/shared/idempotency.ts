@@ -9,6 +9,7 @@ import type { Knex } from '../../db/core/knex.ts';
 import type { Caller, IdempotencyClaim } from '../../domain/shared/caller.ts';
 import { AppError } from '../../domain/shared/errors.ts';
 import { KEY_RETENTION_MS, KEY_LEASE_MS } from '../../domain/shared/idempotency.ts';
+import type { Vault } from '../../platform/vault.ts';
 
 export type Idempotency = ReturnType<typeof createIdempotency>;
 
@@ -32,36 +33,53 @@ function rightsHash({ rights: { grants } }: Caller): string {
     .digest('base64url');
 }
 
-/** Lets clients repeat a request that creates a record without creating it twice. */
-export function createIdempotency({
-  db,
-  passwords,
-}: {
+type Deps = {
   db: Knex;
+  vault: Pick<Vault, 'fingerprints'>;
   passwords: { fingerprint(text: string, context: string): Promise<Buffer> };
-}) {
+};
+
+/** Lets clients repeat a request that creates a record without creating it twice. */
+export function createIdempotency({ db, vault, passwords }: Deps) {
+  /**
+   * What is stored of a request: payloads may have secrets, so nobody must guess them from it. Without
+   * master keys only a slow hash prevents that.
+   */
+  async function fingerprintsOf(
+    text: string,
+    context: string,
+    mayHoldSecret: boolean,
+  ): Promise<[Buffer, ...Buffer[]]> {
+    const [current, ...others] = vault.fingerprints(text, context);
+    if (current) return [current, ...others];
+    return [
+      mayHoldSecret
+        ? await passwords.fingerprint(text, context)
+        : createHash('sha256').update(text).digest(),
+    ];
+  }
+
   return {
     /**
      * Claims `key` for the caller. `request` has everything that must be equal in a repeated
-     * request; only its hash is stored. With `holdsSecret`, the hash is as slow as that of a
-     * password. Errors: `idempotency_mismatch`, `idempotency_in_progress`, `quota_exceeded`.
+     * request; only a keyed hash is stored. Without master keys, that of a request which
+     * `mayHoldSecret` is as slow as the hash of a password. Errors: `idempotency_mismatch`, `idempotency_in_progress`, `quota_exceeded`.
      */
     async claim(
       caller: Caller,
       key: string,
       request: readonly string[],
-      holdsSecret: boolean,
+      mayHoldSecret: boolean,
     ): Promise<KeyedRequestState> {
       const { actorId, tenantId } = caller;
       const text = JSON.stringify(request);
-      const fingerprint = holdsSecret
-        ? await passwords.fingerprint(text, JSON.stringify([actorId, tenantId, key]))
-        : createHash('sha256').update(text).digest();
+      const context = JSON.stringify([actorId, tenantId, key]);
+      const fingerprints = await fingerprintsOf(text, context, mayHoldSecret);
       const now = new Date();
       const claim = { actorId, tenantId, key, leaseUntil: new Date(now.getTime() + KEY_LEASE_MS) };
-      const existing = await claimKey(db, { claim, fingerprint, now, keepMs: KEY_RETENTION_MS });
+      const existing = await claimKey(db, { claim, fingerprints, now, keepMs: KEY_RETENTION_MS });
       if (!existing) return { kind: 'work', claim };
-      if (!existing.fingerprint.equals(fingerprint)) {
+      if (!fingerprints.some((each) => existing.fingerprint.equals(each))) {
         throw new AppError(
           'idempotency_mismatch',
           'This Idempotency-Key was used for another request.',

@@ -1,5 +1,9 @@
+import { createHash } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
+import { createVault } from '../../../platform/vault.ts';
+import { createIdempotency } from '../../../services/shared/idempotency.ts';
+import { systemCaller } from '../../../domain/shared/caller.ts';
 import type { TestApp } from '../../support/app.ts';
 import { backupCreator, withBackups } from '../../support/backups.ts';
 import type { TestClient } from '../../support/client.ts';
@@ -70,4 +74,62 @@ test('a repeated backup or validation is answered from the first one', async () 
   const backup = await backupCreator(() => root)({ mode: 'partial', sections: ['webhooks'] });
   await expectSameRecord('/api/backup/create', { mode: 'partial', sections: ['webhooks'] });
   await expectSameRecord('/api/backup/restore/validate', { backupId: backup.id });
+});
+
+test('no request can be guessed from what is remembered of it', async () => {
+  const quick = (path: string, body: object) =>
+    createHash('sha256')
+      .update(JSON.stringify(['POST', path, JSON.stringify(body)]))
+      .digest('hex');
+  const job = { type: 'core.echo', payload: { pin: '1234' } };
+  const site = { name: 'remembered' };
+  for (const [key, path, body] of [
+    ['a', '/api/jobs', job],
+    ['b', '/api/jobs', job],
+    ['c', '/api/inventory/sites', site],
+  ] as const)
+    await root.post(path, body, { 'idempotency-key': `guess-${key}` }).expect(201);
+  const rows = await app.deps
+    .db('idempotency_keys')
+    .where('key', 'like', 'guess-%')
+    .pluck<Buffer[]>('fingerprint');
+  const stored = rows.map((fingerprint) => fingerprint.toString('hex'));
+  expect(new Set(stored).size).toBe(3);
+  expect(stored).not.toContain(quick('/api/jobs', job));
+  expect(stored).not.toContain(quick('/api/inventory/sites', site));
+});
+
+test('a request is recognised after a change of the master key, and by a slow hash without one', async () => {
+  const key = (id: string, fill: number) => ({ id, key: Buffer.alloc(32, fill) });
+  const { db } = app.deps;
+  const caller = { ...systemCaller('platform', 'req_rotated'), actorId: 'alice' };
+  let slow = 0;
+  const passwords = {
+    fingerprint: (text: string) => {
+      slow += 1;
+      return Promise.resolve(Buffer.from(text));
+    },
+  };
+  const claim = (keys: ReturnType<typeof key>[], name: string, request: string, secret = false) =>
+    createIdempotency({ db, vault: createVault(keys), passwords }).claim(
+      caller,
+      name,
+      [request],
+      secret,
+    );
+  const [first, next] = [key('first', 1), key('next', 2)];
+  expect(await claim([first], 'rotated', 'one')).toMatchObject({ kind: 'work' });
+  const again = claim([next, first], 'rotated', 'one');
+  await expect(again).rejects.toMatchObject({ code: 'idempotency_in_progress' });
+  const other = claim([next, first], 'rotated', 'two');
+  await expect(other).rejects.toMatchObject({ code: 'idempotency_mismatch' });
+  await db('idempotency_keys')
+    .where({ key: 'rotated' })
+    .update({ lease_until: new Date(0) });
+  expect(await claim([next, first], 'rotated', 'one')).toMatchObject({ kind: 'work' });
+  expect(slow).toBe(0);
+  await claim([], 'public', 'one');
+  expect(slow).toBe(0);
+  await claim([], 'secret', 'one', true);
+  expect(slow).toBe(1);
 });

@@ -93,9 +93,9 @@ describe('raw queries return the columns that their types declare', () => {
   test('claimKey', async () => {
     const now = new Date();
     const claim = { actorId: 'alice', tenantId: 'platform', key: 'shape', leaseUntil: now };
-    const input = { claim, fingerprint: Buffer.alloc(32), now, keepMs: 60_000 };
+    const input = { claim, fingerprints: [Buffer.alloc(32)] as const, now, keepMs: 60_000 };
     expect(await claimKey(app.deps.db, input)).toBeUndefined();
-    const known = await claimKey(app.deps.db, { ...input, fingerprint: Buffer.alloc(32, 1) });
+    const known = await claimKey(app.deps.db, { ...input, fingerprints: [Buffer.alloc(32, 1)] });
     expectRowShape(known, {
       fingerprint: 'json',
       leaseUntil: 'date',
