@@ -1,3 +1,5 @@
+import { AppError } from '../shared/errors.ts';
+
 /** A file that an attempt of a job has left. */
 export type ArtifactData = {
   name: string;
@@ -17,3 +19,16 @@ export const MAX_ARTIFACT_BYTES = 64 * 1_048_576;
 
 /** The names of their objects in a store begin with this. */
 export const ARTIFACT_PREFIX = 'artifact-';
+
+/** Error: `limit_reached`, if an artifact of `bytes` beside the others would be one or some bytes too many. */
+export function checkArtifactLimits(
+  others: readonly Pick<ArtifactData, 'bytes'>[],
+  bytes: number,
+): void {
+  const total = others.reduce((sum, each) => sum + each.bytes, bytes);
+  if (others.length >= MAX_ARTIFACTS || total > MAX_ARTIFACT_BYTES)
+    throw new AppError(
+      'limit_reached',
+      `A job has at most ${MAX_ARTIFACTS} artifacts of ${MAX_ARTIFACT_BYTES} bytes together.`,
+    );
+}

@@ -7,6 +7,12 @@ import { SecretName } from '../secrets/secrets.ts';
 /** The form of the name of a pool. */
 export const POOL_NAME = '^[a-z][a-z0-9-]{0,62}$';
 
+/**
+ * The workers, as secrets name them: those that name this pool are released to job types of modules. No
+ * runner has it.
+ */
+export const MODULES_POOL = 'modules';
+
 /** Who may run jobs of a type: `open`, all who may create jobs; `granted`, those whose roles name it. */
 export const TYPE_ACCESS = ['open', 'granted'] as const;
 export type TypeAccess = (typeof TYPE_ACCESS)[number];

@@ -56,7 +56,9 @@ export function compose(
   const areas = composeAreas(core);
   core.jobTypes.register([...composeJobTypes(core, areas), ...extraJobTypes]);
   core.jobTypes.register(
-    modules.map((each) => moduleJobType(each, { ...core, ...areas.inventory })),
+    modules.map((each) =>
+      moduleJobType(each, { ...core, ...areas.inventory, ...areas.runners, ...areas.secrets }),
+    ),
     compileForeignSchema,
   );
   core.jobCompletion.register(

@@ -3,7 +3,7 @@ import type { LogLevel } from '../../domain/jobs/jobs.ts';
 import type { AttemptTools } from './attempt.ts';
 import { openEventsFile } from './eventsFile.ts';
 import { createLineReader } from './lineReader.ts';
-import type { Masker } from './masker.ts';
+import type { Masker } from '../../domain/shared/masker.ts';
 
 /** Most characters of a line. */
 const MAX_LINE_CHARS = 8_192;

@@ -8,7 +8,7 @@ import type { DeclaredType } from '../declaration/load.ts';
 import { storeArtifacts } from './artifacts.ts';
 import { StopRequest, type Attempt, type AttemptTools } from './attempt.ts';
 import { commandLine, environmentOf } from './commandLine.ts';
-import { createMasker, type Masker } from './masker.ts';
+import { createMasker, type Masker } from '../../domain/shared/masker.ts';
 import { createOutput, type Output } from './output.ts';
 import { readResult } from './resultFile.ts';
 import type { RunFolder, WorkFolder } from './runFolder.ts';

@@ -7,6 +7,7 @@ import {
 } from 'node:crypto';
 import { Readable } from 'node:stream';
 import type { Knex } from '../../db/core/knex.ts';
+import { lockIfCurrentAttempt } from '../../db/jobs/jobs.ts';
 import {
   endRemoval,
   findRemovals,
@@ -18,8 +19,7 @@ import {
 } from '../../db/runners/artifacts.ts';
 import {
   ARTIFACT_PREFIX,
-  MAX_ARTIFACT_BYTES,
-  MAX_ARTIFACTS,
+  checkArtifactLimits,
   type ArtifactData,
 } from '../../domain/runners/artifacts.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
@@ -53,6 +53,9 @@ const REMOVAL_BATCH = 100;
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
+const objectNameOf = (jobId: string) =>
+  `${ARTIFACT_PREFIX}${jobId}-${randomBytes(8).toString('hex')}`;
+
 /** Binds the key of an object to it: a copied one does not open another object. */
 const keyContext = (object: string) => `artifact:${object}`;
 
@@ -66,17 +69,16 @@ const openingOf = (key: Buffer, iv: Buffer, object: string): DecipherGCM =>
     Buffer.from(keyContext(object)),
   );
 
-/** Error: `limit_reached`, if an artifact would be one or some bytes too many. */
-function checkLimits(others: readonly ArtifactData[], bytes: number): void {
-  const total = others.reduce((sum, each) => sum + each.bytes, bytes);
-  if (others.length >= MAX_ARTIFACTS || total > MAX_ARTIFACT_BYTES)
-    throw new AppError(
-      'limit_reached',
-      `A job has at most ${MAX_ARTIFACTS} artifacts of ${MAX_ARTIFACT_BYTES} bytes together.`,
-    );
-}
+/** A file that an attempt leaves. */
+type NewFile = { name: string; source: Readable };
 
-/** Files that jobs of runners leave, in the store of backups, each encrypted with a key of its own. */
+/**
+ * Locks the attempt that leaves a file until the transaction ends, and returns its number. It is checked
+ * before the upload, and again when the file becomes an artifact. Error: `attempt_lost`.
+ */
+type RequireAttempt = (trx: Knex) => Promise<number>;
+
+/** Files that jobs leave, in the store of backups, each encrypted with a key of its own. */
 export function createArtifacts({ db, log, vault, archives, jobs, remoteAttempts }: Deps) {
   const storeOf = (store: string) => archives.storeOf({ store: store as StoreKind });
 
@@ -97,7 +99,7 @@ export function createArtifacts({ db, log, vault, archives, jobs, remoteAttempts
       await target.write(iv);
       for await (const chunk of source as AsyncIterable<Buffer>) {
         bytes += chunk.length;
-        checkLimits(others, bytes);
+        checkArtifactLimits(others, bytes);
         hash.update(chunk);
         await target.write(cipher.update(chunk));
       }
@@ -137,6 +139,33 @@ export function createArtifacts({ db, log, vault, archives, jobs, remoteAttempts
     return listArtifacts(db, jobId);
   }
 
+  async function store(
+    jobId: string,
+    { name, source }: NewFile,
+    requireAttempt: RequireAttempt,
+  ): Promise<ArtifactData> {
+    const othersOf = async (on: Knex) =>
+      (await listArtifacts(on, jobId)).filter((each) => each.name !== name);
+    await db.transaction(requireAttempt);
+    const others = await othersOf(db);
+    checkArtifactLimits(others, 0);
+    const target = { store: archives.targetStore(), object: objectNameOf(jobId) };
+    const key = randomBytes(32);
+    const sealedKey = vault.seal(key.toString('base64'), keyContext(target.object));
+    await noteUpload(db, target, UPLOAD_SECONDS);
+    const stored = await upload(target, key, source, others).catch(async (error: unknown) => {
+      await postponeRemoval(db, target.object, 0);
+      throw unavailable(error);
+    });
+    return db.transaction(async (trx) => {
+      const attempt = await requireAttempt(trx);
+      checkArtifactLimits(await othersOf(trx), stored.bytes);
+      const artifact = { ...stored, ...target, name, attempt, sealedKey, createdAt: new Date() };
+      await putArtifact(trx, jobId, artifact);
+      return artifact;
+    });
+  }
+
   return {
     list: (caller: Caller, jobId: string): Promise<ArtifactData[]> => visible(caller, jobId),
 
@@ -158,48 +187,31 @@ export function createArtifacts({ db, log, vault, archives, jobs, remoteAttempts
     },
 
     /**
-     * Stores a file that an attempt has left, instead of one with its name. Errors: `attempt_lost`,
-     * `limit_reached`, `not_supported`, `master_key_missing`, `unavailable`.
+     * Stores a file that an attempt of a runner has left, instead of one with its name. Errors:
+     * `attempt_lost`, `limit_reached`, `not_supported`, `master_key_missing`, `unavailable`.
      */
-    async put(
+    put: (
       runner: RunnerIdentity,
       jobId: string,
       attemptToken: string,
-      { name, source }: { name: string; source: Readable },
-    ): Promise<ArtifactData> {
-      await db.transaction((trx) =>
-        remoteAttempts.requireCurrent(trx, runner, jobId, attemptToken),
-      );
-      const others = (await listArtifacts(db, jobId)).filter((each) => each.name !== name);
-      checkLimits(others, 0);
-      const store = archives.targetStore();
-      const object = `${ARTIFACT_PREFIX}${jobId}-${randomBytes(8).toString('hex')}`;
-      const key = randomBytes(32);
-      const sealedKey = vault.seal(key.toString('base64'), keyContext(object));
-      await noteUpload(db, { store, object }, UPLOAD_SECONDS);
-      const stored = await upload({ store, object }, key, source, others).catch(
-        async (error: unknown) => {
-          await postponeRemoval(db, object, 0);
-          throw unavailable(error);
-        },
-      );
-      return db.transaction(async (trx) => {
-        const { attempt } = await remoteAttempts.requireCurrent(trx, runner, jobId, attemptToken);
-        const now = (await listArtifacts(trx, jobId)).filter((each) => each.name !== name);
-        checkLimits(now, stored.bytes);
-        const artifact = {
-          ...stored,
-          name,
-          attempt,
-          store,
-          object,
-          sealedKey,
-          createdAt: new Date(),
-        };
-        await putArtifact(trx, jobId, artifact);
-        return artifact;
-      });
-    },
+      file: NewFile,
+    ): Promise<ArtifactData> =>
+      store(
+        jobId,
+        file,
+        async (trx) =>
+          (await remoteAttempts.requireCurrent(trx, runner, jobId, attemptToken)).attempt,
+      ),
+
+    /** As `put`, for an attempt that a worker makes itself. */
+    putOwn: (
+      { jobId, runId, attempt }: { jobId: string; runId: string; attempt: number },
+      file: NewFile,
+    ): Promise<ArtifactData> =>
+      store(jobId, file, async (trx) => {
+        if (await lockIfCurrentAttempt(trx, { jobId, runId, attempt })) return attempt;
+        throw new AppError('attempt_lost', 'Another attempt runs the job, or the job has ended.');
+      }),
 
     /** Removes what no job refers to any more from the stores. */
     async removeUnused(signal: AbortSignal): Promise<void> {

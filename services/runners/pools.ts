@@ -6,9 +6,10 @@ import { Pool } from '../../db/models/Pool.ts';
 import { Runner } from '../../db/models/Runner.ts';
 import { countRunners, readPoolLoads } from '../../db/runners/runners.ts';
 import { PLATFORM } from '../../domain/access/scope.ts';
+import { MODULES_POOL } from '../../domain/runners/definition.ts';
 import type { PoolData, PoolLoad } from '../../domain/runners/records.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
-import { AppError, checkVersion, notFound } from '../../domain/shared/errors.ts';
+import { AppError, checkVersion, invalidField, notFound } from '../../domain/shared/errors.ts';
 import type { Access } from '../access/access.ts';
 
 export type Pools = ReturnType<typeof createPools>;
@@ -85,9 +86,14 @@ export function createPools({ db, commit, access }: { db: Knex; commit: Commit; 
 
     read,
 
-    /** Errors: `permission_denied`; `conflict`, if the name exists or there are too many. */
+    /**
+     * Errors: `permission_denied`; `invalid_request` for the name of the workers; `conflict`, if the name
+     * exists; `limit_reached`.
+     */
     async create(caller: Caller, name: string, fields: PoolFields): Promise<PoolView> {
       await requireWrite(caller);
+      if (name === MODULES_POOL)
+        throw invalidField('body', '/name', 'reserved', 'is the name of the workers themselves');
       return commit({ ...caller, tenantId: PLATFORM }, async (work) => {
         const trx = await work.trx();
         if ((await Pool.query(trx).resultSize()) >= MAX_POOLS)

@@ -4,7 +4,7 @@ import { isReservedTypeName, JOB_TYPE_NAME } from '../../../domain/jobs/jobTypeN
 import { unknownReferencesIn } from '../../../domain/jobs/payloadReferences.ts';
 import { RetryPolicy } from '../../../domain/jobs/retry.ts';
 import { TARGET_KINDS } from '../../../domain/jobs/targets.ts';
-import { TYPE_ACCESS } from '../../../domain/runners/definition.ts';
+import { TYPE_ACCESS, WantedSecrets } from '../../../domain/runners/definition.ts';
 import { compileForeignSchema, SchemaError } from '../../../platform/foreignSchema.ts';
 import { compileCheck } from '../../../platform/schemaCheck.ts';
 import { API_VERSION } from './jobType.ts';
@@ -32,6 +32,7 @@ const Definition = Type.Object(
     ),
     targets: Type.Optional(Type.Enum([...TARGET_KINDS])),
     access: Type.Optional(Type.Enum([...TYPE_ACCESS])),
+    secrets: Type.Optional(WantedSecrets),
     permission: Type.Optional(Type.Enum([...PERMISSIONS])),
     timeoutMs: Type.Optional(Type.Integer({ minimum: 100, maximum: MAX_TIMEOUT_MS })),
     retry: Type.Optional(Type.Partial(RetryPolicy, { additionalProperties: false })),

@@ -11,7 +11,7 @@ import type {
   PlanWarning,
 } from '../../../domain/inventory/planning.ts';
 import type { JobSource, LogLevel } from '../../../domain/jobs/jobs.ts';
-import type { TypeAccess } from '../../../domain/runners/definition.ts';
+import type { TypeAccess, WantedSecrets } from '../../../domain/runners/definition.ts';
 import type { RetryPolicy } from '../../../domain/jobs/retry.ts';
 import type { TargetKind } from '../../../domain/jobs/targets.ts';
 import type { OutboundRequest, OutboundResponse } from '../../../platform/guardedHttp.ts';
@@ -99,6 +99,9 @@ export type JobTarget = {
   siteId: string | null;
 };
 
+/** A file that was stored. `sha256` of its content, in hexadecimal digits. */
+export type StoredArtifact = { name: string; bytes: number; sha256: string };
+
 /** What an attempt knows about itself, and what it can do. */
 export type JobTools = {
   jobId: string;
@@ -123,6 +126,17 @@ export type JobTools = {
     request(request: HttpRequest): Promise<HttpResponse>;
   };
   inventory: InventoryTools;
+  /**
+   * Stores a file for those who may read the job, instead of one with this name: text, bytes or a stream
+   * of them. A job has up to 20 files of together 64 MiB. Nothing in them is masked. Errors: `JobFailure`
+   * with `invalid_artifact`, `limit_reached`, `artifact_not_stored` or `attempt_superseded`.
+   */
+  artifact(
+    name: string,
+    content: string | Uint8Array | AsyncIterable<string | Uint8Array>,
+  ): Promise<StoredArtifact>;
+  /** The values of the secrets that the definition names, as they were when the attempt started. */
+  secrets: Readonly<Record<string, string>>;
 };
 
 /** What `jobType` takes. */
@@ -142,6 +156,8 @@ export type JobTypeDefinition<Schema extends TSchema = TSchema> = {
   targets?: TargetKind;
   /** `open`: `job:write` is enough. `granted`, by default: a role must name the type. */
   access?: TypeAccess;
+  /** Named secrets that each attempt gets: `{ API_TOKEN: { secret: 'port-audit' } }`. */
+  secrets?: WantedSecrets;
   /** Permission that creating such a job needs besides `job:write`. */
   permission?: Permission;
   /** Limit of one attempt: 600,000 by default, 86,400,000 at most. */

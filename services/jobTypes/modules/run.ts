@@ -2,20 +2,20 @@ import { inspect } from 'node:util';
 import { JobFailure } from '../../../domain/jobs/jobType.ts';
 import { LOG_LEVELS } from '../../../domain/jobs/jobs.ts';
 import { secretValuesIn } from '../../../domain/jobs/secretFields.ts';
-import { MASK } from '../../../domain/shared/mask.ts';
+import { createMasker } from '../../../domain/shared/masker.ts';
 import type { JobTools, JobTypeDefinition } from './jobType.ts';
 
 /** How long the work of an aborted attempt may take to end. */
 const STOP_MS = 5_000;
 
-/** Shorter secrets are part of ordinary words. */
+/** Shorter secrets, and shorter forms of secrets, are part of ordinary words. */
 const MIN_MASKED_CHARS = 4;
 
 const CODE = /^[a-z0-9_]{1,64}$/;
 
 /**
  * Runs a module: its log, progress, result and failure have the forms that records need, and contain
- * no secret of the payload. After its end the tools do nothing. Errors: `JobFailure`; the reason of
+ * no secret of the payload or of the definition. After its end the tools do nothing. Errors: `JobFailure`; the reason of
  * `signal`, at the latest `stopMs` after it was aborted; what the module throws else.
  */
 export async function runModule(
@@ -24,7 +24,10 @@ export async function runModule(
   tools: JobTools,
   { stopMs = STOP_MS }: { stopMs?: number } = {},
 ): Promise<object> {
-  const { mask, maskText } = createMasking(secretValuesIn(schema, payload));
+  const secrets = [...secretValuesIn(schema, payload), ...Object.values(tools.secrets)];
+  const masker = createMasker(secrets, { minChars: MIN_MASKED_CHARS });
+  const { text: maskText } = masker;
+  const mask = (value: object): object => masker.json(value) as object;
   let isOver = false;
   const own: JobTools = {
     ...tools,
@@ -45,6 +48,7 @@ export async function runModule(
       plan: (...args) => whileRunning(() => tools.inventory.plan(...args)),
       apply: (...args) => whileRunning(() => tools.inventory.apply(...args)),
     },
+    artifact: (...args) => whileRunning(() => tools.artifact(...args)),
   };
   const whileRunning = <T>(use: () => Promise<T>): Promise<T> =>
     isOver ? Promise.reject(new JobFailure('attempt_ended', 'The attempt has ended')) : use();
@@ -82,24 +86,6 @@ function endsSoonAfter<T>(
     clearTimeout(timer);
     signal.removeEventListener('abort', onAbort);
   });
-}
-
-function createMasking(values: readonly string[]) {
-  const secrets = values.filter((value) => value.length >= MIN_MASKED_CHARS);
-  const maskText = (text: string): string =>
-    secrets.reduce((masked, secret) => masked.replaceAll(secret, MASK), text);
-  const maskValue = (value: unknown): unknown => {
-    if (typeof value === 'string') return maskText(value);
-    if (typeof value === 'number') return secrets.includes(String(value)) ? MASK : value;
-    if (Array.isArray(value)) return value.map(maskValue);
-    if (typeof value !== 'object' || value === null) return value;
-    return Object.fromEntries(
-      Object.entries(value).map(([name, child]) => [maskText(name), maskValue(child)]),
-    );
-  };
-  const mask = (value: object): object =>
-    secrets.length === 0 ? value : (maskValue(value) as object);
-  return { mask, maskText };
 }
 
 /** Modules in JavaScript may log anything. */

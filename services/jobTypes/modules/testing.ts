@@ -1,13 +1,17 @@
 /**
  * `holdfast/job-type/testing`: runs a job type without Temporal, PostgreSQL or a server of Holdfast.
  */
+import { createHash } from 'node:crypto';
+import type { Readable } from 'node:stream';
 import { JobFailure } from '../../../domain/jobs/jobType.ts';
 import { MAX_LOG_LINES, MAX_RESULT_BYTES, type JobProgress } from '../../../domain/jobs/jobs.ts';
 import { logData, logText, progressOf } from '../../../domain/jobs/logLines.ts';
+import { checkArtifactLimits } from '../../../domain/runners/artifacts.ts';
 import { createGuardedHttp } from '../../../platform/guardedHttp.ts';
 import { createOwnEndpoints } from '../../../platform/ownEndpoints.ts';
 import { compileForeignSchema } from '../../../platform/foreignSchema.ts';
 import { DEFAULT_TIMEOUT_MS, definitionProblems } from './definition.ts';
+import { createArtifactTool } from './artifactTool.ts';
 import { createHttpTool } from './httpTool.ts';
 import {
   JOB_TYPE_MARK,
@@ -16,8 +20,10 @@ import {
   type InventoryTools,
   type JobTarget,
   type JobTools,
+  type JobTypeDefinition,
   type LogLevel,
   type ModuleJobType,
+  type StoredArtifact,
 } from './jobType.ts';
 import { runModule } from './run.ts';
 
@@ -34,6 +40,8 @@ export type TestJobOptions = {
   outboundAllow?: readonly string[];
   /** Answers for the inventory. */
   inventory?: Partial<InventoryTools>;
+  /** Values of the named secrets, by the names under which the type reads them. */
+  secrets?: Readonly<Record<string, string>>;
 };
 
 export type TestJobOutcome = {
@@ -44,9 +52,13 @@ export type TestJobOutcome = {
   log: { level: LogLevel; message: string; data: object | null }[];
   /** Every report, in order. */
   progress: JobProgress[];
+  /** What it stored, in order; a name is stored once. */
+  artifacts: { name: string; content: Buffer }[];
   /** What `run` threw if that was no `JobFailure`. */
   error?: unknown;
 };
+
+type Reported = Pick<TestJobOutcome, 'log' | 'progress' | 'artifacts'>;
 
 /** Makes one attempt of a type, as a worker does. Error: a definition that a worker would refuse. */
 export async function testJobType(
@@ -58,7 +70,7 @@ export async function testJobType(
   const problems = definitionProblems(definition);
   if (problems.length > 0) throw new Error(problems.join('\n'));
   const input = JSON.parse(JSON.stringify(payload)) as object;
-  const outcome: Pick<TestJobOutcome, 'log' | 'progress'> = { log: [], progress: [] };
+  const outcome: Reported = { log: [], progress: [], artifacts: [] };
   const errors = compileForeignSchema(definition.payload)(input);
   const { targets = 'none' } = definition;
   if (targets !== (options.target?.kind ?? 'none'))
@@ -84,7 +96,8 @@ export async function testJobType(
   });
   try {
     const signal = AbortSignal.any([cancel.signal, timeout]);
-    const tools = testTools(outcome, options, { signal, guarded });
+    const secrets = testSecrets(definition, options.secrets);
+    const tools = { ...testTools(outcome, options, { signal, guarded }), secrets };
     const result = await runModule(definition, input, tools);
     if (Buffer.byteLength(JSON.stringify(result)) > MAX_RESULT_BYTES)
       throw new JobFailure(
@@ -118,7 +131,7 @@ function failureOf(error: unknown): Pick<TestJobOutcome, 'failure' | 'error'> {
 }
 
 function testTools(
-  { log, progress }: Pick<TestJobOutcome, 'log' | 'progress'>,
+  { log, progress, artifacts }: Reported,
   {
     attempt = 1,
     target = null,
@@ -128,7 +141,7 @@ function testTools(
     target?: JobTarget | null;
   },
   { signal, guarded }: { signal: AbortSignal; guarded: ReturnType<typeof createGuardedHttp> },
-): JobTools {
+): Omit<JobTools, 'secrets'> {
   const missing = (name: string) => () =>
     Promise.reject(new Error(`testJobType needs inventory.${name}`));
   return {
@@ -154,7 +167,43 @@ function testTools(
       apply: missing('apply'),
       ...inventory,
     },
+    artifact: createArtifactTool((file) => storeTestFile(artifacts, file), signal),
   };
+}
+
+/** What the type asks for. Error: `JobFailure('secret_missing')`, as for an attempt without the secret. */
+function testSecrets(
+  { secrets: wanted = {} }: JobTypeDefinition,
+  values: Readonly<Record<string, string>> = {},
+): Record<string, string> {
+  const missing = Object.keys(wanted).filter((name) => !Object.hasOwn(values, name));
+  if (missing.length > 0)
+    throw new JobFailure('secret_missing', `testJobType needs secrets.${missing.join(', ')}`, {
+      retryable: false,
+    });
+  return Object.fromEntries(Object.keys(wanted).map((name) => [name, values[name] ?? '']));
+}
+
+async function storeTestFile(
+  artifacts: TestJobOutcome['artifacts'],
+  { name, source }: { name: string; source: Readable },
+): Promise<StoredArtifact> {
+  const others = artifacts
+    .filter((each) => each.name !== name)
+    .map(({ content }) => ({ bytes: content.length }));
+  checkArtifactLimits(others, 0);
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of source as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    checkArtifactLimits(others, bytes);
+    chunks.push(chunk);
+  }
+  const content = Buffer.concat(chunks);
+  const known = artifacts.find((each) => each.name === name);
+  if (known) known.content = content;
+  else artifacts.push({ name, content });
+  return { name, bytes, sha256: createHash('sha256').update(content).digest('hex') };
 }
 
 const answerOf = (answer: Partial<HttpResponse>): HttpResponse => ({

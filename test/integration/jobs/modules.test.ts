@@ -1,9 +1,13 @@
+import { mkdtemp } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import type { JobTypeRecord } from '../../../api/jobs/typeSchemas.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
 import type { PageOf } from '../../support/schedules.ts';
+import { expectProblem } from '../../support/problem.ts';
 import { respondWith, startSink, type Sink } from '../../support/sink.ts';
 import { admin, createUser } from '../../support/users.ts';
 
@@ -13,7 +17,11 @@ let app: TestApp;
 let sink: Sink;
 beforeAll(async () => {
   const modules = 'examples/modules/*.ts, test/support/modules/*.ts';
-  [app, sink] = await Promise.all([startApp({ HOLDFAST_JOB_TYPES: modules }), startSink()]);
+  const folder = await mkdtemp(path.join(tmpdir(), 'holdfast-module-files-'));
+  [app, sink] = await Promise.all([
+    startApp({ HOLDFAST_JOB_TYPES: modules, HOLDFAST_BACKUP_DIR: folder }),
+    startSink(),
+  ]);
 });
 afterAll(async () => {
   await app.stop();
@@ -105,6 +113,38 @@ describe('a job type of a module', () => {
       // Created, then updated three times.
       ['once-1', 4],
     ]);
+  });
+
+  test('leaves files, and gets only the secrets that are released to the workers', async () => {
+    const root = admin(app);
+    const payload = { name: 'lines.txt', lines: 3 };
+    const withoutSecret = await run('test.leaves-files', payload);
+    expect(withoutSecret.error?.code).toBe('secret_missing');
+    const value = 'the token of the modules';
+    const secret = await root
+      .post<{ id: string }>('/api/secrets', { name: 'of-modules', value, pools: ['ams'] })
+      .expect(201);
+    expect((await run('test.leaves-files', payload)).error?.code).toBe('secret_missing');
+    await root.put(`/api/secrets/${secret.id}`, { pools: ['ams', 'modules'] }).expect(200);
+
+    const job = await run('test.leaves-files', payload);
+    expect(job).toMatchObject({
+      status: 'succeeded',
+      result: { bytes: 6, length: value.length, token: '********' },
+    });
+    expect(job.logs.map(({ message }) => message)).toContain('token ********, ********');
+    const file = app.client.get<string>(`/api/jobs/${job.id}/artifacts/lines.txt`);
+    expect(await file.expect(200)).toBe('1\n2\n3\n');
+    const { items } = await root
+      .get<PageOf<object>>(`/api/audit?action=secret.use&subjectId=${secret.id}`)
+      .expect(200);
+    expect(items).toMatchObject([
+      { actorId: 'alice', after: { jobId: job.id, attempt: 1, pool: 'modules' } },
+    ]);
+
+    const refused = await run('test.leaves-files', { name: 'a/b', lines: 1 });
+    expect(refused.error?.code).toBe('invalid_artifact');
+    await expectProblem(root.post('/api/pools', { name: 'modules' }), 400, 'invalid_request');
   });
 
   test('needs a role that names it, unless it says otherwise', async () => {

@@ -170,6 +170,7 @@ describe('the test kit', () => {
       failure: null,
       log: [{ level: 'warn', message: 'seen', data: { payload: { n: 3 } } }],
       progress: [{ percent: 100, message: 'done' }],
+      artifacts: [],
     });
   });
 
@@ -311,7 +312,8 @@ describe('a module that runs', () => {
     }
   });
 
-  const noTools = (signal: AbortSignal, log: JobTools['log']) => ({ signal, log }) as JobTools;
+  const noTools = (signal: AbortSignal, log: JobTools['log']) =>
+    ({ signal, log, secrets: {} }) as JobTools;
 
   test('is left when it does not heed its signal, and can do nothing more', async () => {
     const cancel = new AbortController();
@@ -336,6 +338,67 @@ describe('a module that runs', () => {
     tools.log('info', 'too late');
     await expect(tools.http.request({ url: 'x' })).rejects.toMatchObject({ code: 'attempt_ended' });
     expect(lines).toEqual(['The module has not stopped 0.01 s after its signal']);
+  });
+
+  test('stores files within limits, under names that a file can have', async () => {
+    const store = (...files: [name: string, content: unknown][]) =>
+      testJobType(
+        declare(async (_, { artifact }) => {
+          const stored: object[] = [];
+          for (const [name, content] of files) stored.push(await artifact(name, content as string));
+          return { stored };
+        }),
+        {},
+      );
+    const stream = (async function* () {
+      yield await Promise.resolve('b');
+      yield new TextEncoder().encode('c');
+    })();
+    const { artifacts, result } = await store(['a.txt', 'first'], ['b', stream], ['a.txt', '']);
+    expect(artifacts.map(({ name, content }) => [name, content.toString()])).toEqual([
+      ['a.txt', ''],
+      ['b', 'bc'],
+    ]);
+    expect(result).toMatchObject({ stored: [{ bytes: 5 }, { bytes: 2 }, { bytes: 0 }] });
+
+    const many = Array.from({ length: 21 }, (_, i): [string, string] => [`f${i}`, 'x']);
+    const large = Buffer.alloc(40 * 1_048_576);
+    for (const [files, code] of [
+      [many, 'limit_reached'],
+      [
+        [
+          ['one', large],
+          ['two', large],
+        ],
+        'limit_reached',
+      ],
+      [[['../up', 'x']], 'invalid_artifact'],
+      [[['number', 7]], 'invalid_artifact'],
+      [[['numbers', [7]]], 'invalid_artifact'],
+    ] as [[string, unknown][], string][]) {
+      const { status, failure } = await store(...files);
+      expect([status, failure?.code, failure?.retryable]).toEqual(['failed', code, false]);
+    }
+  });
+
+  test('gets the secrets that it asks for, and writes none of them', async () => {
+    const type = jobType({
+      apiVersion: 1,
+      name: 'test.secret',
+      summary: 'Says its secret',
+      payload: Type.Object({}),
+      secrets: { TOKEN: { secret: 'token' } },
+      run: (_, { log, secrets: { TOKEN = '' } }) => {
+        log('info', `${TOKEN} ${encodeURIComponent(TOKEN)} ${JSON.stringify(TOKEN)}`);
+        return Promise.reject(new JobFailure('refused', `not ${TOKEN}`, { retryable: false }));
+      },
+    });
+    const missing = await testJobType(type, {});
+    expect(missing.failure).toMatchObject({ code: 'secret_missing', retryable: false });
+    const TOKEN = 'open "sesame"/7';
+    const { log, failure } = await testJobType(type, {}, { secrets: { TOKEN, OTHER: 'x' } });
+    expect(log.map(({ message }) => message)).toEqual(['******** ******** "********"']);
+    expect(failure?.message).toBe('not ********');
   });
 
   test('cannot break the log with levels and data that do not exist', async () => {

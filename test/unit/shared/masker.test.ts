@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { createLineReader } from '../../../runner/command/lineReader.ts';
-import { createMasker } from '../../../runner/command/masker.ts';
+import { createMasker } from '../../../domain/shared/masker.ts';
 import { eventually } from '../../support/eventually.ts';
 
 const SECRET = `p4ss"w/rd'<&> é$x`;

@@ -1,4 +1,4 @@
-import { MASK } from '../../domain/shared/mask.ts';
+import { MASK } from './mask.ts';
 
 /** Shorter values are in ordinary words. */
 export const MIN_MASKED_CHARS = 6;
@@ -85,9 +85,12 @@ const linesOf = (value: string): string[] => value.split(/\r\n|\r|\n/).map((line
 
 /**
  * Replaces secrets in texts: as they are, in base64, escaped for URLs, JSON, XML and shells; of a value with
- * several lines, also each line. Values shorter than six characters are not replaced.
+ * several lines, also each line. Values and forms shorter than `minChars` are not replaced.
  */
-export function createMasker(secrets: Iterable<string> = []) {
+export function createMasker(
+  secrets: Iterable<string> = [],
+  { minChars = MIN_MASKED_CHARS }: { minChars?: number } = {},
+) {
   const patterns = new Set<string>();
 
   /** Adds a secret. False if there are too many, or it is too long. */
@@ -95,9 +98,9 @@ export function createMasker(secrets: Iterable<string> = []) {
     if (secret.length > MAX_VALUE_CHARS) return false;
     const values = new Set([secret, secret.trim(), ...linesOf(secret)]);
     for (const value of values) {
-      if (value.length < MIN_MASKED_CHARS) continue;
+      if (value.length < minChars) continue;
       for (const form of formsOf(value)) {
-        if (form.length < MIN_MASKED_CHARS) continue;
+        if (form.length < minChars) continue;
         if (patterns.size >= MAX_PATTERNS) return false;
         patterns.add(form);
       }
