@@ -1,0 +1,52 @@
+import { Button } from '@mantine/core';
+import { useId, type ReactNode } from 'react';
+import { CopyButton } from './CopyButton.tsx';
+import formClasses from './form/Form.module.css';
+import classes from './ShownOnce.module.css';
+
+type Props = {
+  /** The text of a token; null if the answer with it was lost. */
+  token: string | null;
+  /** How it is used: words, and the text to copy. */
+  use: { title: ReactNode; text: string; copy: string };
+  onDone: () => void;
+  children?: ReactNode;
+};
+
+/** The text of a token, once. */
+export function ShownOnce({ token, use, onDone, children }: Props) {
+  const id = useId();
+  return (
+    <div className={formClasses.form}>
+      {token === null ? (
+        <p className={formClasses.text} role="alert">
+          The token exists, but the answer with its text was lost. Rotate it to get another text.
+        </p>
+      ) : (
+        <div role="group" aria-labelledby={id}>
+          <p className={formClasses.text} id={id}>
+            <strong>Copy the token now.</strong> It is not shown again: only a hash of it is stored.
+          </p>
+          {/* In the order of Tab, so that it can be selected without a mouse. */}
+          <pre className={classes.code} tabIndex={0} data-secret>
+            {token}
+          </pre>
+        </div>
+      )}
+      {token !== null && (
+        <div>
+          <CopyButton value={token} label="Copy token" withText />
+        </div>
+      )}
+      {children}
+      <div>
+        <p className={formClasses.text}>{use.title}</p>
+        <pre className={classes.code}>{use.text}</pre>
+      </div>
+      <div className={formClasses.buttons} data-end>
+        <CopyButton value={use.text} label={use.copy} withText />
+        <Button onClick={onDone}>{token === null ? 'Close' : 'I have stored it'}</Button>
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,62 @@
+import { Button } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
+import { PermissionButton } from '../PermissionButton.tsx';
+import type { Where } from '../permissions.tsx';
+import { problemFields } from '../problems.ts';
+import { ProblemNote } from '../ProblemNote.tsx';
+import classes from './Form.module.css';
+import { otherErrors } from './fieldErrors.ts';
+
+type Props = {
+  /** Why saving has failed. */
+  problem: unknown;
+  /** Pointers of the fields that show what is wrong with them. */
+  shown: readonly string[];
+  onSubmit: () => void;
+  busy: boolean;
+  /** The text of the button. */
+  submit: string;
+  permission: string;
+  where: Where;
+  /** Why it cannot be saved now. */
+  reason?: string | undefined;
+  /** The path of the page before. */
+  back: string;
+  children: ReactNode;
+};
+
+/** The form of a record on a page of its own: its fields, what is wrong, and the button that saves. */
+export function RecordForm(props: Props) {
+  const { problem, shown, onSubmit, busy, submit, permission, where, reason, back } = props;
+  const { errors } = problemFields(problem);
+  const isAtFields = errors.length > 0 && otherErrors(errors, shown).length === 0;
+  return (
+    <form
+      className={classes.form}
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (!busy) onSubmit();
+      }}
+    >
+      {problem !== undefined && problem !== null && (
+        <ProblemNote problem={problem} withoutFields={isAtFields} />
+      )}
+      {props.children}
+      <div className={classes.buttons}>
+        <PermissionButton
+          type="submit"
+          permission={permission}
+          where={where}
+          reason={reason}
+          loading={busy}
+        >
+          {submit}
+        </PermissionButton>
+        <Button variant="default" renderRoot={(root) => <Link {...root} to={back} />}>
+          Back
+        </Button>
+      </div>
+    </form>
+  );
+}
