@@ -29,8 +29,12 @@ function copyBySelection(text: string): boolean {
 }
 
 /** Offers a text as a file. */
-export function downloadText(name: string, parts: readonly string[], type = 'text/plain'): void {
-  const url = URL.createObjectURL(new Blob([...parts], { type: `${type};charset=utf-8` }));
+export const downloadText = (name: string, parts: readonly string[], type = 'text/plain'): void =>
+  downloadBlob(name, new Blob([...parts], { type: `${type};charset=utf-8` }));
+
+/** Offers data as a file. */
+export function downloadBlob(name: string, data: Blob): void {
+  const url = URL.createObjectURL(data);
   const link = document.createElement('a');
   link.href = url;
   link.download = name;

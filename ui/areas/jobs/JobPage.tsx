@@ -12,6 +12,7 @@ import { Section } from '../../parts/Section.tsx';
 import { StatusBadge } from '../../parts/StatusBadge.tsx';
 import { Time } from '../../parts/Time.tsx';
 import { JobActions } from './JobActions.tsx';
+import { JobArtifacts } from './JobArtifacts.tsx';
 import { JobAttempts } from './JobAttempts.tsx';
 import { JobFacts } from './JobFacts.tsx';
 import { JobFailure } from './JobFailure.tsx';
@@ -63,6 +64,7 @@ export function JobPage() {
       <JobProgress job={job} />
       <JobAttempts job={job} />
       <JobLog key={job.id} job={job} />
+      {job.typeDigest !== null && <JobArtifacts job={job} />}
       <JobData job={job} />
     </RecordPage>
   );

@@ -4,6 +4,7 @@ import { whereOfTarget, type TargetKind } from './jobTarget.ts';
 export type Job = Schemas['Job'];
 export type JobSummary = Schemas['JobSummary'];
 export type JobType = Schemas['JobType'];
+export type Artifact = Schemas['JobArtifact'];
 
 type Reading = { signal: AbortSignal };
 
@@ -17,6 +18,13 @@ export const jobQuery = (jobId: string) => ({
         signal,
       }),
     ),
+});
+
+/** The files that a job has left: with its end, they are read once more. */
+export const artifactsQuery = (jobId: string, isEnded: boolean) => ({
+  queryKey: ['jobs', 'artifacts', jobId, isEnded],
+  queryFn: ({ signal }: Reading) =>
+    answer(api.GET('/api/jobs/{jobId}/artifacts', { params: { path: { jobId } }, signal })),
 });
 
 /** Retries of a job, the newest first. */
