@@ -10,8 +10,10 @@ import { accountRoutes, signInRoutes } from './areas/auth/routes.tsx';
 import { homeRoutes } from './areas/home/routes.tsx';
 import { jobRoutes } from './areas/jobs/routes.tsx';
 import { jobTypeRoutes } from './areas/jobTypes/routes.tsx';
+import { runnerRoutes } from './areas/runners/routes.tsx';
 import { scheduleRoutes } from './areas/schedules/routes.tsx';
 import { searchRoutes } from './areas/search/routes.tsx';
+import { secretRoutes } from './areas/secrets/routes.tsx';
 
 /** Every route. An area adds its own here: those in the frame need a session. */
 const routeTree = rootRoute.addChildren([
@@ -21,6 +23,8 @@ const routeTree = rootRoute.addChildren([
     ...approvalRoutes,
     ...jobRoutes,
     ...jobTypeRoutes,
+    ...runnerRoutes,
+    ...secretRoutes,
     ...scheduleRoutes,
     ...searchRoutes,
     ...accountRoutes,

@@ -6,6 +6,7 @@ import { changeRequest, createRequest } from '../support/approvals.ts';
 import { describeConsole } from '../support/console/console.ts';
 import { accessibilityProblems, contentWidth } from '../support/console/page.ts';
 import { pagePaths } from '../support/console/routes.ts';
+import { acceptedType } from '../support/runner.ts';
 import { admin, createUser, seedTenant, type TestUser } from '../support/users.ts';
 
 type WithId = { id: string };
@@ -23,7 +24,7 @@ const isComplete = (page: Page) =>
   page.locator('[aria-busy=true]').first().waitFor({ state: 'detached' });
 
 describeConsole('the pages', (console) => {
-  /** Records of every kind that has a page, by the first part of its path. */
+  /** Records of every kind that has a page, by the first part of its path or the name of its parameter. */
   const ids: Record<string, string> = {};
   let site: { mine: string; other: string };
   let someone: TestUser;
@@ -46,7 +47,12 @@ describeConsole('the pages', (console) => {
       title: 'A prefix for all',
       ...changeRequest(['create', 'prefixes', { cidr: '10.9.0.0/16' }]),
     });
+    const { runner } = await acceptedType(console.app, 'lab');
+    const secret = { name: 'port-audit', value: 'not shown', pools: ['lab'] };
     Object.assign(ids, {
+      pool: 'lab',
+      runners: runner,
+      secrets: (await root.post<WithId>('/api/secrets', secret).expect(201)).id,
       id: site.mine,
       'job-types': 'core.echo',
       jobs: (await job()).id,
@@ -57,8 +63,11 @@ describeConsole('the pages', (console) => {
   });
 
   const addressOf = (path: string): string =>
-    path.replace(/\$\w+/, () =>
-      assertDefined(ids[path.split('/')[1] ?? ''], `an example of a record for ${path}`),
+    path.replace(/\$(\w+)/, (_match, name: string) =>
+      assertDefined(
+        ids[name] ?? ids[path.split('/')[1] ?? ''],
+        `an example of a record for ${path}`,
+      ),
     );
 
   /** What is wrong with the page that is shown. */

@@ -5,7 +5,9 @@ const ID = /^([a-z]{3})_[0-9a-z]{26}$/;
 const PAGES: Readonly<Record<string, string>> = {
   apr: '/approvals',
   job: '/jobs',
+  rnr: '/runners',
   sch: '/schedules',
+  sec: '/secrets',
 };
 
 /** True for text that has the form of a record's id. */

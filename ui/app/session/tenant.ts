@@ -9,3 +9,6 @@ export const TENANT_HEADER = 'X-Service-Tenant-Id';
 /** The tenant that the pages show; undefined before it is known. */
 export const shownTenant = (): string | undefined =>
   queryClient.getQueryData<{ tenantId: string }>(SUMMARY_KEY)?.tenantId;
+
+/** What belongs to the installation, such as pools, runners and their types, belongs to this tenant. */
+export const PLATFORM = { tenantId: 'platform' };

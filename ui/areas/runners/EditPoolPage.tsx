@@ -1,0 +1,94 @@
+import { Skeleton } from '@mantine/core';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { useRef } from 'react';
+import { answer, api } from '../../app/api.ts';
+import { LeaveGuard } from '../../parts/form/LeaveGuard.tsx';
+import { RecordForm } from '../../parts/form/RecordForm.tsx';
+import { problemFields } from '../../parts/problems.ts';
+import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { RecordPage } from '../../parts/RecordPage.tsx';
+import { ConflictDialog } from '../../parts/versioned/ConflictDialog.tsx';
+import { useVersionedForm } from '../../parts/versioned/useVersionedForm.ts';
+import { PLATFORM } from '../../app/session/tenant.ts';
+import { draftOf, POOL_FIELDS, PoolFields, requestOf, type PoolDraft } from './PoolFields.tsx';
+import { poolPath } from './poolText.ts';
+import { poolQuery, type Pool } from './runnerQueries.ts';
+
+const route = getRouteApi('/frame/runners/pools/$pool/edit');
+
+const PARENT = { label: 'Runners', to: '/runners' };
+
+/** Changes a pool. What is typed stays when others change it. */
+export function EditPoolPage() {
+  const { pool: name } = route.useParams();
+  const { data, error, refetch } = useQuery(poolQuery(name));
+  if (data) return <Editor key={name} pool={data} />;
+  return (
+    <RecordPage parent={PARENT} title={`Edit ${name}`}>
+      {error ? (
+        <ProblemNote problem={error} retry={() => void refetch()} />
+      ) : (
+        <Skeleton height={200} aria-label="The pool is being read" />
+      )}
+    </RecordPage>
+  );
+}
+
+const versionOf = (pool: Pool) => ({ values: draftOf(pool), etag: `"${pool.version}"` });
+
+function Editor({ pool }: { pool: Pool }) {
+  const { name } = pool;
+  const navigate = route.useNavigate();
+  const client = useQueryClient();
+  const isSaved = useRef(false);
+  const form = useVersionedForm<PoolDraft>({
+    record: versionOf(pool),
+    save: (draft, etag) =>
+      answer(
+        api.PUT('/api/pools/{name}', {
+          params: { path: { name }, header: { 'If-Match': etag } },
+          body: requestOf(draft),
+        }),
+      ),
+    readAgain: async () => versionOf(await client.query({ ...poolQuery(name), staleTime: 0 })),
+  });
+  const { status, errors } = problemFields(form.problem);
+  const finish = (wasSaved: boolean) => {
+    if (!wasSaved) return;
+    isSaved.current = true;
+    void client.invalidateQueries({ queryKey: ['runners'] });
+    void navigate({ to: '/runners/pools/$pool', params: { pool: name } });
+  };
+  return (
+    <RecordPage parent={PARENT} title={`Edit ${name}`} form>
+      <LeaveGuard hasChanges={() => form.isDirty && !isSaved.current} />
+      <RecordForm
+        problem={form.conflict ? undefined : form.problem}
+        shown={POOL_FIELDS}
+        onSubmit={() => void form.submit().then(finish)}
+        busy={form.isBusy}
+        submit="Save changes"
+        permission="jobtype:write"
+        where={PLATFORM}
+        reason={form.isDirty ? undefined : 'Nothing has been changed.'}
+        back={poolPath(name)}
+      >
+        <PoolFields
+          draft={form.values}
+          onChange={(change) => form.setValues({ ...form.values, ...change })}
+          errors={errors}
+        />
+      </RecordForm>
+      <ConflictDialog
+        conflict={form.conflict}
+        names={undefined}
+        busy={form.isBusy}
+        problem={status === 412 ? undefined : form.problem}
+        onSave={(choices) => void form.resolve(choices).then(finish)}
+        onDiscard={form.takeTheirs}
+        onClose={form.dismiss}
+      />
+    </RecordPage>
+  );
+}

@@ -1,0 +1,156 @@
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useNavigate } from '@tanstack/react-router';
+import { useState } from 'react';
+import { answer, api } from '../../app/api.ts';
+import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx';
+import { Dialog } from '../../parts/Dialog.tsx';
+import { errorAt } from '../../parts/form/fieldErrors.ts';
+import formClasses from '../../parts/form/Form.module.css';
+import { PermissionButton, ReasonButton } from '../../parts/PermissionButton.tsx';
+import { problemFields } from '../../parts/problems.ts';
+import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { secretQuery, type Secret } from './secretQueries.ts';
+import { useSend } from './useSend.ts';
+import { ValueField } from './ValueField.tsx';
+
+type Props = { secret: Secret };
+
+/** What can be done with a secret. */
+export function SecretActions({ secret }: Props) {
+  const { id, tenantId } = secret;
+  const [isReplacing, setReplacing] = useState(false);
+  const navigate = useNavigate();
+  const where = { tenantId };
+  return (
+    <>
+      <PermissionButton
+        permission="secret:write"
+        where={where}
+        icon="refresh"
+        onClick={() => setReplacing(true)}
+      >
+        Replace value
+      </PermissionButton>
+      <Dialog
+        opened={isReplacing}
+        onClose={() => setReplacing(false)}
+        title={`Replace the value of ${secret.name}`}
+        size="lg"
+        closeOnClickOutside={false}
+      >
+        <ReplaceForm secret={secret} onClose={() => setReplacing(false)} />
+      </Dialog>
+      <PermissionButton
+        permission="secret:write"
+        where={where}
+        icon="edit"
+        variant="default"
+        onClick={() => void navigate({ to: '/secrets/$secretId/edit', params: { secretId: id } })}
+      >
+        Edit
+      </PermissionButton>
+      <DeleteButton secret={secret} />
+    </>
+  );
+}
+
+/** The value is in this form only, and is forgotten with it. */
+function ReplaceForm({ secret: { id, version }, onClose }: Props & { onClose: () => void }) {
+  const client = useQueryClient();
+  const [value, setValue] = useState('');
+  const { send, busy, problem } = useSend();
+  const { errors } = problemFields(problem);
+  const replace = async () => {
+    try {
+      await answer(
+        api.PUT('/api/secrets/{id}', {
+          params: { path: { id }, header: { 'If-Match': `"${version}"` } },
+          body: { value },
+        }),
+      );
+    } finally {
+      // After a 412 the form goes on with the secret as it is then.
+      await client.invalidateQueries({ queryKey: ['secrets'] });
+    }
+  };
+  return (
+    <form
+      className={formClasses.form}
+      onSubmit={(event) => {
+        event.preventDefault();
+        void send(replace).then((isDone) => isDone && onClose());
+      }}
+    >
+      <p className={formClasses.text}>
+        Set the new value in the other system first. Attempts that start from now on get it; those
+        that run keep the old one, so end that in the other system when they have ended.
+      </p>
+      {problem !== undefined && <ProblemNote problem={problem} withoutFields={errors.length > 0} />}
+      <ValueField
+        label="New value"
+        value={value}
+        onChange={setValue}
+        error={errorAt(errors, '/value')}
+        autoFocus
+      />
+      <div className={formClasses.buttons} data-end>
+        <ReasonButton variant="default" onClick={onClose}>
+          Back
+        </ReasonButton>
+        <ReasonButton type="submit" loading={busy}>
+          Replace value
+        </ReasonButton>
+      </div>
+    </form>
+  );
+}
+
+function DeleteButton({ secret: { id, tenantId, name, version } }: Props) {
+  const [isOpen, setOpen] = useState(false);
+  const navigate = useNavigate();
+  const client = useQueryClient();
+  const remove = useMutation({
+    mutationFn: () =>
+      answer(
+        api.DELETE('/api/secrets/{id}', {
+          params: { path: { id }, header: { 'If-Match': `"${version}"` } },
+        }),
+      ),
+    onSuccess: async () => {
+      await navigate({ to: '/secrets' });
+      client.removeQueries({ queryKey: secretQuery(id).queryKey });
+      void client.invalidateQueries({ queryKey: ['secrets', 'list'] });
+    },
+    onError: () => void client.invalidateQueries(secretQuery(id)),
+  });
+  return (
+    <>
+      <PermissionButton
+        permission="secret:write"
+        where={{ tenantId }}
+        icon="trash"
+        variant="default"
+        onClick={() => setOpen(true)}
+      >
+        Delete
+      </PermissionButton>
+      <ConfirmDialog
+        opened={isOpen}
+        onClose={() => {
+          setOpen(false);
+          remove.reset();
+        }}
+        title={`Delete ${name}`}
+        confirm="Delete secret"
+        typed={name}
+        danger
+        onConfirm={() => remove.mutate()}
+        busy={remove.isPending}
+        problem={remove.error}
+      >
+        The value is lost. Jobs whose type asks for it fail with <code>secret_missing</code>, unless
+        the platform has a secret with this name.
+      </ConfirmDialog>
+    </>
+  );
+}
