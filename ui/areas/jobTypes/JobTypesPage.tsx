@@ -2,13 +2,14 @@ import { getRouteApi } from '@tanstack/react-router';
 import { useCallback } from 'react';
 import { answer, api } from '../../app/api.ts';
 import { useLiveRefresh } from '../../app/live.ts';
+import { usePolling } from '../../app/usePolling.ts';
 import { Empty } from '../../parts/Empty.tsx';
 import { ListPage } from '../../parts/list/ListPage.tsx';
 import type { ListSearch } from '../../parts/list/search.ts';
 import { useList } from '../../parts/list/useList.ts';
 import { TYPE_COLUMNS } from './typeColumns.tsx';
 import { facetOf, listedTypes, TYPE_FILTERS } from './typeList.ts';
-import type { JobType } from './typeQueries.ts';
+import { RUNNERS_MS, type JobType } from './typeQueries.ts';
 
 const route = getRouteApi('/frame/job-types');
 
@@ -34,6 +35,7 @@ export function JobTypesPage() {
     },
   });
   useLiveRefresh(['job-type.*'], ['jobTypes', 'list']);
+  usePolling(['jobTypes', 'list'], RUNNERS_MS);
   const open = useCallback(
     ({ name }: JobType) => void navigate({ to: '/job-types/$name', params: { name } }),
     [navigate],

@@ -1,6 +1,6 @@
 import { Button } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
+import { Link, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { answer, api } from '../../app/api.ts';
 import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx';
@@ -8,15 +8,13 @@ import { formatNumberOf } from '../../parts/format.ts';
 import { Icon } from '../../parts/icons.tsx';
 import { ReasonButton } from '../../parts/PermissionButton.tsx';
 import { usePermissions } from '../../parts/permissions.tsx';
+import { PLATFORM } from '../../app/session/tenant.ts';
 import { typeQuery, type JobTypeWithVersions } from './typeQueries.ts';
 import { candidateOf, shortDigest, whyNotAccept, whyNotDisable } from './typeText.ts';
 import { Difference } from './Versions.tsx';
 
 type Props = { type: JobTypeWithVersions };
 type Version = JobTypeWithVersions['versions'][number];
-
-/** Types of runners belong to the installation, not to a tenant. */
-const WHERE = { tenantId: 'platform' };
 
 /** What can be done with a type. */
 export function TypeActions({ type }: Props) {
@@ -35,6 +33,7 @@ export function TypeActions({ type }: Props) {
         <>
           <AcceptButton type={type} />
           <DisableButton type={type} />
+          <DeleteButton type={type} />
         </>
       )}
     </>
@@ -50,6 +49,7 @@ type Options = { params: { path: { name: string }; header: { 'If-Match': string 
 function useChange(
   { name, version }: JobTypeWithVersions,
   send: (options: Options) => Promise<unknown>,
+  onDone?: () => Promise<void>,
 ) {
   const client = useQueryClient();
   const [isOpen, setOpen] = useState(false);
@@ -58,7 +58,10 @@ function useChange(
     mutationFn: async () => {
       await send({ params: { path: { name }, header: { 'If-Match': `"${asked ?? 0}"` } } });
     },
-    onSuccess: () => setOpen(false),
+    onSuccess: async () => {
+      setOpen(false);
+      await onDone?.();
+    },
     onSettled: async () => {
       await client.invalidateQueries({ queryKey: ['jobTypes'] });
       await client.invalidateQueries({ queryKey: ['jobs', 'types'] });
@@ -96,7 +99,7 @@ function AcceptButton({ type }: Props) {
     <>
       <ReasonButton
         icon="check"
-        reason={whyNot('jobtype:write', WHERE) ?? whyNotAccept(type)}
+        reason={whyNot('jobtype:write', PLATFORM) ?? whyNotAccept(type)}
         onClick={() => {
           setVersion(candidateOf(type));
           ask();
@@ -134,7 +137,7 @@ function DisableButton({ type }: Props) {
       <ReasonButton
         variant="default"
         icon="pause"
-        reason={whyNot('jobtype:write', WHERE) ?? whyNotDisable(type)}
+        reason={whyNot('jobtype:write', PLATFORM) ?? whyNotDisable(type)}
         onClick={ask}
       >
         Disable
@@ -142,6 +145,37 @@ function DisableButton({ type }: Props) {
       <ConfirmDialog {...dialog} title={`Disable ${type.name}`} confirm="Disable job type" danger>
         No job of it is created, and queued ones wait, until it is accepted again. Running attempts
         go on.
+      </ConfirmDialog>
+    </>
+  );
+}
+
+function DeleteButton({ type }: Props) {
+  const { whyNot } = usePermissions();
+  const navigate = useNavigate();
+  const client = useQueryClient();
+  const { ask, dialog } = useChange(
+    type,
+    (options) => answer(api.DELETE('/api/job-types/{name}', options)),
+    async () => {
+      await navigate({ to: '/job-types' });
+      client.removeQueries({ queryKey: typeQuery(type.name).queryKey });
+    },
+  );
+  return (
+    <>
+      <ReasonButton
+        variant="default"
+        icon="trash"
+        reason={whyNot('jobtype:write', PLATFORM)}
+        onClick={ask}
+      >
+        Delete
+      </ReasonButton>
+      <ConfirmDialog {...dialog} title={`Delete ${type.name}`} confirm="Delete job type" danger>
+        {(type.runners ?? 0) > 0
+          ? 'Runners that still have it announce it again, and it waits to be accepted, unless its pool accepts it by its name.'
+          : 'A runner that still has it announces it again when it starts.'}
       </ConfirmDialog>
     </>
   );

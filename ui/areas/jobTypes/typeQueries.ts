@@ -6,7 +6,14 @@ export type JobTypeWithVersions = Schemas['JobTypeWithVersions'];
 type Reading = { signal: AbortSignal };
 
 /** Runners come and go without an event. */
-const RUNNERS_MS = 10_000;
+export const RUNNERS_MS = 10_000;
+
+/** The roles of the installation, for those who may read them. */
+export const rolesQuery = {
+  queryKey: ['jobTypes', 'roles'],
+  queryFn: ({ signal }: Reading) => answer(api.GET('/api/rbac/roles', { signal })),
+  staleTime: 60_000,
+};
 
 /** A type with what runners have announced. */
 export const typeQuery = (name: string) => ({

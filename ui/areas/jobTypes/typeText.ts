@@ -81,3 +81,33 @@ export function whyNotDisable({ state }: Pick<Type, 'state'>): string | undefine
 
 /** The path of the page of a type. */
 export const typePath = (name: string): string => `/job-types/${encodeURIComponent(name)}`;
+
+type Role = { name: string; permissions: readonly string[]; jobTypes: readonly string[] };
+
+const covers = (pattern: string, name: string): boolean =>
+  pattern === '*' ||
+  pattern === name ||
+  (pattern.endsWith('.*') && name.startsWith(pattern.slice(0, -1)));
+
+/** The names of the roles with which jobs of a type can be created, where they are assigned. */
+export const rolesThatRun = (
+  roles: readonly Role[],
+  { name, access, permission }: { name: string; access: string; permission: string | null },
+): string[] =>
+  roles
+    .filter(({ permissions }) => permissions.includes('job:write'))
+    .filter(({ permissions }) => permission === null || permissions.includes(permission))
+    .filter(
+      ({ jobTypes }) => access === 'open' || jobTypes.some((pattern) => covers(pattern, name)),
+    )
+    .map((role) => role.name);
+
+/** The secrets that a definition asks for: the name that its code reads, and that of the secret. */
+export function secretsIn(definition: Definition | undefined): { as: string; secret: string }[] {
+  const { secrets } = definition ?? {};
+  if (typeof secrets !== 'object' || secrets === null) return [];
+  return Object.entries(secrets).map(([as, wanted]) => ({
+    as,
+    secret: String((wanted as { secret?: unknown }).secret),
+  }));
+}
