@@ -1,12 +1,14 @@
 import { buffer } from 'node:stream/consumers';
 import { Type, type Static } from 'typebox';
+import { remainingLines } from '../../domain/jobs/logLines.ts';
 import { RUNNER_REPORT_SECONDS } from '../../domain/runners/records.ts';
 import { invalidField, invalidFields } from '../../domain/shared/errors.ts';
 import { compileCheck } from '../../platform/schemaCheck.ts';
 import { once } from '../../platform/once.ts';
 import type { Announcements } from '../../services/runners/announcements.ts';
-import { remainingLines, type EndRequest as End } from '../../services/runners/attempts.ts';
-import type { BeginAnswer as Begin, RemoteAttempts } from '../../services/runners/attempts.ts';
+import type { RemoteAttempts } from '../../services/runners/attempts.ts';
+import type { BeginAnswer as Begin } from '../../services/runners/beginAnswer.ts';
+import type { EndRequest as End } from '../../services/runners/endAttempt.ts';
 import type { RemoteLine, RemoteLines } from '../../services/runners/lines.ts';
 import { requireRunner } from '../http/mount.ts';
 import { noContent, ok } from '../http/response.ts';
@@ -88,7 +90,7 @@ function beginView(answer: Begin) {
     timeoutMs: type.timeoutMs,
     leaseMs: type.definition.lostAfterSeconds * 1_000,
     maxAttempts: job.retryPolicy.maxAttempts,
-    remainingLines: remainingLines(job),
+    remainingLines: remainingLines(job.logCount),
     tenantId: job.tenantId,
     createdBy: job.createdBy,
   };

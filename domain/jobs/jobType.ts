@@ -88,6 +88,8 @@ type RunnerBasedType = {
   pool: string;
   /** What was accepted last. */
   digest: string;
+  /** Identifies what was accepted (domain/runners/shape.ts); null for a type that waits. */
+  shape: string | null;
   definition: RemoteTypeDefinition;
   /** False for a type that is disabled: no job of it is created or started. */
   isEnabled: boolean;

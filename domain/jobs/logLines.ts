@@ -1,4 +1,4 @@
-import type { JobProgress } from './jobs.ts';
+import { MAX_LOG_LINES, type JobProgress } from './jobs.ts';
 
 const MAX_MESSAGE_CHARS = 8_192;
 const MAX_DATA_BYTES = 16_384;
@@ -30,3 +30,6 @@ export const progressOf = (percent: number, message: string | undefined): JobPro
 
 /** The last line of a log that is full. */
 export const LOG_FULL = 'The log is full; later lines are left out';
+
+/** Lines that a log with `logCount` lines still has space for. */
+export const remainingLines = (logCount: number): number => Math.max(MAX_LOG_LINES - logCount, 0);

@@ -18,12 +18,11 @@ export function composeRunners(
   backups: Pick<ReturnType<typeof composeBackups>, 'archives'>,
   secrets: Pick<ReturnType<typeof composeSecrets>, 'secretsForAttempt'>,
 ) {
-  const remoteAttempts = createRemoteAttempts({ ...core, ...jobs, ...secrets });
   return {
     announcements: createAnnouncements(core),
-    remoteAttempts,
-    artifacts: createArtifacts({ ...core, ...jobs, ...backups, remoteAttempts }),
-    remoteLines: createRemoteLines({ ...core, remoteAttempts }),
+    remoteAttempts: createRemoteAttempts({ ...core, ...jobs, ...secrets }),
+    artifacts: createArtifacts({ ...core, ...jobs, ...backups }),
+    remoteLines: createRemoteLines(core),
     pools: createPools(core),
     runners: createRunners(core),
     runnerTypes: createRunnerTypes(core),

@@ -13,10 +13,11 @@ import { compileCheck, type SchemaCheck } from '../../platform/schemaCheck.ts';
 export type JobTypes = ReturnType<typeof createJobTypes>;
 
 type RegisteredType = { type: JobType; check: SchemaCheck };
-type RemoteTypes = ReadonlyMap<string, RegisteredType & { type: RemoteJobType }>;
+type RegisteredRemote = RegisteredType & { type: RemoteJobType; checkResult: SchemaCheck };
+type RemoteTypes = ReadonlyMap<string, RegisteredRemote>;
 
 /**
- * The job types of this process, with the checks of their payloads. Types are registered after
+ * The job types of this process, with the checks of their payloads and results. Types are registered after
  * the services are built, because a type may use any service and services use the registry. Those of
  * runners are records: the process reads them again when they change (`refresh`).
  */
@@ -40,16 +41,21 @@ export function createJobTypes() {
   const check = (type: JobType, payload: unknown) =>
     assertDefined(entry(type.name), `job type ${type.name}`).check(payload);
 
-  /** The entries of remote types; those that have not changed keep their compiled checks. */
+  /** The entries of remote types; schemas that have not changed keep their compiled checks. */
   const withChecks = (types: readonly RemoteJobType[]): RemoteTypes =>
     new Map(
       types.map((type) => {
         const known = remote.get(type.name);
-        const keepsCheck = known && isDeepStrictEqual(known.type.payload, type.payload);
-        return [
-          type.name,
-          { type, check: keepsCheck ? known.check : compileLazily(type.payload) },
-        ] as const;
+        const { payload, definition } = type;
+        const keepsPayload = known && isDeepStrictEqual(known.type.payload, payload);
+        const keepsResult =
+          known && isDeepStrictEqual(known.type.definition.result, definition.result);
+        const entry = {
+          type,
+          check: keepsPayload ? known.check : compileLazily(payload),
+          checkResult: keepsResult ? known.checkResult : compileLazily(definition.result ?? {}),
+        };
+        return [type.name, entry] as const;
       }),
     );
 
@@ -132,6 +138,9 @@ export function createJobTypes() {
 
     /** True when the payload satisfies the schema of its type. */
     isValidPayload: (type: JobType, payload: unknown): boolean => check(type, payload).length === 0,
+
+    /** What a type of runners does not allow of a result. Nothing, if the type is not known. */
+    resultErrors: (name: string, result: unknown) => remote.get(name)?.checkResult(result) ?? [],
 
     /** Error: `invalid_request` that names every bad field under `pointer`. */
     checkPayload(type: JobType, payload: unknown, pointer = '/payload'): void {

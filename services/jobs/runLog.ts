@@ -1,8 +1,14 @@
 import type { WriteUnaudited } from '../../db/core/commit.ts';
 import { attemptGuard, jobChange, writeJobChange, type LogLine } from '../../db/jobs/jobs.ts';
 import type { Job } from '../../db/models/Job.ts';
-import { MAX_LOG_LINES, type LogLevel } from '../../domain/jobs/jobs.ts';
-import { LOG_FULL, logData, logText, progressOf } from '../../domain/jobs/logLines.ts';
+import type { LogLevel } from '../../domain/jobs/jobs.ts';
+import {
+  LOG_FULL,
+  logData,
+  logText,
+  progressOf,
+  remainingLines,
+} from '../../domain/jobs/logLines.ts';
 import type { Log } from '../../platform/log.ts';
 import { jobLogTopic } from './jobAudit.ts';
 
@@ -24,7 +30,7 @@ const MAX_FLUSH_LINES = 500;
 export function createRunLog({ writeUnaudited, log, job }: Deps) {
   let lines: LogLine[] = [];
   let progress: string | null = null;
-  let remainingLines = MAX_LOG_LINES - job.logCount;
+  let free = remainingLines(job.logCount);
   let timer: NodeJS.Timeout | undefined;
   let writing: Promise<void> = Promise.resolve();
 
@@ -83,8 +89,8 @@ export function createRunLog({ writeUnaudited, log, job }: Deps) {
   return {
     /** Adds a line of the job type. Lines beyond `MAX_LOG_LINES` are dropped. */
     log(level: LogLevel, message: string, data?: object) {
-      if (remainingLines <= 0) return;
-      if (--remainingLines === 0) append('warn', LOG_FULL);
+      if (free <= 0) return;
+      if (--free === 0) append('warn', LOG_FULL);
       else append(level, message, data);
       scheduleFlush();
     },

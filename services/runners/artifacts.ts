@@ -29,7 +29,7 @@ import { StoreError, type StoreKind } from '../../platform/stores/store.ts';
 import type { Vault } from '../../platform/vault.ts';
 import type { Archives } from '../backups/archives.ts';
 import type { Jobs } from '../jobs/jobs.ts';
-import type { RemoteAttempts } from './attempts.ts';
+import { requireCurrent } from './currentAttempt.ts';
 import type { RunnerIdentity } from './identity.ts';
 
 export type Artifacts = ReturnType<typeof createArtifacts>;
@@ -40,7 +40,6 @@ type Deps = {
   vault: Vault;
   archives: Pick<Archives, 'targetStore' | 'storeOf'>;
   jobs: Pick<Jobs, 'logs'>;
-  remoteAttempts: Pick<RemoteAttempts, 'requireCurrent'>;
 };
 
 /** An upload that takes longer is abandoned; its object is removed. */
@@ -79,7 +78,7 @@ type NewFile = { name: string; source: Readable };
 type RequireAttempt = (trx: Knex) => Promise<number>;
 
 /** Files that jobs leave, in the store of backups, each encrypted with a key of its own. */
-export function createArtifacts({ db, log, vault, archives, jobs, remoteAttempts }: Deps) {
+export function createArtifacts({ db, log, vault, archives, jobs }: Deps) {
   const storeOf = (store: string) => archives.storeOf({ store: store as StoreKind });
 
   /** Encrypts and uploads a file. Error: `limit_reached`; those of the store and of the source. */
@@ -199,8 +198,7 @@ export function createArtifacts({ db, log, vault, archives, jobs, remoteAttempts
       store(
         jobId,
         file,
-        async (trx) =>
-          (await remoteAttempts.requireCurrent(trx, runner, jobId, attemptToken)).attempt,
+        async (trx) => (await requireCurrent(trx, runner, jobId, attemptToken)).attempt,
       ),
 
     /** As `put`, for an attempt that a worker makes itself. */

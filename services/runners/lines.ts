@@ -1,10 +1,16 @@
 import type { Knex } from '../../db/core/knex.ts';
 import { jobChange, writeJobChange, type LogLine } from '../../db/jobs/jobs.ts';
 import { renewLease, type RemoteAttempt } from '../../db/runners/attempts.ts';
-import { MAX_LOG_LINES, type LogLevel } from '../../domain/jobs/jobs.ts';
+import type { LogLevel } from '../../domain/jobs/jobs.ts';
+import {
+  LOG_FULL,
+  logData,
+  logText,
+  progressOf,
+  remainingLines,
+} from '../../domain/jobs/logLines.ts';
 import { jobLogTopic } from '../jobs/jobAudit.ts';
-import { LOG_FULL, logData, logText, progressOf } from '../../domain/jobs/logLines.ts';
-import type { RemoteAttempts } from './attempts.ts';
+import { requireCurrent } from './currentAttempt.ts';
 import type { RunnerIdentity } from './identity.ts';
 
 export type RemoteLines = ReturnType<typeof createRemoteLines>;
@@ -42,7 +48,7 @@ function thatFit(
   { attempt, logCount }: RemoteAttempt,
   now: Date,
 ): LogLine[] {
-  const free = Math.max(MAX_LOG_LINES - logCount, 0);
+  const free = remainingLines(logCount);
   const kept: readonly RemoteLine[] =
     free > 0 && lines.length >= free
       ? [...lines.slice(0, free - 1), { level: 'warn', message: LOG_FULL }]
@@ -57,13 +63,7 @@ function thatFit(
 }
 
 /** The log and the progress of attempts that runners make. */
-export const createRemoteLines = ({
-  db,
-  remoteAttempts,
-}: {
-  db: Knex;
-  remoteAttempts: Pick<RemoteAttempts, 'requireCurrent'>;
-}) => ({
+export const createRemoteLines = ({ db }: { db: Knex }) => ({
   /**
    * Adds lines to the log of a job and renews the lease of its attempt. Lines that were received before
    * are left out; nothing is added if lines before them are missing. Error: `attempt_lost`.
@@ -76,7 +76,7 @@ export const createRemoteLines = ({
   ): Promise<LinesAnswer> =>
     db.transaction(async (trx) => {
       const now = new Date();
-      const attempt = await remoteAttempts.requireCurrent(trx, runner, jobId, attemptToken);
+      const attempt = await requireCurrent(trx, runner, jobId, attemptToken);
       const received = attempt.linesReceived;
       const fresh = firstLine > received + 1 ? [] : lines.slice(received + 1 - firstLine);
       const kept = thatFit(fresh, attempt, now);
@@ -105,7 +105,7 @@ export const createRemoteLines = ({
         have: received + fresh.length,
         cancel: attempt.cancelRequested,
         leaseMs: attempt.leaseMs,
-        remainingLines: Math.max(MAX_LOG_LINES - attempt.logCount - kept.length, 0),
+        remainingLines: remainingLines(attempt.logCount + kept.length),
       };
     }),
 });

@@ -17,7 +17,14 @@ export const MAX_REMOTE_TYPES = 500;
 const REFRESH_MS = 30_000;
 
 /** A record of a type as a job type of this process. */
-export function toJobType({ name, pool, digest, definition, state }: RemoteType): RemoteJobType {
+export function toJobType({
+  name,
+  pool,
+  digest,
+  shape,
+  definition,
+  state,
+}: RemoteType): RemoteJobType {
   const known: RemoteTypeDefinition = assertDefined(definition, 'definition');
   const { retry = {} } = known;
   // A script is not repeated unless its author says that it may be.
@@ -39,6 +46,7 @@ export function toJobType({ name, pool, digest, definition, state }: RemoteType)
     lane: 'remote',
     pool,
     digest: digest ?? '',
+    shape,
     definition: known,
     isEnabled: state === 'accepted',
   };

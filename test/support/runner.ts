@@ -4,36 +4,20 @@ import { ApplicationFailure } from '@temporalio/common';
 import { Worker } from '@temporalio/worker';
 import type { ServiceAccountRecord, TokenWithSecret } from '../../api/auth/tokenSchemas.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
+import type {
+  BeginAnswer,
+  EndAnswer,
+  LinesAnswer,
+  StartedAttempt,
+} from '../../runner/protocol/api.ts';
 import type { TestApp } from './app.ts';
 import type { TestClient } from './client.ts';
 import { admin } from './users.ts';
 
-/** The answers of the runner API, as its clients see them. */
-export type Started = {
-  outcome: 'started';
-  attempt: number;
-  attemptToken: string;
-  payload: Record<string, unknown>;
-  leaseMs: number;
-  [name: string]: unknown;
-};
-export type BeginAnswer =
-  | Started
-  | { outcome: 'ended' }
-  | { outcome: 'wait'; code: string; retryInMs: number }
-  | { outcome: 'failed'; code: string };
-export type LinesAnswer = {
-  have: number;
-  cancel: boolean;
-  leaseMs: number;
-  remainingLines: number;
-};
-export type EndAnswer = { status: string; code: string | null; retryInMs: number | null };
-
 /** What an activity of a test does with an attempt that has started. */
 export type Work = (attempt: TestAttempt) => Promise<object>;
 
-export type TestAttempt = Started & {
+export type TestAttempt = StartedAttempt & {
   jobId: string;
   lines(firstLine: number, lines: object[], query?: string): Promise<LinesAnswer>;
   end(body: object): ReturnType<TestClient['post']>;

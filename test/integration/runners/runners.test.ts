@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { JobRecord, LogRecord } from '../../../api/jobs/schemas.ts';
 import type { JobTypeRecord } from '../../../api/jobs/typeSchemas.ts';
 import type { ApprovalRecord } from '../../../api/approvals/schemas.ts';
+import type { StartedAttempt } from '../../../runner/protocol/api.ts';
 import { approve, createRequest } from '../../support/approvals.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { TestClient } from '../../support/client.ts';
@@ -16,7 +17,6 @@ import {
   definition,
   digestOf,
   startTestRunner,
-  type Started,
 } from '../../support/runner.ts';
 import { admin, createUser, type Page } from '../../support/users.ts';
 
@@ -202,7 +202,7 @@ async function handRunner(name: string, more: object = {}) {
       .expect(200);
   await announce(name);
   const begin = (jobId: string, workflowRunId: string, digest = name) =>
-    client.post<Started>(`/api/runner/jobs/${jobId}/begin`, {
+    client.post<StartedAttempt>(`/api/runner/jobs/${jobId}/begin`, {
       runnerId,
       workflowRunId,
       digest: digestOf(digest),

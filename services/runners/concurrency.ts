@@ -1,0 +1,38 @@
+import type { Knex } from '../../db/core/knex.ts';
+import type { Job } from '../../db/models/Job.ts';
+import { countConcurrent, countOlder, releaseSlot } from '../../db/runners/attempts.ts';
+import type { RemoteJobType } from '../../domain/jobs/jobType.ts';
+import { wait, type BeginAnswer } from './beginAnswer.ts';
+
+/** Jobs that wait for others of their type ask again after so long for each older one. */
+const PER_OLDER_JOB_MS = 1_000;
+const MAX_OLDER = 60;
+
+/** What the attempts of a type count together under, if they are limited. */
+export function concurrencyKey(
+  { name, definition: { concurrency } }: RemoteJobType,
+  { tenantId, targetSiteId, targetDeviceId }: Job,
+): string | null {
+  if (!concurrency) return null;
+  if ((concurrency.per ?? 'type') === 'type') return name;
+  const target = targetDeviceId ?? targetSiteId;
+  return concurrency.per === 'target' && target !== null
+    ? `${name}/${target}`
+    : `${name}/${tenantId}`;
+}
+
+/** The answer for a job that must wait for others of its type, or fails since they run. */
+export async function checkConcurrency(
+  trx: Knex,
+  job: Job,
+  type: RemoteJobType,
+): Promise<BeginAnswer | undefined> {
+  const key = concurrencyKey(type, job);
+  const { concurrency } = type.definition;
+  if (key === null || !concurrency) return undefined;
+  if ((await countConcurrent(trx, key, job.id)) < concurrency.limit) return undefined;
+  if (concurrency.whenFull === 'refuse') return { outcome: 'failed', code: 'concurrency_limit' };
+  await releaseSlot(trx, job.id);
+  const older = await countOlder(trx, job, MAX_OLDER);
+  return wait('concurrency', Math.max(older / concurrency.limit, 1) * PER_OLDER_JOB_MS);
+}
