@@ -1,3 +1,4 @@
+import { createHash, randomBytes } from 'node:crypto';
 import { Context } from '@temporalio/activity';
 import {
   ApplicationFailure,
@@ -5,6 +6,7 @@ import {
   CancelledFailure,
 } from '@temporalio/common';
 import { JobFailure } from '../domain/jobs/jobType.ts';
+import { MAX_UNANSWERED } from '../domain/runners/records.ts';
 import type { Log } from '../platform/log.ts';
 import type { Catalog } from './catalog.ts';
 import { StopRequest } from './command/attempt.ts';
@@ -27,7 +29,7 @@ import {
 const HEARTBEAT_MS = 1_000;
 
 /** How long `begin` is repeated before the activity fails, and Temporal starts it again. */
-const BEGIN_WITHIN_MS = 10_000;
+const BEGIN_WITHIN_MS = 30_000;
 const BEGIN_AGAIN_MS = 5_000;
 
 /** A type that this runner does not have: another runner of the pool may take the job. */
@@ -35,6 +37,9 @@ const OTHER_RUNNER_MS = 2_000;
 
 /** The API accepts the end of an attempt this long after its limit. */
 const END_MARGIN_MS = 60_000;
+
+/** How long an artifact is sent again while the API is away. */
+const ARTIFACT_WITHIN_MS = 60_000;
 
 /** What a command has to end itself when its runner stops, or has lost its lease. */
 const SHORT_GRACE_MS = 3_000;
@@ -64,17 +69,28 @@ export function createActivity(deps: Deps) {
   const { api, catalog, runnerId, log, announceChange } = deps;
 
   /** Begins the attempt. Errors: `ApplicationFailure`; undefined if nothing is to do. */
-  async function begin(type: DeclaredType, jobId: string, signal: AbortSignal) {
-    const workflowRunId = Context.current().info.workflowExecution?.runId ?? '';
+  async function begin(type: DeclaredType, jobId: string) {
+    const context = Context.current();
+    const workflowRunId = context.info.workflowExecution?.runId ?? '';
+    const attemptToken = randomBytes(32).toString('base64url');
+    const unanswered = unansweredBefore(context);
+    const request = { runnerId, workflowRunId, digest: type.digest, attemptToken, unanswered };
+    let mayHaveStarted = false;
+    const ask = () =>
+      api.begin(jobId, request).catch((error: unknown) => {
+        mayHaveStarted = true;
+        throw error;
+      });
     try {
-      const answer = await retryTransient(
-        () => api.begin(jobId, { runnerId, workflowRunId, digest: type.digest }),
-        { until: performance.now() + BEGIN_WITHIN_MS, signal },
-      );
+      const until = performance.now() + BEGIN_WITHIN_MS;
+      const answer = await retryTransient(ask, { until, signal: context.cancellationSignal });
       if (answer.outcome === 'wait') throw failure(answer.code, answer.retryInMs);
       if (answer.outcome === 'failed') throw failure(answer.code, null);
       return answer.outcome === 'started' ? answer : undefined;
     } catch (error) {
+      // This activity makes no attempt: the next one makes that which may have started without an answer.
+      const all = [...unanswered, tokenHash(attemptToken)].slice(-MAX_UNANSWERED);
+      if (mayHaveStarted) context.heartbeat({ unanswered: all } satisfies UnansweredBegin);
       if (!(error instanceof RunnerApiError)) throw error;
       log.warn({ jobId, code: error.code }, error.message);
       throw failure(error.code, BEGIN_AGAIN_MS);
@@ -91,16 +107,28 @@ export function createActivity(deps: Deps) {
 
   return async ({ jobId }: { jobId: string }): Promise<void> => {
     const context = Context.current();
-    const heartbeats = setInterval(() => context.heartbeat(), HEARTBEAT_MS);
+    const unanswered = unansweredBefore(context);
+    const details = unanswered.length > 0 ? { unanswered } : undefined;
+    const heartbeats = setInterval(() => context.heartbeat(details), HEARTBEAT_MS);
     try {
       const type = await current();
-      const started = await begin(type, jobId, context.cancellationSignal);
+      const started = await begin(type, jobId);
       if (started) await makeAttempt(deps, type, jobId, started);
     } finally {
       clearInterval(heartbeats);
     }
   };
 }
+
+/** What an activity knows, and Temporal keeps for the next one, of requests to begin without an answer. */
+type UnansweredBegin = { unanswered: string[] };
+
+/** What activities of the job before this one have left. */
+const unansweredBefore = ({ info }: Context): string[] =>
+  (info.heartbeatDetails as UnansweredBegin | null | undefined)?.unanswered ?? [];
+
+/** Temporal gets hashes: the token itself would let its reader report the end of the attempt. */
+const tokenHash = (token: string): string => createHash('sha256').update(token).digest('hex');
 
 /** Runs the command of an attempt that has started, and reports how it ends. */
 async function makeAttempt(
@@ -177,7 +205,11 @@ async function runAttempt(
       {
         line: report.line,
         progress: report.progress,
-        artifact: (name, file) => api.artifact(jobId, attemptToken, { name, file }, signal),
+        artifact: (name, file) =>
+          retryTransient(() => api.artifact(jobId, attemptToken, { name, file }, signal), {
+            until: performance.now() + ARTIFACT_WITHIN_MS,
+            signal,
+          }),
       },
       host,
       signal,

@@ -3,7 +3,7 @@ import { JOB_TYPE_PATTERN } from '../../domain/access/jobTypePatterns.ts';
 import { JOB_STATUSES, LOG_LEVELS } from '../../domain/jobs/jobs.ts';
 import { TARGET_KINDS } from '../../domain/jobs/targets.ts';
 import { POOL_NAME, RemoteTypeDefinition } from '../../domain/runners/definition.ts';
-import { MAX_COUNTED_JOBS, TYPE_STATES } from '../../domain/runners/records.ts';
+import { MAX_COUNTED_JOBS, MAX_UNANSWERED, TYPE_STATES } from '../../domain/runners/records.ts';
 import { Actor, Id, JsonObject, Name, Nullable, Timestamp } from '../http/schemas.ts';
 
 const closed = { additionalProperties: false };
@@ -166,6 +166,27 @@ export const BeginRequest = Type.Object(
       description: 'The id of the run of the workflow, from the information about the activity.',
     }),
     digest: Digest,
+    attemptToken: Type.Optional(
+      Type.String({
+        pattern: '^[A-Za-z0-9_-]{43}$',
+        'x-rule': 'must be 32 random bytes in base64url',
+        description:
+          'The token of the attempt, which the runner makes for each attempt that it wants to begin. A repeated request with the same token gets the same attempt. By default, the API makes one.',
+      }),
+    ),
+    unanswered: Type.Optional(
+      Type.Array(
+        Type.String({
+          pattern: '^[0-9a-f]{64}$',
+          'x-rule': 'must be a SHA-256 in hexadecimal digits',
+        }),
+        {
+          maxItems: MAX_UNANSWERED,
+          description:
+            'SHA-256 of the attempt tokens of requests for this job that were not answered. An attempt that one of them has started has reached no runner; this request gets it.',
+        },
+      ),
+    ),
   },
   { title: 'RunnerBegin', ...closed },
 );

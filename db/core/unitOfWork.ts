@@ -173,6 +173,20 @@ export async function writeUnitOfWork(
     : db.raw(text, bindings));
 }
 
+/**
+ * Makes changes in one statement, which is a transaction without one around it. Returns false, with
+ * nothing written, if one of the records was not in the state that its change requires.
+ */
+export async function writeChanges(db: Knex, changes: RecordChange[]): Promise<boolean> {
+  try {
+    await writeUnitOfWork(db, { ...emptyUnitOfWork(), changes });
+    return true;
+  } catch (error) {
+    if ((error as { code?: unknown }).code === NO_CHANGE) return false;
+    throw error;
+  }
+}
+
 function insertLogRows(
   sql: ReturnType<typeof createStatement>,
   { audit, events, outbox }: UnitOfWork,

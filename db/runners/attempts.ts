@@ -1,6 +1,7 @@
 import type { Knex } from '../core/knex.ts';
 import { lockKeySql } from '../core/advisoryLocks.ts';
 import { prepared } from '../core/prepared.ts';
+import type { RecordChange } from '../core/unitOfWork.ts';
 import { Job } from '../models/Job.ts';
 
 /** The attempt that a runner makes of a job, as the table `remote_attempts` has it. */
@@ -10,6 +11,8 @@ export type RemoteAttempt = {
   runId: string;
   runnerId: string;
   tokenId: string;
+  /** SHA-256 of the token of the attempt. */
+  tokenHash: Buffer;
   digest: string;
   leaseMs: number;
   /** Milliseconds that are left of the lease, by the clock of the database; 0 if it has ended. */
@@ -25,7 +28,7 @@ export type RemoteAttempt = {
 
 const SELECT = `
   SELECT a.job_id AS "jobId", a.attempt, a.run_id AS "runId", a.runner_id AS "runnerId",
-         a.token_id AS "tokenId", a.digest, a.lease_ms AS "leaseMs", a.lines_received AS "linesReceived",
+         a.token_id AS "tokenId", a.token_hash AS "tokenHash", a.digest, a.lease_ms AS "leaseMs", a.lines_received AS "linesReceived",
          GREATEST(extract(epoch FROM a.leased_until - clock_timestamp()) * 1000, 0)::integer AS "leftMs",
          a.answer, j.cancel_requested_at IS NOT NULL AS "cancelRequested", j.log_count AS "logCount",
          j.status = 'running' AND j.attempts = a.attempt AND j.run_id = a.run_id
@@ -59,8 +62,8 @@ export async function lockRemoteAttempt(
 
 type NewAttempt = Pick<
   RemoteAttempt,
-  'jobId' | 'attempt' | 'runId' | 'runnerId' | 'tokenId' | 'digest' | 'leaseMs'
-> & { tokenHash: Buffer; concurrencyKey: string | null; limitMs: number };
+  'jobId' | 'attempt' | 'runId' | 'runnerId' | 'tokenId' | 'tokenHash' | 'digest' | 'leaseMs'
+> & { concurrencyKey: string | null; limitMs: number };
 
 /** Locks a job that has not ended until the transaction ends: those who want to begin it take turns. */
 export const lockJob = async (trx: Knex, jobId: string): Promise<Job | undefined> =>
@@ -98,17 +101,17 @@ export const renewLease = async (trx: Knex, jobId: string, linesReceived: number
     [linesReceived, jobId],
   ));
 
-/** Keeps the answer to the end of an attempt, for a runner that asks again. */
-export const putAnswer = async (
-  db: Knex,
+/** Keeps the answer to the end of an attempt that has none yet, for a runner that asks again. */
+export const answerChange = (
   { jobId, attempt }: Pick<RemoteAttempt, 'jobId' | 'attempt'>,
   answer: object,
-): Promise<void> =>
-  void (await prepared(
-    db,
-    'UPDATE remote_attempts SET answer = ? WHERE job_id = ? AND attempt = ?',
-    [JSON.stringify(answer), jobId, attempt],
-  ));
+): RecordChange => ({
+  topics: [],
+  sql: (name) => `${name} AS (
+    UPDATE remote_attempts SET answer = ? WHERE job_id = ? AND attempt = ? AND answer IS NULL
+    RETURNING job_id)`,
+  bindings: [JSON.stringify(answer), jobId, attempt],
+});
 
 /**
  * The number of attempts with a key that run now, without those of `exceptJobId`. Until the transaction

@@ -71,3 +71,6 @@ export type PoolLoad = { slots: number; runningJobs: number; queuedJobs: number 
 
 /** More queued jobs of a pool are not counted. */
 export const MAX_COUNTED_JOBS = 1_000;
+
+/** Tokens of unanswered requests that a runner names when it begins an attempt. */
+export const MAX_UNANSWERED = 20;

@@ -41,6 +41,18 @@ export type StartedAttempt = {
   remainingLines: number;
 };
 
+/**
+ * What a runner asks to begin. `attemptToken` is the token of the attempt: a repeated request gets the same
+ * attempt. `unanswered`: hashes of the tokens of earlier requests for the job that had no answer.
+ */
+export type BeginRequest = {
+  runnerId: string;
+  workflowRunId: string;
+  digest: string;
+  attemptToken: string;
+  unanswered?: string[];
+};
+
 export type BeginAnswer =
   | StartedAttempt
   | { outcome: 'ended' }
@@ -204,7 +216,7 @@ export function createRunnerApi({ url, token }: { url: string; token: string }) 
 
     leave: (runner: { runnerId: string; pool: string }) => post('leave', runner) as Promise<void>,
 
-    begin: (jobId: string, body: { runnerId: string; workflowRunId: string; digest: string }) =>
+    begin: (jobId: string, body: BeginRequest) =>
       post(`jobs/${encodeURIComponent(jobId)}/begin`, body) as Promise<BeginAnswer>,
 
     /** Sends lines as NDJSON; `firstLine` counts from 1. */

@@ -1,4 +1,5 @@
 import { ignoreNoChange, type Commit, type WriteUnaudited } from '../../db/core/commit.ts';
+import { writeChanges, type RecordChange } from '../../db/core/unitOfWork.ts';
 import { attemptGuard, jobChange, writeJobChange, type JobGuard } from '../../db/jobs/jobs.ts';
 import type { Job } from '../../db/models/Job.ts';
 import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
@@ -76,6 +77,10 @@ export function planRetry(
 export const checkedBefore = (retryInMs: number, now: Date): Date =>
   new Date(now.getTime() + Math.min(retryInMs, MAX_UNCHECKED_MS));
 
+/** The steps of a multi-step job share one slot, which it keeps. */
+const freesSlot = (lane: Lane, retryInMs: number): boolean =>
+  needsSlot(lane) && lane !== 'workflow' && retryInMs > 0;
+
 /** How a job ends. `guard` is the state that the job must be in. */
 type JobOutcome = {
   status: FinalJobStatus;
@@ -83,6 +88,8 @@ type JobOutcome = {
   result?: string;
   error?: JobError;
   guard: JobGuard;
+  /** What else the commit changes. If there is nothing to change of it, the job does not end either. */
+  also?: RecordChange | undefined;
 };
 
 const AUDIT_VERBS: Readonly<Record<FinalJobStatus, string>> = {
@@ -124,6 +131,7 @@ export function createJobLifecycle({
       };
       const topics = [jobFinishedTopic(job.id), jobLogTopic(job.id)];
       work.change(jobChange(job.id, outcome.guard, values, lines, topics));
+      if (outcome.also) work.change(outcome.also);
       const finished = { ...toJobView(job), status: outcome.status, error };
       jobRecord.acted(work, AUDIT_VERBS[outcome.status], job, { before: job, after: finished });
       await jobCompletion.onJobFinished(work, finished);
@@ -134,6 +142,24 @@ export function createJobLifecycle({
     return done;
   }
 
+  /** The change of a job whose attempt has failed, and which waits for the next one. */
+  function failedAttempt(
+    job: Job,
+    lane: Lane,
+    { lines, progress }: PendingLog,
+    { error, retryInMs }: { error: JobError; retryInMs: number },
+    now: Date,
+  ): RecordChange {
+    const values = {
+      error: JSON.stringify(error),
+      updated_at: now,
+      checked_at: checkedBefore(retryInMs, now),
+      ...(freesSlot(lane, retryInMs) && { slot: null }),
+      ...progress,
+    };
+    return jobChange(job.id, attemptGuard(job), values, lines, [jobLogTopic(job.id)]);
+  }
+
   /**
    * Records the error of an attempt; the job keeps it until an attempt succeeds. A job that waits
    * for its next attempt releases its slot. A failure to write is only logged: whether Temporal
@@ -142,31 +168,39 @@ export function createJobLifecycle({
   async function recordFailedAttempt(
     job: Job,
     lane: Lane,
-    { lines, progress }: PendingLog,
+    pending: PendingLog,
     error: JobError,
     retryInMs: number,
   ): Promise<void> {
-    // The steps of a multi-step job share one slot, which it keeps.
-    const freesSlot = needsSlot(lane) && lane !== 'workflow' && retryInMs > 0;
     const write = () =>
-      writeUnaudited((db, now) => {
-        const values = {
-          error: JSON.stringify(error),
-          updated_at: now,
-          checked_at: checkedBefore(retryInMs, now),
-          ...(freesSlot && { slot: null }),
-          ...progress,
-        };
-        const topics = [jobLogTopic(job.id)];
-        return writeJobChange(db, jobChange(job.id, attemptGuard(job), values, lines, topics));
-      });
+      writeUnaudited((db, now) =>
+        writeJobChange(db, failedAttempt(job, lane, pending, { error, retryInMs }, now)),
+      );
     await retryWrite(write, lane).catch((failure: unknown) => {
       log.error(
         { err: failure, jobId: job.id, attempt: job.attempts, code: error.code },
         'a failed attempt could not be recorded',
       );
     });
-    if (freesSlot) onSlotFreed();
+    if (freesSlot(lane, retryInMs)) onSlotFreed();
+  }
+
+  /**
+   * Records a failed attempt that another one follows, and `also`, in one commit; false when it is not
+   * the current one, or there is nothing to change of `also`.
+   */
+  async function recordRetry(
+    job: Job,
+    lane: Lane,
+    pending: PendingLog,
+    failed: { error: JobError; retryInMs: number },
+    also: RecordChange,
+  ): Promise<boolean> {
+    const done = await writeUnaudited((db, now) =>
+      writeChanges(db, [failedAttempt(job, lane, pending, failed, now), also]),
+    );
+    if (done && freesSlot(lane, failed.retryInMs)) onSlotFreed();
+    return done;
   }
 
   /**
@@ -230,7 +264,7 @@ export function createJobLifecycle({
   const callerForJob = async (job: Job, type: JobType): Promise<Caller> =>
     (await contextForJob(job, type)).caller;
 
-  return { finish, recordFailedAttempt, failAttempt, callerForJob, contextForJob };
+  return { finish, recordFailedAttempt, recordRetry, failAttempt, callerForJob, contextForJob };
 }
 
 /** The fields of a job that audit entries and events need, before it ends. */

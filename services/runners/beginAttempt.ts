@@ -1,23 +1,25 @@
 import { randomBytes } from 'node:crypto';
-import type { WriteUnaudited } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { attemptGuard, claimAttempts, jobChange, writeJobChange } from '../../db/jobs/jobs.ts';
 import { Job } from '../../db/models/Job.ts';
-import { findRemoteAttempt, lockJob, putRemoteAttempt } from '../../db/runners/attempts.ts';
+import {
+  findRemoteAttempt,
+  lockJob,
+  putRemoteAttempt,
+  type RemoteAttempt,
+} from '../../db/runners/attempts.ts';
 import { findOwnRunner } from '../../db/runners/runners.ts';
 import { findVersion } from '../../db/runners/types.ts';
 import { isFinal } from '../../domain/jobs/jobs.ts';
 import { JobFailure, type RemoteJobType } from '../../domain/jobs/jobType.ts';
 import { notFound } from '../../domain/shared/errors.ts';
 import type { Ids } from '../../platform/ids.ts';
-import type { Log } from '../../platform/log.ts';
 import { hashToken } from '../auth/tokens.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import type { JobAttempts } from '../jobs/attempts.ts';
 import { claimReport } from '../jobs/claimReport.ts';
 import { jobLogTopic } from '../jobs/jobAudit.ts';
 import { AttemptFailed } from '../jobs/lifecycle.ts';
-import { createRunLog } from '../jobs/runLog.ts';
 import type { JobSlots } from '../jobs/slots.ts';
 import type { SecretsForAttempt } from '../secrets/forAttempt.ts';
 import { wait, type BeginAnswer } from './beginAnswer.ts';
@@ -25,13 +27,23 @@ import { checkConcurrency, concurrencyKey } from './concurrency.ts';
 import type { EndAttempt } from './endAttempt.ts';
 import type { RunnerIdentity } from './identity.ts';
 
-/** What a runner asks to begin: which process asks, for which run, with which version of the type. */
-export type BeginRequest = { runnerId: string; workflowRunId: string; digest: string };
+/**
+ * What a runner asks to begin: which process asks, for which run, with which version of the type.
+ * `attemptToken` is the token of the attempt, which the runner has made for this request; the same
+ * request gets the same attempt. `unanswered`: SHA-256, in hexadecimal digits, of the tokens of requests
+ * that were not answered: the attempt that one of these may have started has reached no runner.
+ */
+export type BeginRequest = {
+  runnerId: string;
+  workflowRunId: string;
+  digest: string;
+  attemptToken?: string;
+  unanswered?: readonly string[];
+};
 
 export type BeginDeps = {
   db: Knex;
   ids: Ids;
-  writeUnaudited: WriteUnaudited;
   jobTypes: JobTypes;
   jobSlots: Pick<JobSlots, 'claim'>;
   jobAttempts: Pick<JobAttempts, 'lifecycle' | 'finalizeAbandoned'>;
@@ -39,7 +51,6 @@ export type BeginDeps = {
   endAttempt: Pick<EndAttempt, 'fail'>;
   /** Called when the event of a first attempt is committed. Must not throw. */
   onEventsCommitted(): void;
-  log: Log;
 };
 
 /** A runner reports the end of an attempt within this time after its limit. */
@@ -49,14 +60,12 @@ const END_MARGIN_MS = 60_000;
 export function createBeginAttempt({
   db,
   ids,
-  writeUnaudited,
   jobTypes,
   jobSlots,
   jobAttempts: { lifecycle, finalizeAbandoned },
   secretsForAttempt,
   endAttempt,
   onEventsCommitted,
-  log,
 }: BeginDeps) {
   /** Why a runner cannot begin a job of a type now; null if it can. */
   async function obstacle(
@@ -77,47 +86,52 @@ export function createBeginAttempt({
     return { outcome: 'failed', code: 'invalid_payload' };
   }
 
-  type Claim = { job: Job; attemptToken: string; lost: number | null } | BeginAnswer;
+  type Claim = { job: Job } | BeginAnswer;
 
   /** Claims the next attempt within one transaction; undefined if the job has no slot or no attempt left. */
   const claim = (
     runner: RunnerIdentity,
     { id }: Job,
     type: RemoteJobType,
-    request: BeginRequest,
+    request: Required<BeginRequest>,
   ): Promise<Claim | undefined> =>
     db.transaction(async (trx) => {
       const locked = await lockJob(trx, id);
       if (!locked) return undefined;
       const before = await findRemoteAttempt(trx, id);
       const isRunning = before?.isCurrent === true && before.answer === null;
-      if (isRunning && before.leftMs > 0) return wait('leased', before.leftMs + 200);
-      const full = await checkConcurrency(trx, locked, type);
-      if (full) return full;
-      const report = claimReport({ ids, jobTypes }, [id], 'remote');
-      const [job] = await claimAttempts(trx, {
-        ...report,
-        jobIds: [id],
-        runId: request.workflowRunId,
-        needsSlot: true,
-        now: new Date(),
-      });
+      const reached = before && reachOf(before, request);
+      if (reached === 'this request' && !isRunning) return wait('attempt_lost', 1_000);
+      const goesOn = isRunning && reached !== undefined && before.linesReceived === 0;
+      if (isRunning && before.leftMs > 0) {
+        if (!goesOn) return wait('leased', before.leftMs + 200);
+      } else {
+        const full = await checkConcurrency(trx, locked, type, { keepsSlot: goesOn });
+        if (full) return full;
+      }
+      const job = goesOn ? locked : await claimNext(trx, locked, request.workflowRunId);
       if (!job) return undefined;
-      const attemptToken = randomBytes(32).toString('base64url');
+      if (isRunning && !goesOn) await noteLostAttempt(trx, job, before.attempt);
       await putRemoteAttempt(trx, {
         jobId: id,
         attempt: job.attempts,
         runId: request.workflowRunId,
         runnerId: request.runnerId,
         tokenId: runner.tokenId,
-        tokenHash: hashToken(attemptToken),
+        tokenHash: hashToken(request.attemptToken),
         digest: request.digest,
         concurrencyKey: concurrencyKey(type, job),
         leaseMs: type.definition.lostAfterSeconds * 1_000,
         limitMs: type.timeoutMs + END_MARGIN_MS,
       });
-      return { job, attemptToken, lost: isRunning ? before.attempt : null };
+      return { job };
     });
+
+  async function claimNext(trx: Knex, { id }: Job, runId: string): Promise<Job | undefined> {
+    const report = claimReport({ ids, jobTypes }, [id], 'remote');
+    const claim = { ...report, jobIds: [id], runId, needsSlot: true, now: new Date() };
+    return (await claimAttempts(trx, claim))[0];
+  }
 
   /** Ends a job that has no attempt left, or says why it cannot begin. */
   async function withoutClaim(jobId: string, workflowRunId: string): Promise<BeginAnswer> {
@@ -129,34 +143,16 @@ export function createBeginAttempt({
     return { outcome: 'failed', code: 'worker_lost' };
   }
 
-  async function noteLostAttempt(job: Job, attempt: number): Promise<void> {
-    const line = {
-      attempt: job.attempts,
-      level: 'warn',
-      message: `The runner of attempt ${attempt} was lost`,
-      data: null,
-      at: new Date(),
-    } as const;
-    const topics = [jobLogTopic(job.id)];
-    const change = jobChange(job.id, attemptGuard(job), {}, [line], topics, { newVersion: false });
-    await writeJobChange(db, change);
-  }
-
   /**
    * Checks the rights of an attempt that was claimed, and returns what the runner gets: secrets only now,
    * so that no other attempt gets them.
    */
   async function started(
-    {
-      job,
-      attemptToken,
-      lost,
-      digest,
-    }: { job: Job; attemptToken: string; lost: number | null; digest: string },
+    job: Job,
+    { attemptToken, digest }: { attemptToken: string; digest: string },
     type: RemoteJobType,
   ): Promise<BeginAnswer> {
     if (job.attempts === 1) onEventsCommitted();
-    if (lost !== null) await noteLostAttempt(job, lost);
     try {
       const { caller, target } = await lifecycle.contextForJob(job, type);
       const secrets = await secretsForAttempt(caller, {
@@ -169,8 +165,7 @@ export function createBeginAttempt({
       return { outcome: 'started', job, attemptToken, type, digest, deadline, target, secrets };
     } catch (error) {
       if (!(error instanceof JobFailure)) throw error;
-      await using runLog = createRunLog({ writeUnaudited, log, job });
-      await endAttempt.fail(job, runLog, error);
+      await endAttempt.fail(job, error);
       return { outcome: 'failed', code: error.code };
     }
   }
@@ -179,11 +174,12 @@ export function createBeginAttempt({
    * Begins the next attempt of a job for a runner. Error: `not_found` for a job that is not one of the
    * pools of the runner.
    */
-  async function begin(
+  return async (
     runner: RunnerIdentity,
     jobId: string,
-    request: BeginRequest,
-  ): Promise<BeginAnswer> {
+    asked: BeginRequest,
+  ): Promise<BeginAnswer> => {
+    const request = { attemptToken: newToken(), unanswered: [], ...asked };
     const job = await Job.query(db).findById(jobId);
     if (!job || !runner.pools.includes(job.pool)) throw notFound('job', jobId);
     if (isFinal(job.status)) return { outcome: 'ended' };
@@ -206,8 +202,31 @@ export function createBeginAttempt({
         await finalizeAbandoned({ jobId, runId: job.runId }, 'failed', claimed.code);
       return claimed;
     }
-    return started({ ...claimed, digest: request.digest }, type);
-  }
+    return started(claimed.job, request, type);
+  };
+}
 
-  return begin;
+const newToken = () => randomBytes(32).toString('base64url');
+
+/** Which request has started an attempt, if its runner cannot know of it or asks again. */
+function reachOf(
+  { tokenHash }: RemoteAttempt,
+  { attemptToken, unanswered }: Required<BeginRequest>,
+): 'this request' | 'an unanswered one' | undefined {
+  if (tokenHash.equals(hashToken(attemptToken))) return 'this request';
+  return unanswered.includes(tokenHash.toString('hex')) ? 'an unanswered one' : undefined;
+}
+
+/** Says in the log of a job that the runner of the attempt before was lost. */
+async function noteLostAttempt(trx: Knex, job: Job, attempt: number): Promise<void> {
+  const line = {
+    attempt: job.attempts,
+    level: 'warn',
+    message: `The runner of attempt ${attempt} was lost`,
+    data: null,
+    at: new Date(),
+  } as const;
+  const topics = [jobLogTopic(job.id)];
+  const change = jobChange(job.id, attemptGuard(job), {}, [line], topics, { newVersion: false });
+  await writeJobChange(trx, change);
 }

@@ -21,18 +21,22 @@ export function concurrencyKey(
     : `${name}/${tenantId}`;
 }
 
-/** The answer for a job that must wait for others of its type, or fails since they run. */
+/**
+ * The answer for a job that must wait for others of its type, or fails since they run. One that waits
+ * releases its slot, but for one whose attempt has started.
+ */
 export async function checkConcurrency(
   trx: Knex,
   job: Job,
   type: RemoteJobType,
+  { keepsSlot }: { keepsSlot: boolean },
 ): Promise<BeginAnswer | undefined> {
   const key = concurrencyKey(type, job);
   const { concurrency } = type.definition;
   if (key === null || !concurrency) return undefined;
   if ((await countConcurrent(trx, key, job.id)) < concurrency.limit) return undefined;
   if (concurrency.whenFull === 'refuse') return { outcome: 'failed', code: 'concurrency_limit' };
-  await releaseSlot(trx, job.id);
+  if (!keepsSlot) await releaseSlot(trx, job.id);
   const older = await countOlder(trx, job, MAX_OLDER);
   return wait('concurrency', Math.max(older / concurrency.limit, 1) * PER_OLDER_JOB_MS);
 }

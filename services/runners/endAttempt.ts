@@ -1,16 +1,17 @@
 import type { WriteUnaudited } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
+import { writeChanges } from '../../db/core/unitOfWork.ts';
 import { attemptGuard } from '../../db/jobs/jobs.ts';
 import { Job } from '../../db/models/Job.ts';
-import { findRemoteAttempt, putAnswer, type RemoteAttempt } from '../../db/runners/attempts.ts';
+import { answerChange, findRemoteAttempt } from '../../db/runners/attempts.ts';
 import { isFinal, type JobStatus } from '../../domain/jobs/jobs.ts';
 import { JobFailure } from '../../domain/jobs/jobType.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import type { Log } from '../../platform/log.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import type { JobAttempts, JobRunRef } from '../jobs/attempts.ts';
-import { AttemptFailed, serializeResult } from '../jobs/lifecycle.ts';
-import { createRunLog, type RunLog } from '../jobs/runLog.ts';
+import { AttemptFailed, planRetry, serializeResult } from '../jobs/lifecycle.ts';
+import { createRunLog } from '../jobs/runLog.ts';
 import { attemptLost, requireOwn } from './currentAttempt.ts';
 import type { RunnerIdentity } from './identity.ts';
 
@@ -47,17 +48,37 @@ export function createEndAttempt({
   jobAttempts: { lifecycle, finalizeAbandoned },
   log,
 }: EndDeps) {
-  /** Records a failed attempt, and the end of the job if it was the last. */
-  async function fail(job: Job, runLog: RunLog, failure: JobFailure): Promise<EndAnswer> {
-    try {
-      return await lifecycle.failAttempt(job, 'remote', runLog, failure);
-    } catch (error) {
-      if (!(error instanceof AttemptFailed)) throw error;
-      const { code, retryInMs } = error;
-      if (retryInMs !== null) return { status: 'retrying', code, retryInMs };
-      await finalizeAbandoned({ jobId: job.id, runId: job.runId }, 'failed', code);
-      return { status: 'failed', code, retryInMs };
+  /** The answer to the end of an attempt that was recorded. Error: `attempt_lost`. */
+  async function recordedEnd(jobId: string, attempt: number): Promise<EndAnswer> {
+    const now = await findRemoteAttempt(db, jobId);
+    if (now?.attempt === attempt && now.answer !== null) return now.answer as EndAnswer;
+    const job = await Job.query(db).findById(jobId);
+    if (job?.attempts !== attempt || !isFinal(job.status)) throw attemptLost();
+    return { status: job.status, code: job.error?.code ?? null, retryInMs: null };
+  }
+
+  /**
+   * Records a failed attempt with the answer to its runner, and the end of the job if it was the last, in
+   * one commit. Error: `attempt_lost`.
+   */
+  async function fail(job: Job, failure: JobFailure): Promise<EndAnswer> {
+    await using runLog = createRunLog({ writeUnaudited, log, job });
+    const { code, message } = failure;
+    const { retryInMs, line } = planRetry(job.retryPolicy, job.attempts, failure);
+    const error = { code, message };
+    runLog.logSystem('error', line);
+    const answer = { status: retryInMs === null ? 'failed' : 'retrying', code, retryInMs } as const;
+    const also = answerChange({ jobId: job.id, attempt: job.attempts }, answer);
+    if (retryInMs !== null) {
+      const failed = { error, retryInMs };
+      const done = await lifecycle.recordRetry(job, 'remote', runLog.drain(), failed, also);
+      return done ? answer : await recordedEnd(job.id, job.attempts);
     }
+    runLog.logSystem('error', `Failed: ${code}`);
+    const guard = attemptGuard(job);
+    const ended = { status: 'failed', error, guard, also } as const;
+    const done = await lifecycle.finish(job, runLog.drain(), ended);
+    return done ? answer : await recordedEnd(job.id, job.attempts);
   }
 
   /** Error: `JobFailure` for a result that the type does not allow. */
@@ -70,48 +91,40 @@ export function createEndAttempt({
     return serializeResult(result);
   }
 
-  async function succeed(job: Job, runLog: RunLog, result: object): Promise<EndAnswer> {
+  async function succeed(job: Job, result: object): Promise<EndAnswer> {
     let json: string;
     try {
       json = checkResult(job, result);
     } catch (error) {
-      if (error instanceof JobFailure) return fail(job, runLog, error);
+      if (error instanceof JobFailure) return fail(job, error);
       throw error;
     }
+    await using runLog = createRunLog({ writeUnaudited, log, job });
     runLog.logSystem('info', `Succeeded in attempt ${job.attempts}`);
-    const guard = attemptGuard(job);
+    const answer = { status: 'succeeded', code: null, retryInMs: null } as const;
     const done = await lifecycle.finish(job, runLog.drain(), {
       status: 'succeeded',
       result: json,
-      guard,
+      guard: attemptGuard(job),
+      also: answerChange({ jobId: job.id, attempt: job.attempts }, answer),
     });
-    if (!done) throw attemptLost();
-    return { status: 'succeeded', code: null, retryInMs: null };
+    return done ? answer : await recordedEnd(job.id, job.attempts);
   }
 
   async function record(job: Job, request: EndRequest): Promise<EndAnswer> {
-    await using runLog = createRunLog({ writeUnaudited, log, job });
-    if ('result' in request) return await succeed(job, runLog, request.result);
+    if ('result' in request) return succeed(job, request.result);
     if ('failure' in request) {
       const { code, message, retryable = true, retryAfterSeconds = 0 } = request.failure;
       const text = message.replaceAll('\0', '\uFFFD').slice(0, MAX_FAILURE_CHARS);
       const retryAfterMs = retryAfterSeconds * 1_000;
-      return await fail(job, runLog, new JobFailure(code, text, { retryable, retryAfterMs }));
+      return fail(job, new JobFailure(code, text, { retryable, retryAfterMs }));
     }
     if (!job.cancelRequestedAt)
-      return await fail(
-        job,
-        runLog,
-        new JobFailure('interrupted', 'The runner stopped the attempt'),
-      );
+      return fail(job, new JobFailure('interrupted', 'The runner stopped the attempt'));
+    const answer = { status: 'cancelled', code: 'cancelled', retryInMs: null } as const;
     await finalizeAbandoned({ jobId: job.id, runId: job.runId }, 'cancelled', 'cancelled');
-    return { status: 'cancelled', code: 'cancelled', retryInMs: null };
-  }
-
-  /** The answer to the end of an attempt that was recorded, but not answered. Error: `attempt_lost`. */
-  function recordedEnd({ attempt }: RemoteAttempt, job: Job): EndAnswer {
-    if (job.attempts !== attempt || !isFinal(job.status)) throw attemptLost();
-    return { status: job.status, code: job.error?.code ?? null, retryInMs: null };
+    await writeChanges(db, [answerChange({ jobId: job.id, attempt: job.attempts }, answer)]);
+    return answer;
   }
 
   return {
@@ -129,9 +142,8 @@ export function createEndAttempt({
       const attempt = await requireOwn(db, runner, jobId, attemptToken);
       if (attempt.answer !== null) return attempt.answer as EndAnswer;
       const job = assertDefined(await Job.query(db).findById(jobId), `job ${jobId}`);
-      const answer = attempt.isCurrent ? await record(job, request) : recordedEnd(attempt, job);
-      await putAnswer(db, attempt, answer);
-      return answer;
+      const isCurrent = attempt.isCurrent && job.attempts === attempt.attempt;
+      return isCurrent ? record(job, request) : recordedEnd(jobId, attempt.attempt);
     },
 
     /**
@@ -149,10 +161,7 @@ export function createEndAttempt({
       if (job.status === 'queued' || attempt?.isCurrent !== true)
         throw new AttemptFailed('not_reported', null);
       const failure = new JobFailure('not_reported', 'The runner did not report how it ended');
-      await using runLog = createRunLog({ writeUnaudited, log, job });
-      const answer = await fail(job, runLog, failure);
-      await putAnswer(db, attempt, answer);
-      return answer.retryInMs;
+      return (await fail(job, failure)).retryInMs;
     },
   };
 }

@@ -12,6 +12,7 @@ import type {
 } from '../../runner/protocol/api.ts';
 import type { TestApp } from './app.ts';
 import type { TestClient } from './client.ts';
+import { eventually } from './eventually.ts';
 import { admin } from './users.ts';
 
 /** What an activity of a test does with an attempt that has started. */
@@ -88,6 +89,46 @@ export function attemptCalls(client: TestClient, jobId: string, attemptToken: st
       ),
     end: (body: object) => client.post<EndAnswer>(`${path}/end`, body, headers),
   };
+}
+
+/** A runner of the pool `hand` without a Temporal worker, for tests that speak the protocol by hand. */
+export async function createHandRunner(app: TestApp, name: string, more: object = {}) {
+  const client = await createRunnerToken(app, 'hand');
+  await admin(app)
+    .put('/api/pools/hand', { acceptTypes: ['hand.*'], tenantSharePercent: 100 })
+    .expect(200);
+  const runnerId = randomUUID();
+  const announce = (digest: string, change: object = {}) =>
+    client
+      .post<{ types: { state: string; reason?: string }[] }>('/api/runner/announce', {
+        runnerId,
+        name: 'hand',
+        version: '1',
+        slots: 5,
+        pool: 'hand',
+        types: [
+          {
+            digest: digestOf(digest),
+            definition: { ...definition(name, more), pool: 'hand', ...change },
+          },
+        ],
+      })
+      .expect(200);
+  await announce(name);
+  const begin = (jobId: string, workflowRunId: string, digest = name, more: object = {}) =>
+    client.post<StartedAttempt>(`/api/runner/jobs/${jobId}/begin`, {
+      runnerId,
+      workflowRunId,
+      digest: digestOf(digest),
+      ...more,
+    });
+  const granted = (id: string) =>
+    eventually(
+      () => app.deps.db('jobs').where({ id }).first('slot'),
+      ({ slot }) => slot === 'held',
+    );
+  const leave = () => client.post('/api/runner/leave', { runnerId, pool: 'hand' }).expect(204);
+  return { client, announce, begin, granted, leave };
 }
 
 /** A runner in this process that speaks the protocol, without anything that a real one adds. */

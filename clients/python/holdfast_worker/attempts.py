@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import secrets
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
@@ -21,6 +22,7 @@ MAX_LINES, MAX_BYTES = 2_000, 1_048_576
 MAX_WAITING_LINES = 20_000
 MAX_MESSAGE, MAX_DATA_BYTES = 8_192, 16_384
 FLUSH_SECONDS = 0.25
+BEGIN_SECONDS = 10.0
 END_SECONDS = 60.0
 MASK = "********"
 
@@ -295,8 +297,10 @@ async def _begin(api: RunnerApi, job_id: str, digest: str) -> Attempt:
         "runnerId": api.runner_id,
         "workflowRunId": activity.info().workflow_run_id,
         "digest": digest,
+        # A request that is repeated after a lost answer gets the same attempt.
+        "attemptToken": secrets.token_urlsafe(32),
     }
-    answer = await api.post(f"/jobs/{job_id}/begin", body)
+    answer = await api.post_within(BEGIN_SECONDS, f"/jobs/{job_id}/begin", body)
     outcome = answer["outcome"]
     if outcome == "ended":
         raise JobEnded

@@ -2,10 +2,9 @@ import { mkdtemp, readdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { JobRecord, LogRecord } from '../../../api/jobs/schemas.ts';
+import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import type { JobTypeRecord } from '../../../api/jobs/typeSchemas.ts';
 import type { ApprovalRecord } from '../../../api/approvals/schemas.ts';
-import type { StartedAttempt } from '../../../runner/protocol/api.ts';
 import { approve, createRequest } from '../../support/approvals.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { TestClient } from '../../support/client.ts';
@@ -13,6 +12,7 @@ import { eventually } from '../../support/eventually.ts';
 import { expectInvalid, expectProblem } from '../../support/problem.ts';
 import {
   attemptCalls,
+  createHandRunner,
   createRunnerToken,
   definition,
   digestOf,
@@ -177,229 +177,7 @@ describe('a job of a runner', () => {
   });
 });
 
-/** A runner of its own without a Temporal worker, for tests that speak the protocol by hand. */
-async function handRunner(name: string, more: object = {}) {
-  const client = await createRunnerToken(app, 'hand');
-  await root
-    .put('/api/pools/hand', { acceptTypes: ['hand.*'], tenantSharePercent: 100 })
-    .expect(200);
-  const runnerId = crypto.randomUUID();
-  const announce = (digest: string, change: object = {}) =>
-    client
-      .post<{ types: { state: string; reason?: string }[] }>('/api/runner/announce', {
-        runnerId,
-        name: 'hand',
-        version: '1',
-        slots: 5,
-        pool: 'hand',
-        types: [
-          {
-            digest: digestOf(digest),
-            definition: { ...definition(name, more), pool: 'hand', ...change },
-          },
-        ],
-      })
-      .expect(200);
-  await announce(name);
-  const begin = (jobId: string, workflowRunId: string, digest = name) =>
-    client.post<StartedAttempt>(`/api/runner/jobs/${jobId}/begin`, {
-      runnerId,
-      workflowRunId,
-      digest: digestOf(digest),
-    });
-  const granted = (id: string) =>
-    eventually(
-      () => app.deps.db('jobs').where({ id }).first('slot'),
-      ({ slot }) => slot === 'held',
-    );
-  const leave = () => client.post('/api/runner/leave', { runnerId, pool: 'hand' }).expect(204);
-  return { client, announce, begin, granted, leave };
-}
-
-describe('the protocol', () => {
-  test('an attempt whose lease has ended is lost, and its runner can report nothing more', async () => {
-    const hand = await handRunner('hand.lost', { retry: { maxAttempts: 2 } });
-    const { id } = await createJob('hand.lost');
-    await hand.granted(id);
-    const first = await hand.begin(id, 'run-1').expect(200);
-    expect(first).toMatchObject({ outcome: 'started', attempt: 1, target: null, secrets: {} });
-    const old = attemptCalls(hand.client, id, first.attemptToken);
-    expect(await hand.begin(id, 'run-1').expect(200)).toMatchObject({
-      outcome: 'wait',
-      code: 'leased',
-    });
-    await app.deps
-      .db('remote_attempts')
-      .where({ job_id: id })
-      .update({ leased_until: new Date(0) });
-    // It has only been slow: nobody else has started.
-    await old.linesRequest(1, [{ level: 'info', message: 'one' }]).expect(200);
-    await app.deps
-      .db('remote_attempts')
-      .where({ job_id: id })
-      .update({ leased_until: new Date(0) });
-    const second = await hand.begin(id, 'run-1').expect(200);
-    expect(second).toMatchObject({ outcome: 'started', attempt: 2 });
-    await expectProblem(old.linesRequest(2, []), 409, 'attempt_lost');
-    await expectProblem(old.end({ result: {} }), 409, 'attempt_lost');
-    const current = attemptCalls(hand.client, id, second.attemptToken);
-    const answer = await current.end({ result: { once: true } }).expect(200);
-    expect(answer).toEqual({ status: 'succeeded', code: null, retryInMs: null });
-    expect(await current.end({ failure: { code: 'late', message: '' } }).expect(200)).toEqual(
-      answer,
-    );
-    expect(await readJob(id)).toMatchObject({ status: 'succeeded', result: { once: true } });
-  });
-
-  test('lines that were received are left out, and none is missing', async () => {
-    const hand = await handRunner('hand.lines');
-    const { id } = await createJob('hand.lines');
-    await hand.granted(id);
-    const { attemptToken } = await hand.begin(id, 'run-1').expect(200);
-    const { linesRequest, end } = attemptCalls(hand.client, id, attemptToken);
-    const line = (n: number) => ({ level: 'info', message: `line ${n}` });
-    expect(await linesRequest(1, [line(1), line(2)]).expect(200)).toMatchObject({
-      have: 2,
-      cancel: false,
-    });
-    expect(await linesRequest(4, [line(4)]).expect(200)).toMatchObject({ have: 2 });
-    expect(await linesRequest(2, [line(2), line(3)]).expect(200)).toMatchObject({ have: 3 });
-    await expectInvalid(linesRequest(4, [{ level: 'loud', message: 'x' }]), '/0/level');
-    await root.post(`/api/jobs/${id}/cancel`).expect(202);
-    expect(await linesRequest(4, []).expect(200)).toMatchObject({ have: 3, cancel: true });
-    await end({ cancelled: true }).expect(200);
-    const { items } = await root.get<Page<LogRecord>>(`/api/jobs/${id}/logs`).expect(200);
-    expect(items.map(({ message }) => message).filter((text) => text.startsWith('line'))).toEqual([
-      'line 1',
-      'line 2',
-      'line 3',
-    ]);
-    expect(await readJob(id)).toMatchObject({ status: 'cancelled' });
-  });
-
-  test('the last attempt that is lost ends the job, and its outcome is unknown', async () => {
-    const hand = await handRunner('hand.once');
-    const { id } = await createJob('hand.once');
-    await hand.granted(id);
-    await hand.begin(id, 'run-1').expect(200);
-    await app.deps
-      .db('remote_attempts')
-      .where({ job_id: id })
-      .update({ leased_until: new Date(0) });
-    expect(await hand.begin(id, 'run-1').expect(200)).toEqual({
-      outcome: 'failed',
-      code: 'worker_lost',
-    });
-    expect(await readJob(id)).toMatchObject({
-      status: 'failed',
-      error: { code: 'outcome_unknown' },
-    });
-    expect(await hand.begin(id, 'run-1').expect(200)).toEqual({ outcome: 'ended' });
-  });
-
-  test('a runner begins only what was accepted, and what it has announced', async () => {
-    const hand = await handRunner('hand.shape');
-    await root.put('/api/pools/hand', { acceptTypes: [] }).expect(200);
-    const { id } = await createJob('hand.shape');
-    await hand.granted(id);
-    const changed = { payload: { type: 'object', required: ['more'] } };
-    expect((await hand.announce('another', changed)).types).toMatchObject([{ state: 'waiting' }]);
-    expect(await hand.begin(id, 'run-1').expect(200)).toMatchObject({
-      outcome: 'wait',
-      code: 'not_announced',
-    });
-    expect(await hand.begin(id, 'run-1', 'another').expect(200)).toMatchObject({
-      code: 'not_accepted',
-    });
-    await root.post('/api/job-types/hand.shape/accept').expect(200);
-    expect(await hand.begin(id, 'run-1', 'another').expect(200)).toEqual({
-      outcome: 'failed',
-      code: 'invalid_payload',
-    });
-  });
-
-  test('an attempt gets the secrets that its type asks for, if they are for its pool', async () => {
-    const secrets = { API_TOKEN: { secret: 'hand-key' } };
-    const hand = await handRunner('hand.secrets', { secrets, retry: { maxAttempts: 2 } });
-    const create = async () => {
-      const { id } = await createJob('hand.secrets');
-      await hand.granted(id);
-      return id;
-    };
-    const lost = await create();
-    const failed = { outcome: 'failed', code: 'secret_missing' };
-    expect(await hand.begin(lost, 'run-1').expect(200)).toEqual(failed);
-    expect(await readJob(lost)).toMatchObject({ status: 'failed', error: { code: failed.code } });
-    const value = 'canary of hand';
-    const { id: secretId } = await root
-      .post<{ id: string }>('/api/secrets', { name: 'hand-key', value, pools: ['default'] })
-      .expect(201);
-    expect(await hand.begin(await create(), 'run-1').expect(200)).toEqual(failed);
-    await root.put(`/api/secrets/${secretId}`, { pools: ['hand'] }).expect(200);
-
-    const id = await create();
-    const first = await hand.begin(id, 'run-1').expect(200);
-    expect(first).toMatchObject({ outcome: 'started', secrets: { API_TOKEN: value } });
-    expect(await hand.begin(id, 'run-1').expect(200)).toMatchObject({ outcome: 'wait' });
-    await app.deps
-      .db('remote_attempts')
-      .where({ job_id: id })
-      .update({ leased_until: new Date(0) });
-    await root.put(`/api/secrets/${secretId}`, { value: 'the next value' }).expect(200);
-    const second = await hand.begin(id, 'run-1').expect(200);
-    expect(second).toMatchObject({ attempt: 2, secrets: { API_TOKEN: 'the next value' } });
-    const { end } = attemptCalls(hand.client, id, second.attemptToken);
-    await end({ result: {} }).expect(200);
-    const used = await app.deps
-      .db('audit_entries')
-      .where({ subject_id: secretId, action: 'secret.use' })
-      .orderBy('id')
-      .pluck('after');
-    expect(used).toEqual([1, 2].map((attempt) => ({ jobId: id, attempt, pool: 'hand' })));
-    for (const table of ['jobs', 'job_logs', 'remote_attempts', 'audit_entries', 'events'])
-      expect(JSON.stringify(await app.deps.db(table))).not.toContain(value);
-  });
-
-  test('an attempt begins only while a role of its creator names a granted type', async () => {
-    const hand = await handRunner('hand.granted', { access: 'granted' });
-    const job = { type: 'hand.granted', payload: {} };
-    const role = '/api/rbac/roles/hand-jobs';
-    await root
-      .post('/api/rbac/roles', {
-        id: 'hand-jobs',
-        name: 'Jobs by hand',
-        permissions: ['job:write'],
-        jobTypes: ['hand.*'],
-      })
-      .expect(201);
-    const as = (roles: string) => app.client.as({ actor: 'hanna', roles });
-    await expectProblem(as('operator').post('/api/jobs', job), 403, 'permission_denied');
-    const { id } = await as('hand-jobs').post<JobRecord>('/api/jobs', job).expect(201);
-    await hand.granted(id);
-    await root.put(role, { jobTypes: ['net.*'] }).expect(200);
-    const code = 'permission_lost';
-    expect(await hand.begin(id, 'run-1').expect(200)).toEqual({ outcome: 'failed', code });
-    expect(await readJob(id)).toMatchObject({ status: 'failed', error: { code } });
-  });
-
-  test('a runner has no access to anything else, nor to jobs of other pools', async () => {
-    const hand = await handRunner('hand.alone');
-    const { id } = await createJob('net.gate');
-    await expectProblem(hand.begin(id, 'run-1'), 404, 'not_found');
-    await expectProblem(hand.client.get('/api/jobs'), 403, 'token_not_accepted');
-    await expectProblem(hand.client.get('/api/search?q=net'), 403, 'token_not_accepted');
-    await expectProblem(
-      root.post('/api/runner/alive', { runnerId: crypto.randomUUID(), pool: 'hand' }),
-      403,
-      'permission_denied',
-    );
-    expect(await hand.client.get('/api/auth/token').expect(200)).toMatchObject({
-      kind: 'runner',
-      pools: ['hand'],
-    });
-    await root.post(`/api/jobs/${id}/cancel`).expect(202);
-  });
-});
+const handRunner = (name: string, more: object = {}) => createHandRunner(app, name, more);
 
 describe('artifacts', () => {
   const put = (client: TestClient, id: string, token: string, name: string, text: string) =>

@@ -217,7 +217,8 @@ test('transient errors are repeated, others are not', async () => {
         ? { status: 429, headers: { 'retry-after': '0' } }
         : { status: 403, body: { code: 'permission_denied', detail: 'No.' } },
   );
-  const begin = () => api.begin('job_1', { runnerId: 'r', workflowRunId: 'w', digest: 'd' });
+  const begin = () =>
+    api.begin('job_1', { runnerId: 'r', workflowRunId: 'w', digest: 'd', attemptToken: 't' });
   const until = performance.now() + 60_000;
   await expect(retryTransient(begin, { until })).rejects.toMatchObject({
     status: 403,
