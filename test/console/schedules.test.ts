@@ -179,6 +179,32 @@ describeConsole('schedules', (console) => {
     });
   });
 
+  test('keep what is typed while they are saved, and save it with the next version', async () => {
+    const operator = await createUser(console.app, 'operator');
+    const { id } = await createSchedule(operator, { name: 'Before' });
+    const page = await console.open(operator, `/schedules/${id}/edit`);
+    const name = page.getByLabel('Name');
+    const save = page.getByRole('button', { name: 'Save changes' });
+    let answer = (): void => undefined;
+    await page.route(`**/api/schedules/${id}`, async (route) => {
+      if (route.request().method() === 'PUT')
+        await new Promise<void>((resolve) => (answer = resolve));
+      await route.continue();
+    });
+    await name.fill('While');
+    await Promise.all([page.waitForRequest((each) => each.method() === 'PUT'), save.click()]);
+    await name.fill('After');
+    answer();
+    await page.getByText('What you have typed since is not saved yet.').waitFor();
+    expect(await name.inputValue()).toBe('After');
+    await page.unroute(`**/api/schedules/${id}`);
+    await save.click();
+    await page.waitForURL(`**/schedules/${id}`);
+    expect(await operator.client.get(`/api/schedules/${id}`).expect(200)).toMatchObject({
+      name: 'After',
+    });
+  });
+
   test('ask before what was typed is left, and offer a viewer nothing to change', async () => {
     const operator = await createUser(console.app, 'operator');
     const { id } = await createSchedule(operator, { name: 'Read' });

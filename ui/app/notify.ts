@@ -16,3 +16,7 @@ export function notifyProblem(error: unknown): void {
     autoClose: 15_000,
   });
 }
+
+/** Says what has come of something that the user started. */
+export const notifyOutcome = (title: string, message: string): void =>
+  show({ title, message, autoClose: 15_000 });

@@ -3,12 +3,13 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useRef } from 'react';
 import { answer, api } from '../../app/api.ts';
+import { notifyOutcome } from '../../app/notify.ts';
 import { LeaveGuard } from '../../parts/form/LeaveGuard.tsx';
 import { problemFields } from '../../parts/problems.ts';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { RecordPage } from '../../parts/RecordPage.tsx';
 import { ConflictDialog } from '../../parts/versioned/ConflictDialog.tsx';
-import { useVersionedForm } from '../../parts/versioned/useVersionedForm.ts';
+import { useVersionedForm, type Saving } from '../../parts/versioned/useVersionedForm.ts';
 import { draftOf, requestOf, type ScheduleDraft } from './draft.ts';
 import { keepWarnings } from './Notices.tsx';
 import { ScheduleForm } from './ScheduleForm.tsx';
@@ -52,6 +53,7 @@ function useScheduleForm(schedule: Schedule) {
         }),
       );
       keepWarnings(saved);
+      return versionOf(saved);
     },
     readAgain: async () => versionOf(await client.query({ ...scheduleQuery(id), staleTime: 0 })),
   });
@@ -66,10 +68,14 @@ function Editor({ schedule }: { schedule: Schedule }) {
   const draft = form.values;
   const preview = usePreview(draft);
   const isStale = problemFields(form.problem).status === 412;
-  const finish = (wasSaved: boolean) => {
-    if (!wasSaved) return;
-    isSaved.current = true;
+  const finish = (saving: Saving) => {
+    if (saving === 'failed') return;
     void client.invalidateQueries({ queryKey: ['schedules'] });
+    if (saving === 'typedOn') {
+      notifyOutcome('Saved', 'What you have typed since is not saved yet.');
+      return;
+    }
+    isSaved.current = true;
     void navigate({ to: '/schedules/$scheduleId', params: { scheduleId: id } });
   };
   return (

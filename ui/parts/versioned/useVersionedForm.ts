@@ -1,4 +1,4 @@
-import { useState } from 'react';
+import { useLayoutEffect, useRef, useState } from 'react';
 import { isSameValue } from '../diff/change.ts';
 import { problemFields } from '../problems.ts';
 import { compareThree, mergeWith, type Choices, type MergedField } from './merge.ts';
@@ -9,8 +9,8 @@ export type Versioned<Values extends Record<string, unknown>> = { values: Values
 type Options<Values extends Record<string, unknown>> = {
   /** The record as it is read now. A form that nobody has changed follows it. */
   record: Versioned<Values>;
-  /** Saves with `If-Match`. Error: a problem; 412 if the record has another version. */
-  save: (values: Values, etag: string) => Promise<unknown>;
+  /** Saves with `If-Match`. Returns the record as it is then. Error: a problem; 412 if it has another version. */
+  save: (values: Values, etag: string) => Promise<Versioned<Values>>;
   /** Reads the record again, after a 412. */
   readAgain: () => Promise<Versioned<Values>>;
 };
@@ -18,7 +18,20 @@ type Options<Values extends Record<string, unknown>> = {
 /** The record was changed by others since it was read. */
 export type VersionConflict = { fields: readonly MergedField[] };
 
-type State<Values extends Record<string, unknown>> = { base: Versioned<Values>; values: Values };
+/** What has come of saving: `typedOn` if the form has got changes in the meantime, which are not saved. */
+export type Saving = 'saved' | 'typedOn' | 'failed';
+
+type State<Values extends Record<string, unknown>> = {
+  base: Versioned<Values>;
+  values: Values;
+  /** The ETag of the record that was read last: after saving, an older one is read until the next read. */
+  read: string;
+};
+
+const startFrom = <Values extends Record<string, unknown>>(
+  record: Versioned<Values>,
+  read: string,
+): State<Values> => ({ base: record, values: record.values, read });
 
 const hasChanges = (one: object, other: object): boolean => !isSameValue(one, other);
 
@@ -28,27 +41,34 @@ const hasChanges = (one: object, other: object): boolean => !isSameValue(one, ot
  */
 export function useVersionedForm<Values extends Record<string, unknown>>(options: Options<Values>) {
   const { record, save, readAgain } = options;
-  const [state, setState] = useState<State<Values>>({ base: record, values: record.values });
+  const [state, setState] = useState(() => startFrom(record, record.etag));
+  const latest = useRef(state);
+  useLayoutEffect(() => void (latest.current = state));
   const [theirs, setTheirs] = useState<Versioned<Values>>();
   const [problem, setProblem] = useState<unknown>();
   const [isBusy, setBusy] = useState(false);
   const isDirty = hasChanges(state.base.values, state.values);
   // Read again while nothing is typed: the form shows what is there now.
-  if (!isDirty && !isBusy && record.etag !== state.base.etag && !theirs)
-    setState({ base: record, values: record.values });
+  const isRead = record.etag !== state.read && record.etag !== state.base.etag;
+  if (isRead && !isDirty && !isBusy && !theirs) setState(startFrom(record, record.etag));
 
-  async function send(values: Values, base: Versioned<Values>): Promise<boolean> {
+  async function send(values: Values, base: Versioned<Values>): Promise<Saving> {
     setBusy(true);
     setProblem(undefined);
     try {
-      await save(values, base.etag);
+      const saved = await save(values, base.etag);
       setTheirs(undefined);
-      setState({ base: { ...base, values }, values });
-      return true;
+      setState(({ values: typed, read }) => ({
+        base: saved,
+        // The fields of the merged record are those of the form.
+        values: mergeWith(compareThree(values, typed, saved.values), {}) as Values,
+        read,
+      }));
+      return hasChanges(values, latest.current.values) ? 'typedOn' : 'saved';
     } catch (error) {
       if (problemFields(error).status === 412) setTheirs(await readAgain().catch(() => undefined));
       setProblem(error);
-      return false;
+      return 'failed';
     } finally {
       setBusy(false);
     }
@@ -57,27 +77,27 @@ export function useVersionedForm<Values extends Record<string, unknown>>(options
   const fields = theirs ? compareThree(state.base.values, state.values, theirs.values) : [];
   return {
     values: state.values,
-    setValues: (values: Values) => setState(({ base }) => ({ base, values })),
+    setValues: (values: Values) => setState((old) => ({ ...old, values })),
     set: <Field extends keyof Values>(field: Field, value: Values[Field]) =>
-      setState(({ base, values }) => ({ base, values: { ...values, [field]: value } })),
+      setState((old) => ({ ...old, values: { ...old.values, [field]: value } })),
     isDirty,
     isBusy,
     problem,
     conflict: theirs ? { fields } : undefined,
     submit: () => send(state.values, state.base),
     /** Forgets what was typed. */
-    reset: () => setState({ base: record, values: record.values }),
+    reset: () =>
+      setState(({ base, read }) => startFrom(record.etag === read ? base : record, record.etag)),
     /** Saves your changes on what the record is now. */
-    resolve: (choices: Choices) => {
-      if (!theirs) return Promise.resolve(false);
-      // The fields of the merged record are those of the form.
+    resolve: (choices: Choices): Promise<Saving> => {
+      if (!theirs) return Promise.resolve('failed');
       const values = mergeWith(fields, choices) as Values;
-      setState({ base: theirs, values });
+      setState((old) => ({ ...old, base: theirs, values }));
       return send(values, theirs);
     },
     /** Takes what the record is now instead of what was typed. */
     takeTheirs: () => {
-      if (theirs) setState({ base: theirs, values: theirs.values });
+      if (theirs) setState(({ read }) => startFrom(theirs, read));
       setTheirs(undefined);
       setProblem(undefined);
     },
