@@ -19,6 +19,10 @@ const rail = (page: Page) =>
 
 const heading = (page: Page) => page.getByRole('heading', { level: 1 });
 
+/** Where those links of a page lead that call themselves the current page. */
+const CURRENT =
+  '[...document.querySelectorAll("main a[aria-current=page]")].map(({ pathname }) => pathname)';
+
 /** Resolves when the page has read what it shows. */
 const isComplete = (page: Page) =>
   page.locator('[aria-busy=true]').first().waitFor({ state: 'detached' });
@@ -78,6 +82,8 @@ describeConsole('the pages', (console) => {
     if ((await heading(page).count()) !== 1) faults.push('It has not one heading');
     const title = await page.title();
     if (!/^.+ · Holdfast$/.test(title)) faults.push(`Its title is ${title}`);
+    for (const path of await page.evaluate<string[]>(CURRENT))
+      if (path !== new URL(page.url()).pathname) faults.push(`It calls ${path} the current page`);
     const width = await contentWidth(page, NARROW);
     if (width > NARROW) faults.push(`It is ${width} pixels wide`);
     return faults;

@@ -1,7 +1,7 @@
-import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { CopyButton } from './CopyButton.tsx';
 import { Exact } from './Exact.tsx';
+import { PageLink } from './PageLink.tsx';
 import classes from './RecordPage.module.css';
 
 type Props = {
@@ -29,7 +29,7 @@ export function RecordPage(props: Props) {
       <header className={classes.header}>
         <div className={classes.names}>
           <nav aria-label="Path" className={classes.path}>
-            <Link to={parent.to}>{parent.label}</Link>
+            <PageLink to={parent.to}>{parent.label}</PageLink>
             {id !== undefined && (
               <>
                 <span aria-hidden="true">/</span>

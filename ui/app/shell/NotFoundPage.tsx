@@ -1,5 +1,5 @@
 import { Anchor, Stack, Text, Title } from '@mantine/core';
-import { Link } from '@tanstack/react-router';
+import { PageLink } from '../../parts/PageLink.tsx';
 import { useTitle } from '../useTitle.ts';
 
 /** For an address that is not that of a page. */
@@ -9,7 +9,7 @@ export function NotFoundPage() {
     <Stack gap="sm" p="md" align="flex-start">
       <Title order={1}>Page not found</Title>
       <Text>There is no page at this address.</Text>
-      <Anchor component={Link} to="/">
+      <Anchor component={PageLink} to="/">
         Home
       </Anchor>
     </Stack>

@@ -1,5 +1,4 @@
 import { ActionIcon, Indicator, Tooltip, UnstyledButton } from '@mantine/core';
-import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { Icon } from '../../parts/icons.tsx';
 import { Kbd } from '../../parts/Kbd.tsx';
@@ -11,6 +10,7 @@ import { useNavigationEntries } from './useNavigationEntries.ts';
 import { usePendingApprovals } from './usePendingApprovals.ts';
 import logo from '../icon.svg';
 import classes from './TopBar.module.css';
+import { PageLink } from '../../parts/PageLink.tsx';
 
 type Props = { onMenu: () => void; onSearch: () => void; onHelp: () => void };
 
@@ -21,10 +21,10 @@ export function TopBar({ onMenu, onSearch, onHelp }: Props) {
       <ActionIcon className={classes.menu} onClick={onMenu} aria-label="Pages" size="md">
         <Icon name="menu" size={18} />
       </ActionIcon>
-      <Link to="/" className={classes.name} aria-label="Holdfast">
+      <PageLink to="/" className={classes.name} aria-label="Holdfast">
         <img src={logo} alt="" width={20} height={20} />
         <span className={classes.nameText}>Holdfast</span>
-      </Link>
+      </PageLink>
       <TenantMenu />
       <div className={classes.search}>
         <UnstyledButton
@@ -77,7 +77,7 @@ function Approvals() {
         size={16}
         offset={5}
       >
-        <ActionIcon component={Link} to={entry.to} size="md" aria-label={label}>
+        <ActionIcon component={PageLink} to={entry.to} size="md" aria-label={label}>
           <Icon name={entry.icon} size={18} />
         </ActionIcon>
       </Indicator>

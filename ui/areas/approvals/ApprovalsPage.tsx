@@ -1,4 +1,4 @@
-import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
+import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { useMemo } from 'react';
 import { useLiveRefresh } from '../../app/live.ts';
 import { usePendingApprovals } from '../../app/shell/usePendingApprovals.ts';
@@ -12,6 +12,7 @@ import { columnsOf } from './columns.tsx';
 import { filtersOf, readRequests, VIEWS, type ApprovalSearch, type View } from './list.ts';
 import type { ApprovalSummary } from '../../parts/approvals/requestQuery.ts';
 import classes from './ApprovalsPage.module.css';
+import { PageLink } from '../../parts/PageLink.tsx';
 
 const route = getRouteApi('/frame/approvals');
 
@@ -38,18 +39,18 @@ function Views({ view, search }: { view: View; search: ApprovalSearch }) {
   return (
     <nav className={classes.views} aria-label="Which requests">
       {VIEWS.map((each) => (
-        <Link
+        <PageLink
           key={each}
           to="/approvals"
           search={{ ...search, view: each, status: undefined }}
           className={classes.view}
-          aria-current={each === view ? 'page' : undefined}
+          current={each === view}
         >
           {LABELS[each]}
           {each === 'decide' && waiting > 0 && (
             <span className={classes.count}>{formatCount(waiting)}</span>
           )}
-        </Link>
+        </PageLink>
       ))}
     </nav>
   );

@@ -1,4 +1,3 @@
-import { Link } from '@tanstack/react-router';
 import { Actor } from '../../parts/Actor.tsx';
 import type { ApprovalSummary } from '../../parts/approvals/requestQuery.ts';
 import { stateOf } from '../../parts/approvals/states.ts';
@@ -6,6 +5,7 @@ import { exactText } from '../../parts/exact.ts';
 import { Exact } from '../../parts/Exact.tsx';
 import type { GridColumn } from '../../parts/grid/types.ts';
 import { labelOf, type Names } from '../../parts/names.ts';
+import { PageLink } from '../../parts/PageLink.tsx';
 import { StatusBadge } from '../../parts/StatusBadge.tsx';
 import { Time } from '../../parts/Time.tsx';
 import classes from './ApprovalsPage.module.css';
@@ -26,7 +26,7 @@ const subjectColumns = (names: Names): readonly GridColumn<ApprovalSummary>[] =>
     width: 220,
     grow: 3,
     cell: ({ id, title }) => (
-      <Link
+      <PageLink
         to="/approvals/$id"
         params={{ id }}
         className={classes.title}
@@ -34,7 +34,7 @@ const subjectColumns = (names: Names): readonly GridColumn<ApprovalSummary>[] =>
         dir="auto"
       >
         <Exact text={title} />
-      </Link>
+      </PageLink>
     ),
     text: ({ title }) => title,
   },

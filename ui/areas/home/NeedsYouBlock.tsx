@@ -1,4 +1,3 @@
-import { Link } from '@tanstack/react-router';
 import { Actor } from '../../parts/Actor.tsx';
 import type { ApprovalSummary } from '../../parts/approvals/requestQuery.ts';
 import { stateOf } from '../../parts/approvals/states.ts';
@@ -6,6 +5,7 @@ import { Exact } from '../../parts/Exact.tsx';
 import { formatCount } from '../../parts/format.ts';
 import { Icon } from '../../parts/icons.tsx';
 import { changeLine } from '../../parts/plan/effects.ts';
+import { PageLink } from '../../parts/PageLink.tsx';
 import { StatusBadge } from '../../parts/StatusBadge.tsx';
 import { Time } from '../../parts/Time.tsx';
 import { Block, Row, Rows } from './Block.tsx';
@@ -15,9 +15,9 @@ import classes from './links.module.css';
 
 function Title({ request: { id, title } }: { request: ApprovalSummary }) {
   return (
-    <Link to="/approvals/$id" params={{ id }} className={classes.link} dir="auto">
+    <PageLink to="/approvals/$id" params={{ id }} className={classes.link} dir="auto">
       <Exact text={title} />
-    </Link>
+    </PageLink>
   );
 }
 
@@ -77,9 +77,9 @@ export function NeedsYouBlock({ needs }: { needs: NeedsYou }) {
       problems={problems}
       action={
         total > decide.length && (
-          <Link to="/approvals" search={{ view: 'decide' }} className={classes.more}>
+          <PageLink to="/approvals" search={{ view: 'decide' }} className={classes.more}>
             All {formatCount(total)} requests
-          </Link>
+          </PageLink>
         )
       }
     >

@@ -6,6 +6,7 @@ import { answer, api } from '../../app/api.ts';
 import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx';
 import { formatNumberOf } from '../../parts/format.ts';
 import { Icon } from '../../parts/icons.tsx';
+import { PageLink } from '../../parts/PageLink.tsx';
 import { ReasonButton } from '../../parts/PermissionButton.tsx';
 import { usePermissions } from '../../parts/permissions.tsx';
 import { PLATFORM } from '../../app/session/tenant.ts';
@@ -24,7 +25,7 @@ export function TypeActions({ type }: Props) {
       {mayRun && (
         <Button
           leftSection={<Icon name="play" size={14} />}
-          renderRoot={(props) => <Link {...props} to="/jobs/new" search={{ type: name }} />}
+          renderRoot={(props) => <PageLink {...props} to="/jobs/new" search={{ type: name }} />}
         >
           New job
         </Button>

@@ -1,12 +1,13 @@
 import { Button } from '@mantine/core';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { Link, useNavigate } from '@tanstack/react-router';
+import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { answer, api, Problem } from '../../app/api.ts';
 import { consoleSettings } from '../../app/settings.ts';
 import { useCreation } from '../../app/useCreation.ts';
 import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx';
 import { Icon } from '../../parts/icons.tsx';
+import { PageLink } from '../../parts/PageLink.tsx';
 import { PermissionButton, ReasonButton } from '../../parts/PermissionButton.tsx';
 import { usePermissions } from '../../parts/permissions.tsx';
 import { jobQuery, jobTypesQuery, type Job } from './jobQueries.ts';
@@ -65,7 +66,7 @@ function CopyAsNew({ job, isCreatable }: { job: Job; isCreatable: boolean }) {
     <Button
       variant="default"
       leftSection={<Icon name="copy" size={14} />}
-      renderRoot={(props) => <Link {...props} to="/jobs/new" search={{ from: job.id }} />}
+      renderRoot={(props) => <PageLink {...props} to="/jobs/new" search={{ from: job.id }} />}
     >
       Copy as new
     </Button>

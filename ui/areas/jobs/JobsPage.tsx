@@ -1,4 +1,4 @@
-import { getRouteApi, Link } from '@tanstack/react-router';
+import { getRouteApi } from '@tanstack/react-router';
 import { Button } from '@mantine/core';
 import { useCallback, useMemo } from 'react';
 import { answer, api } from '../../app/api.ts';
@@ -19,6 +19,7 @@ import { usePermissions } from '../../parts/permissions.tsx';
 import { jobColumns } from './jobColumns.tsx';
 import { JOB_FILTERS, type JobsQuery } from './jobFilters.ts';
 import type { JobSummary } from './jobQueries.ts';
+import { PageLink } from '../../parts/PageLink.tsx';
 
 const route = getRouteApi('/frame/jobs');
 
@@ -94,7 +95,7 @@ function NewJobButton() {
   if (!canAnywhere('job:write')) return null;
   return (
     <Button
-      renderRoot={(props) => <Link {...props} to="/jobs/new" />}
+      renderRoot={(props) => <PageLink {...props} to="/jobs/new" />}
       leftSection={<Icon name="plus" size={14} />}
     >
       New job

@@ -1,4 +1,3 @@
-import { Link } from '@tanstack/react-router';
 import { useMemo } from 'react';
 import { answer, api, type Schemas } from '../../app/api.ts';
 import { Actor } from '../../parts/Actor.tsx';
@@ -9,6 +8,7 @@ import { ListSection } from '../../parts/list/ListSection.tsx';
 import { toQuery, withoutAppearance, type ListSearch } from '../../parts/list/search.ts';
 import { useList } from '../../parts/list/useList.ts';
 import type { Names } from '../../parts/names.ts';
+import { PageLink } from '../../parts/PageLink.tsx';
 import { RecordLink } from '../../parts/RecordLink.tsx';
 import { StatusBadge } from '../../parts/StatusBadge.tsx';
 import { Time } from '../../parts/Time.tsx';
@@ -112,9 +112,9 @@ export function RunList({ scheduleId, search, onSearch }: Props) {
       title="Runs"
       noun={['run', 'runs']}
       actions={
-        <Link to="/jobs" search={{ scheduleId }} className={classes.jobs}>
+        <PageLink to="/jobs" search={{ scheduleId }} className={classes.jobs}>
           Jobs of the schedule
-        </Link>
+        </PageLink>
       }
       list={list}
       filters={RUN_FILTERS}

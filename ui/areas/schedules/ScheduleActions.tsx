@@ -1,10 +1,11 @@
 import { Button } from '@mantine/core';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { Link, useNavigate } from '@tanstack/react-router';
+import { useNavigate } from '@tanstack/react-router';
 import { useState, type ReactNode } from 'react';
 import { answer, api, Problem } from '../../app/api.ts';
 import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx';
 import { Icon } from '../../parts/icons.tsx';
+import { PageLink } from '../../parts/PageLink.tsx';
 import { PermissionButton } from '../../parts/PermissionButton.tsx';
 import { usePermissions } from '../../parts/permissions.tsx';
 import { BackfillDialog } from './BackfillDialog.tsx';
@@ -58,7 +59,7 @@ function EditButton({ schedule: { id, tenantId } }: { schedule: Schedule }) {
         variant="default"
         leftSection={<Icon name="edit" size={14} />}
         renderRoot={(props) => (
-          <Link {...props} to="/schedules/$scheduleId/edit" params={{ scheduleId: id }} />
+          <PageLink {...props} to="/schedules/$scheduleId/edit" params={{ scheduleId: id }} />
         )}
       >
         Edit

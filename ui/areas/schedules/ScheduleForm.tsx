@@ -1,9 +1,9 @@
 import { Button, Select, Textarea, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { Problem } from '../../app/api.ts';
 import { errorAt, errorsUnder, objectOf, otherErrors } from '../../parts/form/fieldErrors.ts';
+import { PageLink } from '../../parts/PageLink.tsx';
 import { PermissionButton } from '../../parts/PermissionButton.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { INCOMPLETE, SchemaForm } from '../../parts/schemaForm/SchemaForm.tsx';
@@ -92,7 +92,7 @@ export function ScheduleForm(props: Props) {
         >
           {save}
         </PermissionButton>
-        <Button variant="default" renderRoot={(root) => <Link {...root} {...back} />}>
+        <Button variant="default" renderRoot={(root) => <PageLink {...root} {...back} />}>
           Back
         </Button>
       </div>

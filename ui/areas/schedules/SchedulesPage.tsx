@@ -1,5 +1,5 @@
 import { Button } from '@mantine/core';
-import { getRouteApi, Link } from '@tanstack/react-router';
+import { getRouteApi } from '@tanstack/react-router';
 import { useCallback, useMemo } from 'react';
 import { answer, api } from '../../app/api.ts';
 import { useLiveRefresh } from '../../app/live.ts';
@@ -14,6 +14,7 @@ import { usePermissions } from '../../parts/permissions.tsx';
 import { scheduleColumns } from './scheduleColumns.tsx';
 import { SCHEDULE_FILTERS, type SchedulesQuery } from './scheduleFilters.ts';
 import type { ScheduleSummary } from './scheduleQueries.ts';
+import { PageLink } from '../../parts/PageLink.tsx';
 
 const route = getRouteApi('/frame/schedules');
 
@@ -76,7 +77,7 @@ function NewScheduleButton() {
   if (!canAnywhere('schedule:write')) return null;
   return (
     <Button
-      renderRoot={(props) => <Link {...props} to="/schedules/new" />}
+      renderRoot={(props) => <PageLink {...props} to="/schedules/new" />}
       leftSection={<Icon name="plus" size={14} />}
     >
       New schedule

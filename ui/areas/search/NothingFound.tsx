@@ -1,6 +1,6 @@
-import { Link } from '@tanstack/react-router';
 import { Empty } from '../../parts/Empty.tsx';
 import { nounOf } from '../../parts/nouns.ts';
+import { PageLink } from '../../parts/PageLink.tsx';
 
 const kindsText = (kinds: string): string =>
   kinds
@@ -17,9 +17,9 @@ export function NothingFound({ query, kinds }: { query: string; kinds: string | 
         title={`No ${kindsText(kinds)} found for “${query}”`}
         detail="Searched were those that you may read."
         action={
-          <Link to="/search" search={{ q: query }}>
+          <PageLink to="/search" search={{ q: query }}>
             Search all kinds
-          </Link>
+          </PageLink>
         }
       />
     );

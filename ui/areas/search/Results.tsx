@@ -1,4 +1,3 @@
-import { Link } from '@tanstack/react-router';
 import type { Schemas } from '../../app/api.ts';
 import { exactText } from '../../parts/exact.ts';
 import { Exact } from '../../parts/Exact.tsx';
@@ -17,6 +16,7 @@ import {
   type FoundGroup,
 } from './results.ts';
 import classes from './Results.module.css';
+import { PageLink } from '../../parts/PageLink.tsx';
 
 function Marked({ text, query }: { text: string; query: string }) {
   return markWords(text, query).map((part, index) =>
@@ -48,7 +48,7 @@ function FoundRow({ item, query, names }: RowProps) {
   const reason = matchReason(item, query);
   return (
     <li>
-      <Link to={recordPath(id)} className={classes.result} data-result>
+      <PageLink to={recordPath(id)} className={classes.result} data-result>
         <span className={classes.label} dir="auto">
           <Marked text={label === '' ? id : label} query={query} />
         </span>
@@ -59,7 +59,7 @@ function FoundRow({ item, query, names }: RowProps) {
           {reason !== undefined && <span className={classes.reason}>{reason}</span>}
           <span>{where.join(' · ')}</span>
         </span>
-      </Link>
+      </PageLink>
     </li>
   );
 }
@@ -75,9 +75,9 @@ function Group({ group: { kind, items, hasMore }, query, names, isOnly }: GroupP
           {headingOf(kind)}
         </h2>
         {hasMore && !isOnly && (
-          <Link to="/search" search={{ q: query, kinds: kind }} className={classes.more}>
+          <PageLink to="/search" search={{ q: query, kinds: kind }} className={classes.more}>
             More {nounOf(kind, 2)}
-          </Link>
+          </PageLink>
         )}
         {hasMore && isOnly && (
           <span className={classes.note}>and more: add a word to narrow it down</span>
@@ -102,7 +102,7 @@ function AroundRow({
 }) {
   return (
     <li>
-      <Link
+      <PageLink
         to={recordPath(id)}
         className={classes.result}
         data-result
@@ -115,7 +115,7 @@ function AroundRow({
         <span className={classes.facts}>
           {isSmallest && <span className={classes.reason}>smallest</span>}
         </span>
-      </Link>
+      </PageLink>
     </li>
   );
 }
@@ -163,9 +163,9 @@ function Summary({ query, kinds, result: { items, around, more } }: Props) {
       {kinds !== undefined && items.length > 0 && (
         <>
           {' · '}
-          <Link to="/search" search={{ q: query }} className={classes.more}>
+          <PageLink to="/search" search={{ q: query }} className={classes.more}>
             Search all kinds
-          </Link>
+          </PageLink>
         </>
       )}
     </p>
