@@ -75,6 +75,36 @@ describeConsole('job types of runners', (console) => {
     expect(items).toMatchObject([{ target: { kind: 'site' }, status: 'queued' }]);
   });
 
+  test('about a site are scheduled for it, and for another one later', async () => {
+    const root = admin(console.app);
+    for (const name of ['plan-1', 'plan-2'])
+      await root.post('/api/inventory/sites', { name }).expect(201);
+    await announce({ name: 'net.plan', more: { targets: 'site' } });
+    await root.post('/api/job-types/net.plan/accept', {}).expect(200);
+    const page = await console.open(await createUser(console.app, 'operator'), '/schedules/new');
+    const site = page.getByRole('combobox', { name: 'Site' });
+    const choose = async (name: string) => {
+      await site.fill(name);
+      await page.getByRole('option', { name }).click();
+    };
+    await page.getByLabel('Name').fill('Plan');
+    await page.getByLabel('Expression').fill('0 1 * * *');
+    await page.getByRole('combobox', { name: 'Job type' }).fill('net.plan');
+    await page.getByRole('option', { name: /net\.plan/ }).click();
+    const create = page.getByRole('button', { name: 'Create schedule' });
+    await site.waitFor();
+    expect(await create.getAttribute('aria-disabled')).toBe('true');
+    await choose('plan-1');
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await create.click();
+    await page.waitForURL('**/schedules/sch_*');
+    await page.getByRole('link', { name: 'plan-1' }).waitFor();
+    await page.getByRole('link', { name: 'Edit' }).click();
+    await choose('plan-2');
+    await page.getByRole('button', { name: 'Save changes' }).click();
+    await page.getByRole('link', { name: 'plan-2' }).waitFor();
+  });
+
   test('are accepted in the version that the page names, and disabled', async () => {
     await announce({ name: 'dns.check' });
     const root = admin(console.app);

@@ -7,7 +7,8 @@ import {
   whyNotCancel,
   whyNotRetry,
 } from '../../../ui/areas/jobs/jobText.ts';
-import { targetRequest, whereOfTarget, whyNotRun } from '../../../ui/areas/jobs/jobTarget.ts';
+import { whereOfTarget, whyNotRun } from '../../../ui/areas/jobs/jobTarget.ts';
+import { targetRequest } from '../../../ui/parts/records/target.ts';
 
 const line = (attempt: number, second: number, message: string, level = 'info') => ({
   attempt,

@@ -12,7 +12,7 @@ import { usePermissions } from '../../parts/permissions.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { recordPath } from '../../parts/recordIds.ts';
 import type { JobType } from './jobQueries.ts';
-import { targetKindOf, targetRequest, type TargetKind } from './jobTarget.ts';
+import { targetKindOf, targetRequest, type TargetKind } from '../../parts/records/target.ts';
 import classes from './Jobs.module.css';
 
 type Props = {
@@ -192,7 +192,9 @@ function Deciders({ roles, onRoles, users, onUsers, error }: DecidersProps) {
   return (
     <fieldset className={classes.fieldset}>
       <legend>Who is asked</legend>
-      {problem && <ProblemNote problem={problem} retry={() => void refetch()} />}
+      {problem && (
+        <ProblemNote problem={problem} retry={() => void refetch()} hasData={data !== undefined} />
+      )}
       <div className={classes.choices}>
         {(data?.roles ?? []).map(({ id, name }) => (
           <Checkbox

@@ -13,13 +13,14 @@ import type { RetryPolicy } from '../../parts/form/retryPolicy.ts';
 import { PermissionButton, ReasonButton } from '../../parts/PermissionButton.tsx';
 import { usePermissions, type Where } from '../../parts/permissions.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { TargetField } from '../../parts/records/TargetField.tsx';
+import { targetKindOf, targetRequest } from '../../parts/records/target.ts';
 import { INCOMPLETE, SchemaForm } from '../../parts/schemaForm/SchemaForm.tsx';
 import { AskApproval } from './AskApproval.tsx';
 import { whereQuery, type JobType } from './jobQueries.ts';
-import { targetKindOf, targetRequest, whyNotRun } from './jobTarget.ts';
+import { whyNotRun } from './jobTarget.ts';
 import classes from './Jobs.module.css';
 import { PolicyPart } from './PolicyPart.tsx';
-import { TargetField } from './TargetField.tsx';
 
 /** What is typed for a job of one type. */
 export type JobDraft = {

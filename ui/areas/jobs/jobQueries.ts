@@ -1,5 +1,6 @@
 import { answer, api, type Schemas } from '../../app/api.ts';
-import { whereOfTarget, type TargetKind } from './jobTarget.ts';
+import type { TargetKind } from '../../parts/records/target.ts';
+import { whereOfTarget } from './jobTarget.ts';
 
 export type Job = Schemas['Job'];
 export type JobSummary = Schemas['JobSummary'];

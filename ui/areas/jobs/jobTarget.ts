@@ -1,19 +1,11 @@
+import type { TargetKind } from '../../parts/records/target.ts';
+
 /** As permissions take it. */
 type Where = {
   tenantId: string | undefined;
   siteId?: string | null | undefined;
   deviceId?: string;
 };
-
-/** What jobs of types with targets are about. */
-export type TargetKind = 'site' | 'device';
-
-/** The kind of record that jobs of a type are about; undefined for those about none. */
-export const targetKindOf = ({
-  targets,
-}: {
-  targets: TargetKind | 'none';
-}): TargetKind | undefined => (targets === 'none' ? undefined : targets);
 
 type TargetRecord = { id: string; tenantId: string | null; siteId?: string | null | undefined };
 
@@ -22,10 +14,6 @@ export const whereOfTarget = (kind: TargetKind, { id, tenantId, siteId }: Target
   tenantId: tenantId ?? undefined,
   ...(kind === 'site' ? { siteId: id } : { siteId, deviceId: id }),
 });
-
-/** The body of a request that names the target; nothing while none is chosen. */
-export const targetRequest = (kind: TargetKind | undefined, id: string | undefined) =>
-  kind === undefined || id === undefined ? undefined : { kind, id };
 
 type Type = {
   name: string;

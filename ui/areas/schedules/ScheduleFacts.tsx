@@ -4,6 +4,8 @@ import { DescriptionList } from '../../parts/DescriptionList.tsx';
 import { formatDuration } from '../../parts/format.ts';
 import { describeRetries, type RetryPolicy } from '../../parts/form/retryPolicy.ts';
 import { labelOf } from '../../parts/names.ts';
+import { RecordLink } from '../../parts/RecordLink.tsx';
+import { TARGET_LABELS } from '../../parts/records/target.ts';
 import { Section } from '../../parts/Section.tsx';
 import { Time } from '../../parts/Time.tsx';
 import type { Schedule } from './scheduleQueries.ts';
@@ -41,6 +43,10 @@ function Details({ schedule }: { schedule: Schedule }) {
           { label: 'Expression', value: <code>{schedule.cronExpression}</code> },
           { label: 'Time zone', value: schedule.timezone },
           { label: 'Job type', value: schedule.jobType },
+          schedule.target !== null && {
+            label: TARGET_LABELS[schedule.target.kind],
+            value: <RecordLink id={schedule.target.id} names={names} />,
+          },
           {
             label: 'Owner',
             value: (

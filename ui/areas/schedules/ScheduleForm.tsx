@@ -1,11 +1,13 @@
 import { Button, Select, Textarea, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { useState } from 'react';
+import { useEffect, useState } from 'react';
 import { Problem } from '../../app/api.ts';
 import { errorAt, errorsUnder, objectOf, otherErrors } from '../../parts/form/fieldErrors.ts';
 import { PageLink } from '../../parts/PageLink.tsx';
 import { PermissionButton } from '../../parts/PermissionButton.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { TargetField } from '../../parts/records/TargetField.tsx';
+import { targetKindOf, targetRequest } from '../../parts/records/target.ts';
 import { INCOMPLETE, SchemaForm } from '../../parts/schemaForm/SchemaForm.tsx';
 import type { ScheduleDraft } from './draft.ts';
 import type { FieldsProps } from './formFields.ts';
@@ -41,6 +43,7 @@ const SHOWN = Object.keys({
   endAt: 0,
   jobType: 0,
   payload: 0,
+  target: 0,
   overlapPolicy: 0,
   catchupWindowSeconds: 0,
   jitterSeconds: 0,
@@ -52,6 +55,7 @@ const SHOWN = Object.keys({
 export function ScheduleForm(props: Props) {
   const { draft, onDraft, onSave, isSaving, problem, preview, save, where, reason, back } = props;
   const [isIncomplete, setIncomplete] = useState(false);
+  const [missing, setMissing] = useState<string>();
   const saveErrors = problem instanceof Problem ? problem.errors : [];
   // The preview knows more recent mistakes of the timing than the last attempt to save.
   const timing = saveErrors.filter(({ pointer }) => !TIMING.includes(pointer));
@@ -66,7 +70,7 @@ export function ScheduleForm(props: Props) {
       className={classes.form}
       onSubmit={(event) => {
         event.preventDefault();
-        if (!isSaving && !isIncomplete) onSave();
+        if (!isSaving && !isIncomplete && missing === undefined) onSave();
       }}
     >
       {problem != null && (
@@ -80,14 +84,14 @@ export function ScheduleForm(props: Props) {
       <div className={classes.inlinePreview}>
         <TimingPreview preview={preview} timezone={draft.timezone} />
       </div>
-      <JobFields {...fields} onIncomplete={setIncomplete} />
+      <JobFields {...fields} onIncomplete={setIncomplete} onMissing={setMissing} />
       <PolicyFields {...fields} />
       <div className={classes.buttons}>
         <PermissionButton
           type="submit"
           permission="schedule:write"
           where={where}
-          reason={isIncomplete ? INCOMPLETE : reason}
+          reason={missing ?? (isIncomplete ? INCOMPLETE : reason)}
           loading={isSaving}
         >
           {save}
@@ -126,13 +130,23 @@ function NameFields({ draft, onChange, errors }: FieldsProps) {
   );
 }
 
-type JobProps = FieldsProps & { onIncomplete: (isIncomplete: boolean) => void };
+type JobProps = FieldsProps & {
+  onIncomplete: (isIncomplete: boolean) => void;
+  /** Called with why nothing can run yet. */
+  onMissing: (reason: string | undefined) => void;
+};
 
 /** What runs. Another job type starts with another payload. */
-function JobFields({ draft, onChange, errors, onIncomplete }: JobProps) {
+function JobFields({ draft, onChange, errors, onIncomplete, onMissing }: JobProps) {
   const types = useQuery(jobTypesQuery);
   const creatable = (types.data?.items ?? []).filter(({ createdOnlyBy }) => createdOnlyBy === null);
   const type = types.data?.items.find(({ name }) => name === draft.jobType);
+  const kind = type && targetKindOf(type);
+  const isTargetMissing = kind !== undefined && draft.target === null;
+  useEffect(
+    () => onMissing(isTargetMissing ? `Choose a ${kind}.` : undefined),
+    [isTargetMissing, kind, onMissing],
+  );
   const names = creatable.map(({ name, summary }) => ({
     value: name,
     label: `${name}: ${summary}`,
@@ -150,10 +164,20 @@ function JobFields({ draft, onChange, errors, onIncomplete }: JobProps) {
         data={isKnown ? names : [...names, draft.jobType]}
         value={draft.jobType === '' ? null : draft.jobType}
         onChange={(jobType) => {
-          if (jobType !== null && jobType !== draft.jobType) onChange({ jobType, payload: {} });
+          if (jobType !== null && jobType !== draft.jobType)
+            onChange({ jobType, payload: {}, target: null });
         }}
         error={errorAt(errors, '/jobType')}
       />
+      {kind && (
+        <TargetField
+          kind={kind}
+          subject="Its jobs are"
+          value={draft.target?.id}
+          onChange={(id) => onChange({ target: targetRequest(kind, id) ?? null })}
+          errors={errors}
+        />
+      )}
       {type && (
         <SchemaForm
           key={type.name}

@@ -1,4 +1,5 @@
 import type { RetryPolicy } from '../../parts/form/retryPolicy.ts';
+import type { Target } from '../../parts/records/target.ts';
 import type { OverlapPolicy } from './scheduleText.ts';
 
 /** What the form of a schedule holds. Numbers that are being typed may be empty. */
@@ -9,6 +10,8 @@ export type ScheduleDraft = {
   timezone: string;
   jobType: string;
   payload: Record<string, unknown>;
+  /** What its jobs are about; null for types without targets, and until one is chosen. */
+  target: Target | null;
   retryPolicy: Partial<RetryPolicy>;
   enabled: boolean;
   overlapPolicy: OverlapPolicy;
@@ -28,6 +31,7 @@ export const newDraft = (timezone: string): ScheduleDraft => ({
   timezone,
   jobType: '',
   payload: {},
+  target: null,
   retryPolicy: {},
   enabled: true,
   overlapPolicy: 'skip',
@@ -53,6 +57,7 @@ export const draftOf = ({
   timezone,
   jobType,
   payload,
+  target,
   retryPolicy,
   enabled,
   overlapPolicy,
@@ -68,6 +73,7 @@ export const draftOf = ({
   timezone,
   jobType,
   payload,
+  target: target && { kind: target.kind, id: target.id },
   retryPolicy,
   enabled,
   overlapPolicy,
