@@ -98,6 +98,22 @@ export default tseslint.config(
     },
   },
   {
+    files: ['ui/**/*.{ts,tsx}'],
+    ignores: ['ui/parts/clock.ts', 'ui/build.ts'],
+    rules: {
+      'no-restricted-syntax': [
+        'error',
+        ...[
+          "MemberExpression[object.name='Date'][property.name='now']",
+          "NewExpression[callee.name='Date'][arguments.length=0]",
+        ].map((selector) => ({
+          selector,
+          message: 'The clock of the browser may be wrong: use parts/clock.ts.',
+        })),
+      ],
+    },
+  },
+  {
     files: ['ui/**/*.tsx', 'ui/**/use*.ts'],
     ...reactHooks.configs.flat['recommended-latest'],
   },

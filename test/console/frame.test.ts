@@ -7,6 +7,20 @@ import { admin, createUser, seedTenant } from '../support/users.ts';
 
 type Record = { id: string };
 
+/** Makes the clock of a page wrong. */
+const shiftClock = (byMs: number): string => `{
+  const Real = Date;
+  globalThis.Date = class extends Real {
+    constructor(...parts) {
+      if (parts.length === 0) super(Real.now() + ${byMs});
+      else super(...parts);
+    }
+    static now() {
+      return Real.now() + ${byMs};
+    }
+  };
+}`;
+
 describePages('the frame', (console) => {
   const createSite = (name: string) =>
     admin(console.app).post<Record>('/api/inventory/sites', { name }).expect(201);
@@ -192,6 +206,27 @@ describePages('the frame', (console) => {
     await page.getByRole('button', { name: 'Light colours' }).waitFor();
     await page.goto('/', { waitUntil: 'commit' });
     await page.locator('html[data-mantine-color-scheme=dark]').waitFor();
+  });
+
+  test('has the times of the server in a browser whose clock is hours wrong', async () => {
+    const operator = await createUser(console.app, 'operator');
+    const HOUR_MS = 3_600_000;
+    await admin(console.app).post('/api/jobs', { type: 'core.echo', payload: {} }).expect(201);
+    await operator.client
+      .post('/api/auth/tokens', {
+        name: 'short',
+        expiresAt: new Date(Date.now() + 2.5 * HOUR_MS).toISOString(),
+      })
+      .expect(201);
+    for (const hours of [-3, 3]) {
+      const context = await console.profileOf(operator);
+      await context.addInitScript(shiftClock(hours * HOUR_MS));
+      const page = await context.newPage();
+      await page.goto('/account');
+      await page.getByText('Expires in 2 h').waitFor();
+      await page.goto('/jobs?createdAt=1h');
+      await page.getByRole('grid').getByText('core.echo').first().waitFor();
+    }
   });
 
   describe('on a narrow screen', () => {

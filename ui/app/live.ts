@@ -5,6 +5,7 @@ import { queryClient } from './queryClient.ts';
 import { createRefresh, type Refresh } from './refresh.ts';
 import { onLeader } from './session/tokens.ts';
 import { readStream } from './stream.ts';
+import { localNow } from '../parts/clock.ts';
 
 export type LiveEvent = Schemas['Event'];
 
@@ -98,7 +99,7 @@ async function follow(signal: AbortSignal): Promise<void> {
   };
   const arrived = () => {
     failures = 0;
-    lastMessageAt = Date.now();
+    lastMessageAt = localNow();
     if (state !== 'live') publish({ kind: 'state', state: 'live' });
     if (mayHaveMissed) publish({ kind: 'gap' });
     mayHaveMissed = false;
@@ -127,7 +128,7 @@ async function follow(signal: AbortSignal): Promise<void> {
     failures += 1;
     await new Promise((resolve) => setTimeout(resolve, pauseMs));
     // After a long time, reading everything again is less work than all events since.
-    if (lastEventId === undefined || Date.now() - lastMessageAt > LONG_MS) forget();
+    if (lastEventId === undefined || localNow() - lastMessageAt > LONG_MS) forget();
   }
 }
 

@@ -1,3 +1,4 @@
+import { localNow } from '../parts/clock.ts';
 /** What a page shows. The router and Vite know the browser's own message, and would act on it themselves. */
 const MISSING_PART = 'A part of the console could not be loaded from the server.';
 
@@ -17,8 +18,8 @@ export const isMissingPart = (error: unknown): boolean =>
 
 function mayReload(): boolean {
   const last = Number(sessionStorage.getItem(KEY) ?? 0);
-  sessionStorage.setItem(KEY, String(Date.now()));
-  return Date.now() - last > ONCE_IN_MS;
+  sessionStorage.setItem(KEY, String(localNow()));
+  return localNow() - last > ONCE_IN_MS;
 }
 
 /**

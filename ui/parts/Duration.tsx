@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'react';
+import { serverNow } from './clock.ts';
 import { formatDuration } from './format.ts';
 
 type Props =
@@ -11,9 +12,9 @@ type Props =
 
 /** The time since `from`, counted on every second. */
 function Running({ from }: { from: number }) {
-  const [now, setNow] = useState(Date.now);
+  const [now, setNow] = useState(serverNow);
   useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now()), 1_000);
+    const timer = setInterval(() => setNow(serverNow()), 1_000);
     return () => clearInterval(timer);
   }, []);
   const seconds = Math.max(Math.floor((now - from) / 1_000), 0) * 1_000;

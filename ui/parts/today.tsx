@@ -1,7 +1,7 @@
 import { createContext, use, useState, type ReactNode } from 'react';
 import { useNow } from './useNow.ts';
 
-const TodayContext = createContext(new Date());
+const TodayContext = createContext(new Date(0));
 
 const isSameDay = (one: Date, other: Date): boolean =>
   one.toDateString() === other.toDateString() && one.getUTCDate() === other.getUTCDate();

@@ -1,23 +1,26 @@
 import { useSyncExternalStore } from 'react';
+import { onClockSet, serverNow } from './clock.ts';
 
 /** One timer for all relative times of a page: they change together, and a hidden page does nothing. */
 const TICK_MS = 15_000;
 
-let now = Date.now();
+let now = serverNow();
+let stopFollowing: (() => void) | undefined;
 let timer: ReturnType<typeof setInterval> | undefined;
 const listeners = new Set<() => void>();
 
 function tick(): void {
   if (document.hidden) return;
-  now = Date.now();
+  now = serverNow();
   for (const listener of listeners) listener();
 }
 
 function subscribe(listener: () => void): () => void {
   if (listeners.size === 0) {
-    now = Date.now();
+    now = serverNow();
     timer = setInterval(tick, TICK_MS);
     document.addEventListener('visibilitychange', tick);
+    stopFollowing = onClockSet(tick);
   }
   listeners.add(listener);
   return () => {
@@ -25,8 +28,9 @@ function subscribe(listener: () => void): () => void {
     if (listeners.size > 0) return;
     clearInterval(timer);
     document.removeEventListener('visibilitychange', tick);
+    stopFollowing?.();
   };
 }
 
-/** The present time in milliseconds; it changes every 15 seconds while the page is visible. */
+/** The present time of the server in milliseconds; it changes every 15 seconds while the page is visible. */
 export const useNow = (): number => useSyncExternalStore(subscribe, () => now);

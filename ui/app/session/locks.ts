@@ -1,3 +1,4 @@
+import { localNow } from '../../parts/clock.ts';
 /**
  * Locks that the tabs of a browser share. The Web Locks API exists on https and on this machine only;
  * elsewhere a lease in the local storage decides which tab leads, and other work is not locked.
@@ -58,7 +59,10 @@ type Lease = { owner: string; until: number };
 function readLease(name: string): Lease | undefined {
   try {
     const lease = JSON.parse(localStorage.getItem(name) ?? 'null') as Lease | null;
-    return lease !== null && lease.until > Date.now() ? lease : undefined;
+    if (lease === null) return undefined;
+    const leftMs = lease.until - localNow();
+    // One with more time left than any has is older than a change of the clock.
+    return leftMs > 0 && leftMs <= LEASE_MS ? lease : undefined;
   } catch {
     return undefined;
   }
@@ -73,7 +77,7 @@ function writeLease(name: string, lease: Lease): void {
 }
 
 function keepLease(name: string, change: (leads: boolean) => void): () => void {
-  const owner = `${Date.now()}-${Math.random()}`;
+  const owner = `${localNow()}-${Math.random()}`;
   let agreement: ReturnType<typeof setTimeout> | undefined;
   const isOwn = () => readLease(name)?.owner === owner;
   const tryToLead = () => {
@@ -82,7 +86,7 @@ function keepLease(name: string, change: (leads: boolean) => void): () => void {
       change(false);
       return;
     }
-    writeLease(name, { owner, until: Date.now() + LEASE_MS });
+    writeLease(name, { owner, until: localNow() + LEASE_MS });
     agreement = setTimeout(() => change(isOwn()), AGREE_MS);
   };
   const release = () => {

@@ -1,5 +1,7 @@
 import { networkProblem, Problem, problemOf } from '../problem.ts';
 import type { Token } from './state.ts';
+import { serverNow } from '../../parts/clock.ts';
+import { serverFetch } from '../serverFetch.ts';
 
 /** The answer of a login or a refresh, as far as the session needs it. */
 export type Tokens = {
@@ -9,7 +11,7 @@ export type Tokens = {
 };
 
 export const tokenFrom = ({ accessToken, expiresIn, user }: Tokens): Token => {
-  const now = Date.now();
+  const now = serverNow();
   return {
     value: accessToken,
     userId: user.id,
@@ -20,7 +22,7 @@ export const tokenFrom = ({ accessToken, expiresIn, user }: Tokens): Token => {
 
 /** Sends a request without a token. Error: Problem. */
 export async function send<T>(path: string, init: RequestInit = {}): Promise<T> {
-  const response = await fetch(path, init).catch((error: unknown) => {
+  const response = await serverFetch(path, init).catch((error: unknown) => {
     throw networkProblem(error);
   });
   const text = await response.text();

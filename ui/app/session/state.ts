@@ -1,6 +1,6 @@
 import { useSyncExternalStore } from 'react';
 
-/** An access token of the session, and whose it is. Times are those of this browser, in milliseconds. */
+/** An access token of the session, and whose it is. Times are those of the server, in milliseconds. */
 export type Token = { value: string; userId: string; receivedAt: number; expiresAt: number };
 
 export type SessionState =

@@ -18,6 +18,8 @@ import {
   type Token,
 } from './state.ts';
 import { shownTenant, TENANT_HEADER } from './tenant.ts';
+import { serverNow } from '../../parts/clock.ts';
+import { serverFetch } from '../serverFetch.ts';
 
 const LEADER = 'holdfast-leader';
 const REFRESH = 'holdfast-refresh';
@@ -115,7 +117,7 @@ function scheduleRefresh({ receivedAt, expiresAt }: Token): void {
   clearTimeout(timer);
   const lifetime = expiresAt - receivedAt;
   const before = isLeader ? Math.min(LEAD_MS, lifetime / 2) : Math.min(HELP_MS, lifetime / 8);
-  timer = setTimeout(refreshInTime, Math.max(0, expiresAt - before - Date.now()));
+  timer = setTimeout(refreshInTime, Math.max(0, expiresAt - before - serverNow()));
 }
 
 /** Gets the next token; tries again while the server cannot be reached. */
@@ -126,7 +128,7 @@ function refreshInTime(): void {
 }
 
 const isFresh = ({ receivedAt, expiresAt }: Token): boolean =>
-  expiresAt - Date.now() > Math.min(LEAD_MS, (expiresAt - receivedAt) / 2);
+  expiresAt - serverNow() > Math.min(LEAD_MS, (expiresAt - receivedAt) / 2);
 
 let refreshing: Promise<void> | undefined;
 
@@ -302,13 +304,15 @@ export async function authorizedFetch(request: Request): Promise<Response> {
   if (token === undefined) {
     // The gateway says which tenant it is.
     request.headers.delete(TENANT_HEADER);
-    return fetch(request);
+    return serverFetch(request);
   }
-  const response = await fetch(withSender(request, { token, tenantId }));
+  const response = await serverFetch(withSender(request, { token, tenantId }));
   if (response.status !== 401 || !(await isAboutSession(response.clone()))) return response;
   await refresh(token);
   const next = await usableToken(request.signal);
-  return next === undefined ? response : fetch(withSender(request, { token: next, tenantId }));
+  return next === undefined
+    ? response
+    : serverFetch(withSender(request, { token: next, tenantId }));
 }
 
 const isAboutSession = async (response: Response): Promise<boolean> => {

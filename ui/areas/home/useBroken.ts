@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { failingWebhooks, groupFailures, groupMissed } from './findings.ts';
 import { failedJobsQuery, missedRunsQuery, webhooksQuery } from './queries.ts';
+import { toServerTime } from '../../parts/clock.ts';
 
 type Allowed = { jobs: boolean; webhooks: boolean; schedules: boolean };
 
@@ -19,7 +20,9 @@ export function useBroken(allowed: Allowed) {
     failed: jobs.data?.count ?? undefined,
     isPartOfJobs: jobs.data?.nextCursor != null,
     webhooks: failingWebhooks(webhooks.data ?? []),
-    webhooksReadAt: webhooks.isSuccess ? new Date(webhooks.dataUpdatedAt).toISOString() : undefined,
+    webhooksReadAt: webhooks.isSuccess
+      ? new Date(toServerTime(webhooks.dataUpdatedAt)).toISOString()
+      : undefined,
     missed: groupMissed(runs.data?.items ?? [], runs.data?.included ?? {}),
     reads,
     isRead: reads.every(({ isSuccess }) => isSuccess),

@@ -6,6 +6,7 @@ import { useState } from 'react';
 import { answer, api, Problem, type Schemas } from '../../app/api.ts';
 import { useCreation } from '../../app/useCreation.ts';
 import { Dialog } from '../../parts/Dialog.tsx';
+import { serverNow } from '../../parts/clock.ts';
 import { formatCount, formatNumberOf } from '../../parts/format.ts';
 import { errorAt, otherErrors } from '../../parts/form/fieldErrors.ts';
 import { ReasonButton } from '../../parts/PermissionButton.tsx';
@@ -37,9 +38,9 @@ function intervalOf(since: string, until: string): Interval | undefined {
 /** The interval that is typed, what a backfill of it would run, and the way to start it. */
 function useBackfill(scheduleId: string) {
   const [since, setSince] = useState(() =>
-    toLocalInput(new Date(Date.now() - DAY_MS).toISOString()),
+    toLocalInput(new Date(serverNow() - DAY_MS).toISOString()),
   );
-  const [until, setUntil] = useState(() => toLocalInput(new Date().toISOString()));
+  const [until, setUntil] = useState(() => toLocalInput(new Date(serverNow()).toISOString()));
   const navigate = useNavigate();
   const [asked] = useDebouncedValue(`${since}|${until}`, DEBOUNCE_MS);
   const interval = intervalOf(since, until);

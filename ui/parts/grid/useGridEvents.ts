@@ -7,6 +7,7 @@ import {
   type MouseEvent,
   type RefObject,
 } from 'react';
+import { localNow } from '../clock.ts';
 import { usePreferences } from '../preferences.tsx';
 import { gridAction, type GridAction, type GridSize } from './keys.ts';
 import { extendTo, toggleAll, toggleKey, type Selection } from './selection.ts';
@@ -47,8 +48,8 @@ function usePrefixKey(): (key: string) => boolean {
   const last = useRef({ key: '', at: 0 });
   return (key) => {
     const { key: before, at } = last.current;
-    last.current = { key, at: Date.now() };
-    return before === PREFIX && Date.now() - at < 1_500;
+    last.current = { key, at: localNow() };
+    return before === PREFIX && localNow() - at < 1_500;
   };
 }
 

@@ -1,5 +1,6 @@
 import { Popover, UnstyledButton } from '@mantine/core';
 import { useState } from 'react';
+import { serverNow } from '../clock.ts';
 import { formatCount, formatTime } from '../format.ts';
 import { Icon } from '../icons.tsx';
 import { labelOf, type Names } from '../names.ts';
@@ -151,7 +152,7 @@ function describe(filter: Filter, text: string, names: Names, utc: boolean): str
   if (filter.kind === 'time') {
     const preset = TIME_PRESETS[text];
     if (preset) return preset.label.toLowerCase();
-    const now = new Date();
+    const now = new Date(serverNow());
     const { from, to } = parseTimeRange(text, now) ?? {};
     const start = from ? `from ${formatTime(from, now, { utc })}` : '';
     return `${start} ${to ? `until ${formatTime(to, now, { utc })}` : ''}`.trim();

@@ -1,6 +1,7 @@
 import { Button, Checkbox, Radio, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useDeferredValue, useState, type SyntheticEvent } from 'react';
+import { serverNow } from '../clock.ts';
 import { formatCount, labelOfField } from '../format.ts';
 import { labelOf, type Names } from '../names.ts';
 import { problemFields } from '../problems.ts';
@@ -204,7 +205,7 @@ const fromLocal = (text: string): Date | undefined => (text === '' ? undefined :
 
 export function TimeEditor({ filter, value, onChange, onClose }: EditorProps<'time'>) {
   const isPreset = value !== undefined && value in TIME_PRESETS;
-  const range = (isPreset ? undefined : parseTimeRange(value, new Date())) ?? {};
+  const range = (isPreset ? undefined : parseTimeRange(value, new Date(serverNow()))) ?? {};
   const [from, setFrom] = useState(toLocal(range.from));
   const [to, setTo] = useState(toLocal(range.to));
   const isWrong = from !== '' && to !== '' && from >= to;

@@ -6,6 +6,7 @@ import {
   useQueryClient,
 } from '@tanstack/react-query';
 import { useCallback, useMemo, useState, useSyncExternalStore } from 'react';
+import { localNow, serverNow } from '../clock.ts';
 import { mergeNames, type Names } from '../names.ts';
 import type { ListPart } from './search.ts';
 
@@ -89,7 +90,7 @@ function useSummary<Row>({ queryKey, read, counted = true, enabled = true }: Opt
       read(
         { limit: 1, count: counted, ...(fields.length > 0 && { facets: fields }) },
         signal,
-        new Date(),
+        new Date(serverNow()),
       ),
     placeholderData: keepPreviousData,
     enabled: enabled && (counted || fields.length > 0),
@@ -121,7 +122,7 @@ export function useList<Row>(options: Options<Row>): List<Row> {
   const list = useInfiniteQuery({
     queryKey: pagesKey,
     queryFn: async ({ signal, pageParam }) => {
-      const { cursor, now = Date.now() } = pageParam;
+      const { cursor, now = serverNow() } = pageParam;
       const part = { limit: PAGE_SIZE, ...(cursor !== undefined && { cursor }) };
       return { ...(await read(part, signal, new Date(now))), now };
     },
@@ -137,7 +138,7 @@ export function useList<Row>(options: Options<Row>): List<Row> {
   const { data, fetchNextPage, refetch, isFetchNextPageError } = list;
   const summary = useSummary(options);
   const isInvalidated = useIsInvalidated(pagesKey);
-  const [openedAt] = useState(Date.now);
+  const [openedAt] = useState(localNow);
   const isOldAtFirst = list.dataUpdatedAt < openedAt - FRESH_MS;
   const rows = useMemo(() => data?.pages.flatMap(({ items }) => items), [data]);
   const names = useMemo(

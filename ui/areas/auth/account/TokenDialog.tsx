@@ -8,6 +8,7 @@ import { EMPTY_FORM, formOf, toChange, toRequest } from './tokenForm.ts';
 import { TokenFields } from './TokenFields.tsx';
 import { TokenSecret } from './TokenSecret.tsx';
 import { Dialog } from '../../../parts/Dialog.tsx';
+import { serverNow } from '../../../parts/clock.ts';
 
 type Token = Schemas['Token'];
 type Props = {
@@ -55,7 +56,8 @@ function useCreate() {
   return useMutation({
     mutationFn: (form: Form) => {
       // The same request again, after an answer that was lost: its expiry was computed then.
-      if (last.current?.form !== form) last.current = { form, body: toRequest(form, new Date()) };
+      if (last.current?.form !== form)
+        last.current = { form, body: toRequest(form, new Date(serverNow())) };
       const { body } = last.current;
       const header = { 'Idempotency-Key': keys.keyOf(body) };
       return answer(api.POST('/api/auth/tokens', { params: { header }, body }));
@@ -75,7 +77,7 @@ function Narrow({ token, onClose }: { token: Token; onClose: () => void }) {
       answer(
         api.PUT('/api/auth/tokens/{id}', {
           params: { path: { id }, header: { 'If-Match': `"${version}"` } },
-          body: toChange(form, token, new Date()),
+          body: toChange(form, token, new Date(serverNow())),
         }),
       ),
     onSuccess: onClose,

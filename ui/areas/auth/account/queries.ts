@@ -1,6 +1,7 @@
 import { keepPreviousData } from '@tanstack/react-query';
 import { answer, api, type Schemas } from '../../../app/api.ts';
 import { WARNING_DAYS } from './tokenText.ts';
+import { serverNow } from '../../../parts/clock.ts';
 
 export type TokenStatus = Schemas['TokenStatus'];
 
@@ -63,7 +64,7 @@ export const expiringQuery = (userId: string) => ({
           query: {
             userId: [userId],
             status: 'active',
-            'expiresAt.lt': new Date(Date.now() + WARNING_DAYS * 86_400_000).toISOString(),
+            'expiresAt.lt': new Date(serverNow() + WARNING_DAYS * 86_400_000).toISOString(),
             sort: 'expiresAt',
             limit: MAX_WARNINGS,
           },
