@@ -7,6 +7,7 @@ import type { TestApp } from '../support/app.ts';
 import { describePages, signIn } from '../support/console/console.ts';
 import { accessibilityProblems } from '../support/console/page.ts';
 import { eventually } from '../support/eventually.ts';
+import { startForwarder } from '../support/forwarder.ts';
 import { killAll, startProcess } from '../support/processes.ts';
 import { admin, createUser, type TestUser } from '../support/users.ts';
 
@@ -113,7 +114,7 @@ describePages('changes', (console) => {
     );
   });
 
-  test('reach a page again after the server was stopped, and the page says when they do not', async () => {
+  test('reach a page again after the server was stopped, which the page says once', async () => {
     const operator = await createUser(console.app, 'operator');
     const { pages, requests } = await openTabs(operator, 1);
     const [page] = pages as [Page];
@@ -122,7 +123,14 @@ describePages('changes', (console) => {
       () => requests.badges(page),
       (count) => count > 1,
     );
-    await console.restartServer(() => page.getByText('Not connected').waitFor());
+    await console.restartServer(async () => {
+      await page.getByText('Holdfast cannot be reached.').waitFor();
+      // It is said once, and what was read stays.
+      expect(await page.getByText('Not connected').count()).toBe(0);
+      expect(await page.getByRole('alert').count()).toBe(0);
+      await page.getByRole('heading', { name: 'Home' }).waitFor();
+    });
+    await page.getByText('Holdfast cannot be reached.').waitFor({ state: 'detached' });
     const before = requests.badges(page);
     await createRequest(operator);
     await eventually(
@@ -131,6 +139,57 @@ describePages('changes', (console) => {
     );
     await page.getByText('Not connected').waitFor({ state: 'detached' });
   });
+
+  test('wait while the database is away, which the page says once, and come when it is back', async () => {
+    const { env, databaseUrl } = console.app;
+    const database = new URL(databaseUrl);
+    const [toDatabase, toTemporal] = [
+      await startForwarder(database),
+      await startForwarder(new URL(`tcp://${env.TEMPORAL_ADDRESS}`)),
+    ];
+    database.host = toDatabase.address;
+    const server = await startProcess({
+      ...env,
+      DATABASE_URL: database.href,
+      TEMPORAL_ADDRESS: toTemporal.address,
+      HOLDFAST_PORT: '0',
+    });
+    const context = await console.profileOf(await createUser(console.app, 'platform-admin'), {
+      baseURL: server.base,
+    });
+    const page = await context.newPage();
+    await page.goto('/');
+    const protection = page.getByRole('region', { name: 'Protection' });
+    await protection.getByText('Never').first().waitFor();
+    await toDatabase.close();
+    await page.getByRole('link', { name: 'Jobs', exact: true }).click();
+    await page.getByText('Not read yet: waiting for the server.').waitFor();
+    expect(await page.getByRole('status').getByText('The database is not available.').count()).toBe(
+      1,
+    );
+    expect(await page.getByRole('alert').count()).toBe(0);
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await page.goBack();
+    await protection.getByText('Never').first().waitFor();
+    expect(await page.getByRole('alert').count()).toBe(0);
+    await page.getByRole('link', { name: 'Jobs', exact: true }).click();
+    await toDatabase.open();
+    await page.getByText('The database is not available.').waitFor({ state: 'detached' });
+    await page.getByRole('grid', { name: 'Jobs' }).waitFor();
+    await page.getByText('Not read yet').waitFor({ state: 'detached' });
+    // A page that is opened during an outage opens after it.
+    await toDatabase.close();
+    await page.reload();
+    await page.getByRole('heading', { name: 'Holdfast is not available' }).waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await Promise.all([toTemporal.close(), toDatabase.open()]);
+    await page.getByRole('status').getByText('Temporal is not available.').waitFor();
+    await page.getByRole('grid', { name: 'Jobs' }).waitFor();
+    await toTemporal.open();
+    await page.getByText('Temporal is not available.').waitFor({ state: 'detached' });
+    await server.kill();
+    await Promise.all([toTemporal.close(), toDatabase.close()]);
+  }, 120_000);
 
   test('of a log go on after the process that sent them was killed, each line once', async () => {
     const operator = await createUser(console.app, 'operator');

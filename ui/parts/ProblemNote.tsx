@@ -2,7 +2,8 @@ import { Button } from '@mantine/core';
 import { CopyButton } from './CopyButton.tsx';
 import { Exact } from './Exact.tsx';
 import { Icon } from './icons.tsx';
-import { isTemporary, isWorthRepeating, problemFields } from './problems.ts';
+import { useIsOutage } from './outage.tsx';
+import { isOutage, isTemporary, isWorthRepeating, problemFields } from './problems.ts';
 import classes from './ProblemNote.module.css';
 
 type Props = {
@@ -12,11 +13,17 @@ type Props = {
   retry?: (() => void) | undefined;
   /** Without the list of fields, where a form shows them. */
   withoutFields?: boolean;
+  /** What was read before is shown: during an outage, that the frame speaks of it is enough. */
+  hasData?: boolean;
 };
 
 /** Why something failed: title, details, code, and the request id for those who read the server log. */
-export function ProblemNote({ problem, retry, withoutFields = false }: Props) {
+export function ProblemNote({ problem, retry, withoutFields = false, hasData = false }: Props) {
   const fields = problemFields(problem);
+  const isSaid = useIsOutage() && isOutage(fields);
+  if (isSaid && hasData) return null;
+  if (isSaid && retry)
+    return <p className={classes.waiting}>Not read yet: waiting for the server.</p>;
   const { title, detail, code, requestId, errors, retryAfterSeconds } = fields;
   return (
     <div className={classes.note} role="alert" data-tone={isTemporary(fields) ? 'warning' : 'bad'}>

@@ -36,6 +36,10 @@ export const problemFields = (error: unknown): ProblemFields =>
 export const isWorthRepeating = ({ status }: ProblemFields): boolean =>
   ![403, 404, 405, 410].includes(status);
 
+/** True for an error of the whole server, not of one request. */
+export const isOutage = ({ status, code }: ProblemFields): boolean =>
+  code === 'network' || status === 502 || status === 503 || status === 504;
+
 /** True for an error that may pass by itself: an outage, or too many requests. */
-export const isTemporary = ({ status, code }: ProblemFields): boolean =>
-  code === 'network' || status === 429 || status === 502 || status === 503 || status === 504;
+export const isTemporary = (fields: ProblemFields): boolean =>
+  isOutage(fields) || fields.status === 429;

@@ -34,8 +34,8 @@ export function RecordPage() {
   });
   const record = data?.items.find((item) => item.id === id);
   useTitle(record?.label ?? id);
-  if (error) return <ProblemNote problem={error} retry={() => void refetch()} />;
-  if (data === undefined) return null;
+  if (data === undefined)
+    return error && <ProblemNote problem={error} retry={() => void refetch()} />;
   if (record === undefined)
     return (
       <Empty
@@ -80,8 +80,8 @@ function InventoryFields({ kind, id }: { kind: string; id: string }) {
       ),
   });
   useLiveRefresh(['inventory.*'], ['inventory', kind, id], ({ subject }) => subject.id === id);
-  if (error) return <ProblemNote problem={error} retry={() => void refetch()} />;
-  if (data === undefined) return null;
+  if (data === undefined)
+    return error && <ProblemNote problem={error} retry={() => void refetch()} />;
   const { included, ...fields } = data;
   const names = Object.keys(fields).filter((field) => field !== 'id' && !LAST.includes(field));
   const values: Readonly<Record<string, unknown>> = fields;

@@ -4,13 +4,16 @@ import { lazy, Suspense, useEffect, useLayoutEffect, useMemo, useRef } from 'rea
 import { WidthStoreProvider } from '../../parts/grid/widths.ts';
 import { widthsOf } from '../columnWidths.ts';
 import { NoAccess } from '../../parts/NoAccess.tsx';
+import { useHealth } from '../health.ts';
 import { useLiveStream } from '../live.ts';
+import { OutageProvider } from '../../parts/outage.tsx';
 import { WithToday } from '../../parts/today.tsx';
 import { WithPreferences } from '../preferences.tsx';
 import { useSession } from '../session/useSession.ts';
 import { useKeyboard, useShortcuts } from '../shortcuts.ts';
 import { titled } from '../useTitle.ts';
 import { LazyDialog } from './LazyDialog.tsx';
+import { OutageBanner } from './OutageBanner.tsx';
 import { Rail } from './Rail.tsx';
 import { TopBar } from './TopBar.tsx';
 import { useNavigationEntries } from './useNavigationEntries.ts';
@@ -32,6 +35,8 @@ export function Shell() {
   const main = useRef<HTMLElement>(null);
   const { user } = useSession();
   const widthStore = useMemo(() => widthsOf(user.id), [user.id]);
+  const outage = useHealth()?.outage;
+  const isAway = outage !== undefined && outage !== 'temporal';
   usePageChange(main);
   useLiveStream();
   useKeyboard();
@@ -44,14 +49,17 @@ export function Shell() {
           <a className={classes.skip} href={`#${MAIN}`} onClick={() => main.current?.focus()}>
             Skip to the content
           </a>
-          <TopBar onMenu={drawer.open} onSearch={palette.open} onHelp={help.open} />
+          <TopBar onMenu={drawer.open} onSearch={palette.open} onHelp={help.open} isAway={isAway} />
+          <OutageBanner outage={outage} />
           <div className={classes.rail}>
             <Rail />
           </div>
           <main id={MAIN} ref={main} tabIndex={-1} className={classes.main}>
-            <WidthStoreProvider value={widthStore}>
-              <Page />
-            </WidthStoreProvider>
+            <OutageProvider value={isAway}>
+              <WidthStoreProvider value={widthStore}>
+                <Page />
+              </WidthStoreProvider>
+            </OutageProvider>
           </main>
         </div>
         {isDrawerOpen && (

@@ -12,10 +12,16 @@ import logo from '../icon.svg';
 import classes from './TopBar.module.css';
 import { PageLink } from '../../parts/PageLink.tsx';
 
-type Props = { onMenu: () => void; onSearch: () => void; onHelp: () => void };
+type Props = {
+  onMenu: () => void;
+  onSearch: () => void;
+  onHelp: () => void;
+  /** The frame says that nothing works. */
+  isAway: boolean;
+};
 
 /** The bar above every page. */
-export function TopBar({ onMenu, onSearch, onHelp }: Props) {
+export function TopBar({ onMenu, onSearch, onHelp, isAway }: Props) {
   return (
     <header className={classes.bar}>
       <ActionIcon className={classes.menu} onClick={onMenu} aria-label="Pages" size="md">
@@ -41,7 +47,7 @@ export function TopBar({ onMenu, onSearch, onHelp }: Props) {
         </span>
       </div>
       <div className={classes.space} />
-      <Waiting />
+      {!isAway && <Waiting />}
       <Approvals />
       <ThemeToggle />
       <AccountMenu onHelp={onHelp} />

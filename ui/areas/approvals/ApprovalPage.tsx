@@ -52,7 +52,7 @@ export function ApprovalPage() {
     );
   return (
     <div className={classes.page}>
-      {error && <ProblemNote problem={error} retry={() => void refetch()} />}
+      {error && <ProblemNote problem={error} retry={() => void refetch()} hasData />}
       <Request key={id} request={request} />
     </div>
   );

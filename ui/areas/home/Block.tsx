@@ -10,7 +10,7 @@ type Props = {
   note?: ReactNode;
   action?: ReactNode;
   /** Reads of this block that have failed. The rest of the page does not depend on them. */
-  problems?: readonly { error: unknown; retry: () => void }[];
+  problems?: readonly { error: unknown; hasData: boolean; retry: () => void }[];
   /** Nothing has been read yet. */
   loading?: boolean;
   children?: ReactNode;
@@ -28,9 +28,9 @@ export function Block({ title, note, action, problems = [], loading, children }:
         {note !== undefined && <span className={classes.note}>{note}</span>}
         {action !== undefined && <span className={classes.action}>{action}</span>}
       </div>
-      {problems.map(({ error, retry }, index) => (
+      {problems.map(({ error, hasData, retry }, index) => (
         // The reads of a block are always the same.
-        <ProblemNote key={index} problem={error} retry={retry} />
+        <ProblemNote key={index} problem={error} retry={retry} hasData={hasData} />
       ))}
       {loading === true && problems.length === 0 && <Bones rows={3} />}
       {children}

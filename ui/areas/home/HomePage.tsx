@@ -1,3 +1,4 @@
+import { isReady, useHealth } from '../../app/health.ts';
 import { useLiveRefresh } from '../../app/live.ts';
 import { useSession } from '../../app/session/useSession.ts';
 import { Bones } from '../../parts/Bones.tsx';
@@ -9,7 +10,7 @@ import { wellText, type Sight } from './findings.ts';
 import { FirstSteps } from './FirstSteps.tsx';
 import { NeedsYouBlock } from './NeedsYouBlock.tsx';
 import { ProtectionBlock } from './ProtectionBlock.tsx';
-import { SystemBlock, useSystem } from './SystemBlock.tsx';
+import { SystemBlock } from './SystemBlock.tsx';
 import { ToneIcon } from './ToneIcon.tsx';
 import { useBroken, type Broken } from './useBroken.ts';
 import { useNeedsYou, type NeedsYou } from './useNeedsYou.ts';
@@ -57,7 +58,7 @@ export function HomePage() {
     schedules: seen.schedules !== 'none',
   });
   const protection = useProtection(seen.backups, seen.schedules !== 'none');
-  const system = useSystem();
+  const health = useHealth();
   useLiveBlocks(needs);
   return (
     <div className={classes.page}>
@@ -71,7 +72,7 @@ export function HomePage() {
               broken={broken}
               seen={seen}
               protection={protection}
-              isReady={system.data === null || system.data?.status === 'ready'}
+              isReady={health !== undefined && isReady(health)}
             />
           )}
           <FirstSteps />
@@ -84,7 +85,7 @@ export function HomePage() {
         </div>
         <aside className={classes.side} aria-label="Protection and system">
           <ProtectionBlock protection={protection} />
-          <SystemBlock system={system} />
+          <SystemBlock health={health} />
         </aside>
       </div>
     </div>

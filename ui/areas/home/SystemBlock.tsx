@@ -1,11 +1,10 @@
 import { Anchor } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
+import type { Health } from '../../app/health.ts';
 import { consoleSettings } from '../../app/settings.ts';
 import { labelOfField } from '../../parts/format.ts';
 import { Block, Row, Rows } from './Block.tsx';
 import type { Tone } from './findings.ts';
-import { problemsOf } from './problems.ts';
-import { readinessQuery } from './queries.ts';
 import { ToneIcon } from './ToneIcon.tsx';
 import classes from './links.module.css';
 
@@ -28,17 +27,14 @@ const EFFECTS: Readonly<Record<string, string>> = {
   worker: 'Jobs wait until it runs.',
 };
 
-export const useSystem = () => useQuery(readinessQuery);
-
 /** The parts of the installation, and its version. */
-export function SystemBlock({ system }: { system: ReturnType<typeof useSystem> }) {
+export function SystemBlock({ health }: { health: Health | undefined }) {
   const { data: settings } = useQuery(consoleSettings);
-  const components = Object.entries(system.data?.components ?? {});
+  const components = Object.entries(health?.components ?? {});
   return (
     <Block
       title="System"
-      problems={problemsOf([system])}
-      loading={system.data === undefined}
+      loading={health === undefined}
       note={settings && `Holdfast ${settings.version}`}
       action={
         settings?.temporalUi && (
@@ -48,6 +44,9 @@ export function SystemBlock({ system }: { system: ReturnType<typeof useSystem> }
         )
       }
     >
+      {health && components.length === 0 && (
+        <p className={classes.quiet}>The states of its parts are not known now.</p>
+      )}
       {components.length > 0 && (
         <Rows label="System">
           {components.map(([name, state]) => {

@@ -4,4 +4,8 @@ type Read = { error: unknown; data: unknown; refetch: () => unknown };
 export const problemsOf = (reads: readonly Read[]) =>
   reads
     .filter(({ error }) => error !== null)
-    .map(({ error, refetch }) => ({ error, retry: () => void refetch() }));
+    .map(({ error, data, refetch }) => ({
+      error,
+      hasData: data !== undefined,
+      retry: () => void refetch(),
+    }));

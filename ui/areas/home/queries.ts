@@ -1,6 +1,6 @@
 import { answer, api, type Schemas } from '../../app/api.ts';
-import { reach } from '../../app/problem.ts';
 import type { paths } from '../../app/schema.d.ts';
+import { serverNow } from '../../parts/clock.ts';
 import { mergeNames } from '../../parts/names.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
@@ -9,7 +9,7 @@ type WebhookQuery = NonNullable<paths['/api/webhooks']['get']['parameters']['que
 type Asked = { signal: AbortSignal };
 
 /** A time before now, to the minute: the same query is not sent again for each second. */
-export const daysAgo = (days: number, now = Date.now()): string =>
+export const daysAgo = (days: number, now = serverNow()): string =>
   new Date(Math.floor((now - days * DAY_MS) / 60_000) * 60_000).toISOString();
 
 /** Requests of which what changes is read too. */
@@ -97,7 +97,7 @@ export const webhooksQuery = {
     const read = (query: Pick<WebhookQuery, 'enabled' | 'failingSince.lte' | 'disabledReason'>) =>
       answer(api.GET('/api/webhooks', { params: { query: { ...query, limit: 50 } }, signal }));
     const [failing, disabled] = await Promise.all([
-      read({ enabled: true, 'failingSince.lte': new Date().toISOString() }),
+      read({ enabled: true, 'failingSince.lte': new Date(serverNow()).toISOString() }),
       read({ disabledReason: ['failing', 'endpoint_removed'] }),
     ]);
     return [...failing.items, ...disabled.items];
@@ -226,24 +226,4 @@ export const emptyQuery = {
     ]);
     return [sites, prefixes, devices].every(({ items }) => items.length === 0);
   },
-} as const;
-
-export type Readiness = {
-  status: 'ready' | 'degraded' | 'unready';
-  components: Readonly<Record<string, string>>;
-};
-
-/**
- * What the process that answers is ready for; null if a proxy does not pass the question on. There is no
- * event for it.
- */
-export const readinessQuery = {
-  queryKey: ['home', 'readiness'],
-  queryFn: async ({ signal }: Asked): Promise<Readiness | null> => {
-    const headers = { accept: 'application/json' };
-    const response = await reach(new Request('/readyz', { signal, headers }), fetch);
-    const isReport = response.headers.get('content-type')?.startsWith('application/json') === true;
-    return isReport ? ((await response.json()) as Readiness) : null;
-  },
-  refetchInterval: 30_000,
 } as const;

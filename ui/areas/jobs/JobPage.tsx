@@ -59,7 +59,7 @@ export function JobPage() {
       actions={<JobActions key={job.id} job={job} />}
       aside={<JobFacts job={job} />}
     >
-      {error && <ProblemNote problem={error} retry={() => void refetch()} />}
+      {error && <ProblemNote problem={error} retry={() => void refetch()} hasData />}
       <JobFailure job={job} />
       <JobProgress job={job} />
       <JobAttempts job={job} />

@@ -29,7 +29,9 @@ export function RunCalendar({ scheduleId, chosen, onChoose }: Props) {
   const days = data?.days ?? [];
   return (
     <Section title="Outcomes" note={data && `By day, ${data.timezone}`}>
-      {error && <ProblemNote problem={error} retry={() => void refetch()} />}
+      {error && (
+        <ProblemNote problem={error} retry={() => void refetch()} hasData={data !== undefined} />
+      )}
       {data?.days === null && (
         <p className={classes.muted}>There are too many runs to count them by day.</p>
       )}

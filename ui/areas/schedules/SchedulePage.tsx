@@ -19,6 +19,7 @@ import { ScheduleActions } from './ScheduleActions.tsx';
 import { ScheduleFacts } from './ScheduleFacts.tsx';
 import { scheduleKey, scheduleQuery, type Schedule } from './scheduleQueries.ts';
 import classes from './Schedules.module.css';
+import { serverNow } from '../../parts/clock.ts';
 
 const route = getRouteApi('/frame/schedules/$scheduleId');
 
@@ -80,7 +81,7 @@ function LoadedSchedule({ schedule, error, onRetry }: LoadedProps) {
         ]
       : [],
   );
-  const chosen = parseTimeRange(search.dueAt, new Date())?.from?.toISOString();
+  const chosen = parseTimeRange(search.dueAt, new Date(serverNow()))?.from?.toISOString();
   return (
     <RecordPage
       parent={PARENT}
@@ -91,7 +92,7 @@ function LoadedSchedule({ schedule, error, onRetry }: LoadedProps) {
       actions={<ScheduleActions schedule={schedule} onNote={setNote} />}
       aside={<ScheduleFacts schedule={schedule} />}
     >
-      {error && <ProblemNote problem={error} retry={onRetry} />}
+      {error && <ProblemNote problem={error} retry={onRetry} hasData />}
       {note !== undefined && (
         <div className={classes.notice} role="status">
           {note}

@@ -72,7 +72,11 @@ export function SearchPage() {
         onChange={(event) => setText(event.currentTarget.value)}
       />
       {isAsked && found.error && (
-        <ProblemNote problem={found.error} retry={() => void found.refetch()} />
+        <ProblemNote
+          problem={found.error}
+          retry={() => void found.refetch()}
+          hasData={found.data !== undefined}
+        />
       )}
       {isAsked && found.isPending && <Bones rows={6} />}
       {isAsked && found.data && (

@@ -209,7 +209,7 @@ export function DataGrid<Row>(props: DataGridProps<Row>) {
       {loading && rows !== undefined && <div className={classes.progress} role="presentation" />}
       {hasError && (
         <div className={classes.problem}>
-          <ProblemNote problem={error} retry={props.onRetry} />
+          <ProblemNote problem={error} retry={props.onRetry} hasData={rows !== undefined} />
         </div>
       )}
       <div

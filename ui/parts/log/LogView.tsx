@@ -95,6 +95,7 @@ function OpenLog(props: Props & Log) {
     [reader],
   );
   const isLive = state === 'live' || state === 'waiting';
+  const retry = state === 'failed' ? reader.retry : undefined;
   const isDone = state === 'ended' || state === 'failed';
   const isEmpty = rows.count === 0 && isDone;
   const lines = Math.max(store.last - store.first + 1, 0);
@@ -115,9 +116,7 @@ function OpenLog(props: Props & Log) {
         onDownload={exported.download}
         note={exported.note}
       />
-      {problem && (
-        <ProblemNote problem={problem} retry={state === 'failed' ? reader.retry : undefined} />
-      )}
+      {problem && <ProblemNote problem={problem} retry={retry} hasData />}
       <Note store={store} isEmpty={isEmpty} empty={empty} />
       {!isEmpty && (
         <LogLines

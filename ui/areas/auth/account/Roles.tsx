@@ -16,7 +16,9 @@ export function Roles() {
   const { data, error, refetch } = useQuery(namedSummary);
   return (
     <Section title="Roles" note={data && formatNumberOf(data.roles.length, 'role')}>
-      {error !== null && <ProblemNote problem={error} retry={() => void refetch()} />}
+      {error !== null && (
+        <ProblemNote problem={error} retry={() => void refetch()} hasData={data !== undefined} />
+      )}
       {data && (data.roles.length > 0 ? <Held summary={data} /> : <NoRoles />)}
     </Section>
   );

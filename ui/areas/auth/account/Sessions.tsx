@@ -38,7 +38,9 @@ export function Sessions() {
         )
       }
     >
-      {error !== null && <ProblemNote problem={error} retry={() => void refetch()} />}
+      {error !== null && (
+        <ProblemNote problem={error} retry={() => void refetch()} hasData={data !== undefined} />
+      )}
       {data && (
         <ul className={classes.list} aria-label="Sessions">
           {data.items.map((session) => (

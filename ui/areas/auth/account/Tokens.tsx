@@ -99,7 +99,9 @@ function TokenList({ status, onAction }: ListProps) {
   const names = mergeNames(data?.pages.map(({ included }) => included) ?? []);
   return (
     <>
-      {error !== null && <ProblemNote problem={error} retry={() => void refetch()} />}
+      {error !== null && (
+        <ProblemNote problem={error} retry={() => void refetch()} hasData={data !== undefined} />
+      )}
       {items && items.length > 0 && (
         <ul className={classes.list} aria-label="API tokens">
           {items.map((token) => (
