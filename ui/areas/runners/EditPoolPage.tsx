@@ -2,6 +2,7 @@ import { Skeleton } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useRef } from 'react';
+import { notifyOutcome } from '../../app/notify.ts';
 import { answer, api } from '../../app/api.ts';
 import { LeaveGuard } from '../../parts/form/LeaveGuard.tsx';
 import { RecordForm } from '../../parts/form/RecordForm.tsx';
@@ -9,7 +10,7 @@ import { problemFields } from '../../parts/problems.ts';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { RecordPage } from '../../parts/RecordPage.tsx';
 import { ConflictDialog } from '../../parts/versioned/ConflictDialog.tsx';
-import { useVersionedForm } from '../../parts/versioned/useVersionedForm.ts';
+import { useVersionedForm, type Saving } from '../../parts/versioned/useVersionedForm.ts';
 import { PLATFORM } from '../../app/session/tenant.ts';
 import { draftOf, POOL_FIELDS, PoolFields, requestOf, type PoolDraft } from './PoolFields.tsx';
 import { poolPath } from './poolText.ts';
@@ -44,20 +45,26 @@ function Editor({ pool }: { pool: Pool }) {
   const isSaved = useRef(false);
   const form = useVersionedForm<PoolDraft>({
     record: versionOf(pool),
-    save: (draft, etag) =>
-      answer(
-        api.PUT('/api/pools/{name}', {
-          params: { path: { name }, header: { 'If-Match': etag } },
-          body: requestOf(draft),
-        }),
+    save: async (draft, etag) =>
+      versionOf(
+        await answer(
+          api.PUT('/api/pools/{name}', {
+            params: { path: { name }, header: { 'If-Match': etag } },
+            body: requestOf(draft),
+          }),
+        ),
       ),
     readAgain: async () => versionOf(await client.query({ ...poolQuery(name), staleTime: 0 })),
   });
   const { status, errors } = problemFields(form.problem);
-  const finish = (wasSaved: boolean) => {
-    if (!wasSaved) return;
-    isSaved.current = true;
+  const finish = (saving: Saving) => {
+    if (saving === 'failed') return;
     void client.invalidateQueries({ queryKey: ['runners'] });
+    if (saving === 'typedOn') {
+      notifyOutcome('Saved', 'What you have typed since is not saved yet.');
+      return;
+    }
+    isSaved.current = true;
     void navigate({ to: '/runners/pools/$pool', params: { pool: name } });
   };
   return (

@@ -2,6 +2,7 @@ import { Skeleton } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useRef } from 'react';
+import { notifyOutcome } from '../../app/notify.ts';
 import { answer, api } from '../../app/api.ts';
 import { LeaveGuard } from '../../parts/form/LeaveGuard.tsx';
 import { problemFields } from '../../parts/problems.ts';
@@ -9,7 +10,7 @@ import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { RecordForm } from '../../parts/form/RecordForm.tsx';
 import { RecordPage } from '../../parts/RecordPage.tsx';
 import { ConflictDialog } from '../../parts/versioned/ConflictDialog.tsx';
-import { useVersionedForm } from '../../parts/versioned/useVersionedForm.ts';
+import { useVersionedForm, type Saving } from '../../parts/versioned/useVersionedForm.ts';
 import { DRAFT_FIELDS, SecretFields, type SecretDraft } from './SecretFields.tsx';
 import { secretQuery, type Secret } from './secretQueries.ts';
 
@@ -45,21 +46,27 @@ function Editor({ secret }: { secret: Secret }) {
   const isSaved = useRef(false);
   const form = useVersionedForm<SecretDraft>({
     record: versionOf(secret),
-    save: (body, etag) =>
-      answer(
-        api.PUT('/api/secrets/{id}', {
-          params: { path: { id }, header: { 'If-Match': etag } },
-          body,
-        }),
+    save: async (body, etag) =>
+      versionOf(
+        await answer(
+          api.PUT('/api/secrets/{id}', {
+            params: { path: { id }, header: { 'If-Match': etag } },
+            body,
+          }),
+        ),
       ),
     readAgain: async () => versionOf(await client.query({ ...secretQuery(id), staleTime: 0 })),
   });
   const { status, errors } = problemFields(form.problem);
   const problem = form.conflict ? undefined : form.problem;
-  const finish = (wasSaved: boolean) => {
-    if (!wasSaved) return;
-    isSaved.current = true;
+  const finish = (saving: Saving) => {
+    if (saving === 'failed') return;
     void client.invalidateQueries({ queryKey: ['secrets'] });
+    if (saving === 'typedOn') {
+      notifyOutcome('Saved', 'What you have typed since is not saved yet.');
+      return;
+    }
+    isSaved.current = true;
     void navigate({ to: '/secrets/$secretId', params: { secretId: id } });
   };
   return (
