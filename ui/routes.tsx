@@ -8,6 +8,7 @@ import { PageError } from './app/shell/PageError.tsx';
 import { approvalRoutes } from './areas/approvals/routes.tsx';
 import { accountRoutes, signInRoutes } from './areas/auth/routes.tsx';
 import { homeRoutes } from './areas/home/routes.tsx';
+import { inventoryRoutes } from './areas/inventory/routes.tsx';
 import { jobRoutes } from './areas/jobs/routes.tsx';
 import { jobTypeRoutes } from './areas/jobTypes/routes.tsx';
 import { runnerRoutes } from './areas/runners/routes.tsx';
@@ -20,6 +21,7 @@ const routeTree = rootRoute.addChildren([
   ...signInRoutes,
   frameRoute.addChildren([
     ...homeRoutes,
+    ...inventoryRoutes,
     ...approvalRoutes,
     ...jobRoutes,
     ...jobTypeRoutes,

@@ -62,11 +62,12 @@ describePages('the frame', (console) => {
     const viewer = await createUser(console.app, 'viewer');
     const page = await console.open(viewer, `/id/${id}`);
     await page.getByRole('heading', { name: 'ams-by-id' }).waitFor();
-    await page.getByText(`/api/inventory/sites/${id}`).waitFor();
-    await page.getByText('Created at').waitFor();
-    expect(await accessibilityProblems(page)).toEqual([]);
+    expect(new URL(page.url()).pathname).toBe(`/inventory/sites/${id}`);
     await page.goto('/id/sit_01jd0cmxk5e5v8kyzwq0q8s3rt');
+    await page.getByText('Not found').first().waitFor();
+    await page.goto('/id/whk_01jd0cmxk5e5v8kyzwq0q8s3rt');
     await page.getByText('No record with this id').waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
   });
 
   test('has keys that do nothing while one types, or when they are turned off', async () => {

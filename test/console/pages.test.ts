@@ -58,6 +58,7 @@ describeConsole('the pages', (console) => {
       runners: runner,
       secrets: (await root.post<WithId>('/api/secrets', secret).expect(201)).id,
       id: site.mine,
+      inventory: site.mine,
       'job-types': 'core.echo',
       jobs: (await job()).id,
       schedules: (await root.post<WithId>('/api/schedules', schedule).expect(201)).id,
@@ -67,13 +68,14 @@ describeConsole('the pages', (console) => {
   });
 
   const addressOf = (path: string): string =>
-    path.replace(/\$(\w+)/, (_match, name: string) =>
-      assertDefined(
-        ids[name] ?? ids[path.split('/')[1] ?? ''],
-        `an example of a record for ${path}`,
-      ),
-    );
-
+    path
+      .replace('$resource', 'sites')
+      .replace(/\$(\w+)/, (_match, name: string) =>
+        assertDefined(
+          ids[name] ?? ids[path.split('/')[1] ?? ''],
+          `an example of a record for ${path}`,
+        ),
+      );
   /** What is wrong with the page that is shown. */
   async function faultsOf(page: Page): Promise<string[]> {
     await heading(page).first().waitFor();
@@ -146,7 +148,7 @@ describeConsole('the pages', (console) => {
       await page.goto(`/id/${site.mine}`);
       await page.getByRole('heading', { name: 'ams-mine' }).waitFor();
       await page.goto(`/id/${site.other}`);
-      await page.getByText('No record with this id').waitFor();
+      await page.getByText('Not found').first().waitFor();
       await page.goto('/account');
       await page.getByRole('row', { name: 'Operator site ams-mine of red' }).waitFor();
     });

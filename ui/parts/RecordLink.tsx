@@ -19,7 +19,7 @@ export function RecordLink({ id, label, names, kind }: Props) {
   if (id === null || id === undefined || id === '') return <span>–</span>;
   const text = label ?? labelOf(names, id, kind);
   return (
-    <AppLink to={recordPath(id)} className={classes.link} title={id}>
+    <AppLink to={recordPath(id, kind)} className={classes.link} title={id}>
       {typeof text === 'string' ? (
         <Exact text={text} />
       ) : (

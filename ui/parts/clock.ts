@@ -12,7 +12,7 @@ const listeners = new Set<() => void>();
 /** What the clock of this browser says: for durations that are measured in it. */
 export const localNow = (): number => Date.now();
 
-/** The present time of the server in milliseconds, as far as its answers have told it. */
+/** The present time of the server in milliseconds, as far as its answers have notified it. */
 export const serverNow = (): number => Date.now() + offsetMs;
 
 /** The time of the server at a time of this browser. */

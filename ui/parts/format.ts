@@ -149,6 +149,7 @@ export function labelOfField(name: string): string {
     words.length > 1 && /^ms$/i.test(words.at(-1) ?? '') ? ` (${words.pop()?.toLowerCase()})` : '';
   const text = words
     .map((word) => (ACRONYMS.has(word.toLowerCase()) ? word.toUpperCase() : word.toLowerCase()))
+    .map((word) => word.replace(/^ip(?=[46]$)/, 'IPv'))
     .join(' ');
   return text.charAt(0).toUpperCase() + text.slice(1) + unit;
 }

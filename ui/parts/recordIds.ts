@@ -8,13 +8,36 @@ const PAGES: Readonly<Record<string, string>> = {
   rnr: '/runners',
   sch: '/schedules',
   sec: '/secrets',
+  reg: '/inventory/regions',
+  sit: '/inventory/sites',
+  loc: '/inventory/locations',
+  rck: '/inventory/racks',
+  mfr: '/inventory/manufacturers',
+  dty: '/inventory/device-types',
+  drl: '/inventory/device-roles',
+  plt: '/inventory/platforms',
+  dev: '/inventory/devices',
+  int: '/inventory/interfaces',
+  cab: '/inventory/cables',
+  vrf: '/inventory/vrfs',
+  vlg: '/inventory/vlan-groups',
+  vln: '/inventory/vlans',
+  pfx: '/inventory/prefixes',
+  rng: '/inventory/ip-ranges',
+  ipa: '/inventory/ip-addresses',
+  cfd: '/inventory/custom-fields',
 };
+
+/** Kinds of records whose ids their creators choose. */
+const CHOSEN_IDS: ReadonlySet<string> = new Set(['tenants', 'tags']);
 
 /** True for text that has the form of a record's id. */
 export const isRecordId = (text: string): boolean => ID.test(text);
 
-/** The path of the page of a record. */
-export function recordPath(id: string): string {
+/** The path of the page of a record; `kind` as `included.labels` calls it, where it is known. */
+export function recordPath(id: string, kind?: string): string {
+  if (kind !== undefined && CHOSEN_IDS.has(kind))
+    return `/inventory/${kind}/${encodeURIComponent(id)}`;
   const page = PAGES[ID.exec(id)?.[1] ?? ''];
   return page === undefined ? `/id/${encodeURIComponent(id)}` : `${page}/${id}`;
 }

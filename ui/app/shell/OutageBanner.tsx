@@ -23,7 +23,7 @@ const TEXTS: Readonly<Record<Outage, { title: string; detail: string }>> = {
 export function OutageBanner({ outage }: { outage: Outage | undefined }) {
   useRecovery(outage);
   return (
-    <div role="status" className={classes.place}>
+    <div role="status" className={classes.position}>
       {outage !== undefined && (
         <div className={classes.banner}>
           <Icon name="alertTriangle" size={16} />

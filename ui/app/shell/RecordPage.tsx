@@ -1,15 +1,11 @@
 import { Code, Stack, Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { getRouteApi } from '@tanstack/react-router';
+import { getRouteApi, Navigate } from '@tanstack/react-router';
 import { CopyButton } from '../../parts/CopyButton.tsx';
-import { DescriptionList } from '../../parts/DescriptionList.tsx';
-import { FieldValue } from '../../parts/diff/FieldDiff.tsx';
 import { Empty } from '../../parts/Empty.tsx';
-import { labelOfField } from '../../parts/format.ts';
 import { headingOf, nounOf } from '../../parts/nouns.ts';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { answer, api } from '../api.ts';
-import { useLiveRefresh } from '../live.ts';
 import { useTitle } from '../useTitle.ts';
 
 const route = getRouteApi('/frame/id/$id');
@@ -46,7 +42,15 @@ export function RecordPage() {
     );
   const { kind, label } = record;
   const apiPath = API_PATHS[kind];
-  const path = `${apiPath ?? `/api/inventory/${kind}`}/${id}`;
+  if (apiPath === undefined)
+    return (
+      <Navigate
+        to="/inventory/$resource/$recordId"
+        params={{ resource: kind, recordId: id }}
+        replace
+      />
+    );
+  const path = `${apiPath}/${id}`;
   return (
     <Stack gap="xs" p="md" align="stretch">
       <Title order={1}>{label}</Title>
@@ -54,43 +58,7 @@ export function RecordPage() {
         {headingOf(kind, 1)}, in the API <Code>{path}</Code>{' '}
         <CopyButton value={path} label="Copy the path" />
       </Text>
-      {apiPath === undefined ? (
-        <InventoryFields kind={kind} id={id} />
-      ) : (
-        <Text size="sm">The console has no page for {nounOf(kind, 2)} yet.</Text>
-      )}
+      <Text size="sm">The console has no page for {nounOf(kind, 2)} yet.</Text>
     </Stack>
-  );
-}
-
-/** Fields of every record, which are shown last. */
-const LAST = ['createdAt', 'updatedAt', 'version'];
-
-/** The fields of a record of the inventory, with names instead of ids. */
-function InventoryFields({ kind, id }: { kind: string; id: string }) {
-  const { data, error, refetch } = useQuery({
-    queryKey: ['inventory', kind, id],
-    queryFn: ({ signal }) =>
-      answer(
-        // The path of every resource has the same form; the types know only each by itself.
-        api.GET(`/api/inventory/${kind as 'prefixes'}/{id}`, {
-          params: { path: { id }, query: { include: 'labels,people' } },
-          signal,
-        }),
-      ),
-  });
-  useLiveRefresh(['inventory.*'], ['inventory', kind, id], ({ subject }) => subject.id === id);
-  if (data === undefined)
-    return error && <ProblemNote problem={error} retry={() => void refetch()} />;
-  const { included, ...fields } = data;
-  const names = Object.keys(fields).filter((field) => field !== 'id' && !LAST.includes(field));
-  const values: Readonly<Record<string, unknown>> = fields;
-  return (
-    <DescriptionList
-      items={[...names, ...LAST].map((field) => ({
-        label: labelOfField(field),
-        value: <FieldValue field={field} value={values[field]} names={included} />,
-      }))}
-    />
   );
 }

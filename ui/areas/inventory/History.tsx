@@ -1,0 +1,105 @@
+import { Button } from '@mantine/core';
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { Actor } from '../../parts/Actor.tsx';
+import { FieldDiff } from '../../parts/diff/FieldDiff.tsx';
+import { mergeNames, type Names } from '../../parts/names.ts';
+import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { Section } from '../../parts/Section.tsx';
+import { Time } from '../../parts/Time.tsx';
+import classes from './Inventory.module.css';
+import { readChanges, recordKey, type RecordChange, type Resource } from './inventoryQueries.ts';
+import { referenceOf } from './resources.ts';
+
+type Props = { resource: Resource; id: string };
+
+const PAGE_SIZE = 20;
+const FIRST_PAGE: string | null = null;
+
+const VERBS = { create: 'created it', update: 'changed it', delete: 'deleted it' } as const;
+
+/** Who has changed what and when, the newest first. */
+export function History({ resource, id }: Props) {
+  const changes = useInfiniteQuery({
+    queryKey: [...recordKey(resource.name, id), 'changes'],
+    queryFn: ({ signal, pageParam }) =>
+      readChanges(
+        resource.name,
+        id,
+        { limit: PAGE_SIZE, ...(pageParam !== null && { cursor: pageParam }) },
+        signal,
+      ),
+    initialPageParam: FIRST_PAGE,
+    getNextPageParam: ({ nextCursor }) => nextCursor,
+  });
+  const pages = changes.data?.pages ?? [];
+  const names = mergeNames(pages.map(({ included }) => included));
+  const { error } = changes;
+  return (
+    <Section title="History">
+      {error && <ProblemNote problem={error} retry={() => void changes.refetch()} />}
+      <ol className={classes.history}>
+        {pages
+          .flatMap(({ items }) => items)
+          .map((change) => (
+            <Entry
+              key={change.id}
+              resource={resource}
+              recordId={id}
+              change={change}
+              names={names}
+            />
+          ))}
+      </ol>
+      {changes.hasNextPage && (
+        <Button
+          variant="default"
+          loading={changes.isFetchingNextPage}
+          onClick={() => void changes.fetchNextPage()}
+        >
+          Older changes
+        </Button>
+      )}
+    </Section>
+  );
+}
+
+type EntryProps = { resource: Resource; recordId: string; change: RecordChange; names: Names };
+
+function Entry({ resource, recordId, change, names }: EntryProps) {
+  const { at, action, actorId, changes, version } = change;
+  const kinds = new Map(resource.fields.map((field) => [field.name, referenceOf(field)]));
+  return (
+    <li className={classes.change}>
+      <div className={classes.changeHead}>
+        <span>
+          <Actor id={actorId} names={names} full /> {VERBS[action]}
+        </span>
+        <Time value={at} format="full" />
+        <span className={classes.muted}>version {version}</span>
+        {action !== 'delete' && (
+          <Link
+            className={classes.link}
+            to="/inventory/$resource/$recordId"
+            params={{ resource: resource.name, recordId }}
+            search={{ at }}
+          >
+            Show as it was then
+          </Link>
+        )}
+      </div>
+      <FieldDiff
+        quiet
+        action={action}
+        label={`Change of ${at}`}
+        names={names}
+        rows={changes.map(({ field, before, after }) => ({
+          field,
+          before,
+          after,
+          kind: kinds.get(field),
+        }))}
+      />
+    </li>
+  );
+}

@@ -1,0 +1,44 @@
+import { Skeleton } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { countText } from '../../parts/list/ListRows.tsx';
+import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import classes from './Inventory.module.css';
+import { recordCountQuery, resourcesQuery, type Resource } from './inventoryQueries.ts';
+import { groupsOf, titleOf } from './resources.ts';
+
+/** All resources of the inventory, each with the number of its records that the reader may see. */
+export function InventoryPage() {
+  const { data, error, refetch } = useQuery(resourcesQuery);
+  return (
+    <div className={classes.page}>
+      <h1 className={classes.title}>Inventory</h1>
+      {error && <ProblemNote problem={error} retry={() => void refetch()} />}
+      {!data && !error && <Skeleton height={320} aria-label="The resources are being read" />}
+      <div className={classes.groups}>
+        {groupsOf(data?.items ?? []).map(({ title, resources }) => (
+          <section key={title} className={classes.group} aria-label={title}>
+            <h2 className={classes.groupTitle}>{title}</h2>
+            <ul className={classes.resources}>
+              {resources.map((resource) => (
+                <ResourceEntry key={resource.name} resource={resource} />
+              ))}
+            </ul>
+          </section>
+        ))}
+      </div>
+    </div>
+  );
+}
+
+function ResourceEntry({ resource }: { resource: Resource }) {
+  const { data: count } = useQuery(recordCountQuery(resource.name));
+  return (
+    <li className={classes.resource}>
+      <Link className={classes.link} to="/inventory/$resource" params={{ resource: resource.name }}>
+        {titleOf(resource)}
+      </Link>
+      <span className={classes.muted}>{count && countText(count, ['', '']).trim()}</span>
+    </li>
+  );
+}

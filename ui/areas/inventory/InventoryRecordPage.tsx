@@ -1,0 +1,109 @@
+import { Skeleton } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { useLiveRefresh } from '../../app/live.ts';
+import { useTitle } from '../../app/useTitle.ts';
+import { FieldDiff } from '../../parts/diff/FieldDiff.tsx';
+import { Empty } from '../../parts/Empty.tsx';
+import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { RecordPage } from '../../parts/RecordPage.tsx';
+import { Section } from '../../parts/Section.tsx';
+import { StatusBadge } from '../../parts/StatusBadge.tsx';
+import { History } from './History.tsx';
+import {
+  inventoryRecordQuery,
+  recordKey,
+  type InventoryRecord,
+  type Resource,
+} from './inventoryQueries.ts';
+import { RecordFacts, RecordFields } from './RecordFields.tsx';
+import { Related } from './Related.tsx';
+import { labelIn, referenceOf, titleOf, useResource } from './resources.ts';
+import { TimeMachine } from './TimeMachine.tsx';
+
+const route = getRouteApi('/frame/inventory/$resource/$recordId');
+
+/** A record of any resource: its fields, what refers to it, and its changes; now, or at a time. */
+export function InventoryRecordPage() {
+  const { resource: name, recordId } = route.useParams();
+  const { resource, all, isUnknown, error, retry } = useResource(name);
+  if (resource && all)
+    return <Loading key={recordId} resource={resource} all={all} id={recordId} />;
+  if (error) return <ProblemNote problem={error} retry={retry} />;
+  if (!isUnknown) return null;
+  return <Empty kind="nothing" title={`There is no resource ${name}`} />;
+}
+
+type LoadingProps = { resource: Resource; all: readonly Resource[]; id: string };
+
+const parentOf = (resource: Resource) => ({
+  label: titleOf(resource),
+  to: `/inventory/${resource.name}`,
+});
+
+function Loading({ resource, all, id }: LoadingProps) {
+  const { at } = route.useSearch();
+  const now = useQuery(inventoryRecordQuery(resource.name, id));
+  const then = useQuery({
+    ...inventoryRecordQuery(resource.name, id, at),
+    enabled: at !== undefined,
+  });
+  useLiveRefresh(
+    [`inventory.${resource.kind}.*`],
+    recordKey(resource.name, id),
+    ({ subject }) => subject.id === id,
+  );
+  const { data: record, error, refetch } = at === undefined ? now : then;
+  const title = record && labelIn(resource, record);
+  useTitle(title === undefined ? undefined : `${resource.singular} ${title}`);
+  if (!record)
+    return (
+      <RecordPage parent={parentOf(resource)} title={resource.singular} id={id}>
+        {at !== undefined && <TimeMachine at={at} />}
+        {error ? (
+          <ProblemNote problem={error} retry={() => void refetch()} />
+        ) : (
+          <Skeleton height={320} aria-label={`The ${resource.singular} is being read`} />
+        )}
+        {error && <History resource={resource} id={id} />}
+      </RecordPage>
+    );
+  const { status } = record;
+  return (
+    <RecordPage
+      parent={parentOf(resource)}
+      id={id}
+      title={labelIn(resource, record)}
+      badge={typeof status === 'string' && <StatusBadge status={status} />}
+      note={
+        typeof record.description === 'string' && record.description !== '' && record.description
+      }
+      aside={<RecordFacts record={record} />}
+    >
+      {error && <ProblemNote problem={error} retry={() => void refetch()} />}
+      <TimeMachine at={at} />
+      {at !== undefined && <Since resource={resource} then={record} now={now.data} />}
+      <RecordFields resource={resource} record={record} />
+      {at === undefined && <Related resource={resource} all={all} id={id} />}
+      <History resource={resource} id={id} />
+    </RecordPage>
+  );
+}
+
+type SinceProps = { resource: Resource; then: InventoryRecord; now: InventoryRecord | undefined };
+
+/** What has changed between a time and now. */
+function Since({ resource, then, now }: SinceProps) {
+  if (!now) return null;
+  const rows = resource.fields.map((field) => ({
+    field: field.name,
+    before: then[field.name],
+    after: now[field.name],
+    kind: referenceOf(field),
+  }));
+  return (
+    <Section title="Changed since">
+      <FieldDiff rows={rows} names={{ ...then.included, ...now.included }} label="Changed since" />
+    </Section>
+  );
+}

@@ -1,0 +1,92 @@
+import { getRouteApi } from '@tanstack/react-router';
+import { useCallback, useMemo } from 'react';
+import { useLiveRefresh } from '../../app/live.ts';
+import { useTitle } from '../../app/useTitle.ts';
+import { Empty } from '../../parts/Empty.tsx';
+import { ListPage } from '../../parts/list/ListPage.tsx';
+import { withoutAppearance, type ListSearch } from '../../parts/list/search.ts';
+import { useList } from '../../parts/list/useList.ts';
+import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import {
+  readRecords,
+  resourceKey,
+  type InventoryRecord,
+  type Resource,
+} from './inventoryQueries.ts';
+import { recordColumns } from './recordColumns.tsx';
+import { filtersOf, listQuery } from './resourceFilters.ts';
+import { labelIn, titleOf, useResource } from './resources.ts';
+
+const route = getRouteApi('/frame/inventory/$resource');
+
+const keyOf = ({ id }: InventoryRecord): string => id;
+
+/** The records of a resource, whichever it is: columns and filters are made from its description. */
+export function ResourcePage() {
+  const { resource: name } = route.useParams();
+  const { resource, isUnknown, error, retry } = useResource(name);
+  useTitle(resource && titleOf(resource));
+  if (resource) return <Records key={name} resource={resource} />;
+  if (error) return <ProblemNote problem={error} retry={retry} />;
+  if (!isUnknown) return null;
+  return (
+    <Empty
+      kind="nothing"
+      title={`There is no resource ${name}`}
+      detail="The page Inventory has all resources."
+    />
+  );
+}
+
+/** What the address says; without an order by name, since that is how people look for records. */
+function useSortedSearch({ label, sorts }: Resource): ListSearch {
+  const search = route.useSearch();
+  return useMemo(
+    () => ({ ...(sorts.includes(label) && { sort: label }), ...search }),
+    [label, sorts, search],
+  );
+}
+
+function Records({ resource }: { resource: Resource }) {
+  const search = useSortedSearch(resource);
+  const navigate = route.useNavigate();
+  const filters = useMemo(() => filtersOf(resource), [resource]);
+  const key = [...resourceKey(resource.name), 'list'];
+  const list = useList<InventoryRecord>({
+    queryKey: [...key, withoutAppearance(search)],
+    read: (part, signal, now) =>
+      readRecords(resource.name, listQuery(filters, search, now, part), signal),
+  });
+  useLiveRefresh([`inventory.${resource.kind}.*`], key);
+  const columns = useMemo(() => recordColumns(resource, list.names), [resource, list.names]);
+  const open = useCallback(
+    ({ id }: InventoryRecord) =>
+      void navigate({
+        to: '/inventory/$resource/$recordId',
+        params: { resource: resource.name, recordId: id },
+      }),
+    [navigate, resource.name],
+  );
+  return (
+    <ListPage
+      title={titleOf(resource)}
+      noun={[resource.singular, resource.plural]}
+      permission="inventory:read"
+      list={list}
+      filters={filters}
+      search={search}
+      onSearch={(next: ListSearch) => void navigate({ search: next, replace: true })}
+      columns={columns}
+      rowKey={keyOf}
+      rowName={(record) => labelIn(resource, record)}
+      onOpen={open}
+      empty={
+        <Empty
+          kind="nothing"
+          title={`No ${resource.plural} yet`}
+          detail="Records are made here, by the API, or by an import."
+        />
+      }
+    />
+  );
+}

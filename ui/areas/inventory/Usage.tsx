@@ -1,0 +1,26 @@
+import type { Schemas } from '../../app/api.ts';
+import { formatPercent } from './amounts.ts';
+import classes from './Inventory.module.css';
+
+type Props = { usage: Pick<Schemas['PrefixUsage'], 'percent'> };
+
+/** A prefix from here on is nearly full. */
+const NEARLY_FULL = 90;
+
+/** How much of a prefix is used, as a bar with its number. */
+export function UsageBar({ usage: { percent } }: Props) {
+  return (
+    <span className={classes.usage} data-full={percent >= NEARLY_FULL || undefined}>
+      <svg
+        className={classes.bar}
+        viewBox="0 0 100 10"
+        preserveAspectRatio="none"
+        aria-hidden="true"
+      >
+        <rect className={classes.barAll} width="100" height="10" />
+        <rect className={classes.barUsed} width={Math.min(100, percent)} height="10" />
+      </svg>
+      <span className={classes.percent}>{formatPercent(percent)}</span>
+    </span>
+  );
+}

@@ -1,0 +1,100 @@
+import { labelOfField } from '../../parts/format.ts';
+import { toQuery, type Filter, type ListPart, type ListSearch } from '../../parts/list/search.ts';
+import { recordsQuery } from '../../parts/records/findRecords.ts';
+import type { Resource, ResourceField } from './inventoryQueries.ts';
+
+const BOOLEANS = [
+  { value: 'true', label: 'Yes' },
+  { value: 'false', label: 'No' },
+] as const;
+
+const finder =
+  (resource: string) =>
+  (text: string, signal: AbortSignal): ReturnType<ReturnType<typeof recordsQuery>['queryFn']> =>
+    recordsQuery(resource, text).queryFn({ signal });
+
+/** Fields with one of a few values: their counts are shown. */
+function choiceFilter(resource: Resource, { name, choices }: ResourceField): Filter {
+  return {
+    id: name,
+    label: labelOfField(name),
+    kind: 'choice',
+    facet: resource.facets.includes(name),
+    inline: name === 'status',
+    choices: choices ? choices.map((value) => ({ value })) : BOOLEANS,
+  };
+}
+
+/** The filter of a field; none for texts, which the search finds, and for numbers. */
+function filterOf(resource: Resource, field: ResourceField): Filter[] {
+  const { name, type, choices, reference } = field;
+  if (!resource.filters.includes(name)) return [];
+  if (choices ? choices.length <= MOST_CHOICES : type === 'boolean')
+    return [choiceFilter(resource, field)];
+  if (reference === null) return [];
+  const label = labelOfField(name);
+  return [{ id: name, label, kind: 'reference', of: reference, find: finder(reference) }];
+}
+
+/** Longer lists of values are no filter that people read. */
+const MOST_CHOICES = 20;
+
+function customFilter({ name, type, choices }: Resource['customFields'][number]): Filter {
+  const id = `customFields.${name}`;
+  const isChosen = type === 'choice' || type === 'choices';
+  if (isChosen)
+    return { id, label: name, kind: 'choice', choices: choices.map((value) => ({ value })) };
+  if (type === 'boolean') return { id, label: name, kind: 'choice', choices: BOOLEANS };
+  return { id, label: name, kind: 'text' };
+}
+
+const SEARCH_TEXT = 'At least three characters';
+
+/** The filters of the list of a resource, made from its description. */
+export function filtersOf(resource: Resource): Filter[] {
+  const has = (name: string) => resource.filters.includes(name);
+  const fields = resource.fields.flatMap((field) => filterOf(resource, field));
+  return [
+    ...fields.filter(({ id }) => id === 'status'),
+    ...(has('q')
+      ? [{ id: 'q', label: 'Search', kind: 'text', example: SEARCH_TEXT } as const]
+      : []),
+    ...(has('within')
+      ? [{ id: 'within', label: 'Within', kind: 'text', example: '10.0.0.0/8' } as const]
+      : []),
+    ...(has('contains')
+      ? [{ id: 'contains', label: 'Contains', kind: 'text', example: '10.1.2.3' } as const]
+      : []),
+    ...fields.filter(({ id }) => id !== 'status'),
+    ...(has('tag')
+      ? [{ id: 'tag', label: 'Tag', kind: 'reference', of: 'tags', find: finder('tags') } as const]
+      : []),
+    ...(has('customFields') ? resource.customFields.map(customFilter) : []),
+    ...(has('createdAt.gte') ? [{ id: 'createdAt', label: 'Created', kind: 'time' } as const] : []),
+    ...(has('updatedAt.gte') ? [{ id: 'updatedAt', label: 'Changed', kind: 'time' } as const] : []),
+  ];
+}
+
+/**
+ * The search parameters of a list whose filters are not known before its resource is described: all are
+ * kept as text, and the list uses those that it knows.
+ */
+export const validateAnySearch = (raw: Readonly<Record<string, unknown>>): ListSearch => {
+  const texts = Object.entries(raw).flatMap(([name, value]): [string, string][] =>
+    typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
+      ? [[name, String(value)]]
+      : [],
+  );
+  const { density, ...search } = Object.fromEntries(texts);
+  const isDensity = density === 'compact' || density === 'comfortable';
+  return { ...search, ...(isDensity && { density }) };
+};
+
+/** The query of a list of any resource, for a part of what an address filters and sorts by. */
+export const listQuery = (
+  filters: readonly Filter[],
+  search: ListSearch,
+  now: Date,
+  part: ListPart,
+): Readonly<Record<string, unknown>> =>
+  toQuery<Record<string, unknown>>(filters, search, now, part);
