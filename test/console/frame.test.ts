@@ -224,7 +224,7 @@ describePages('the frame', (console) => {
       await context.addInitScript(shiftClock(hours * HOUR_MS));
       const page = await context.newPage();
       await page.goto('/account');
-      await page.getByText('Expires in 2 h').waitFor();
+      await page.getByText('Expires in 2 h', { exact: true }).waitFor();
       await page.goto('/jobs?createdAt=1h');
       await page.getByRole('grid').getByText('core.echo').first().waitFor();
     }

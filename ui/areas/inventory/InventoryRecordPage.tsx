@@ -55,7 +55,7 @@ function Loading({ resource, all, id }: LoadingProps) {
   );
   const { data: record, error, refetch } = at === undefined ? now : then;
   const title = record && labelIn(resource, record);
-  useTitle(title === undefined ? undefined : `${resource.singular} ${title}`);
+  useTitle(title);
   if (!record)
     return (
       <RecordPage parent={parentOf(resource)} title={resource.singular} id={id}>
