@@ -1,6 +1,6 @@
 import { Button } from '@mantine/core';
 import { useInfiniteQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
+import { PageLink } from '../../parts/PageLink.tsx';
 import { Actor } from '../../parts/Actor.tsx';
 import { FieldDiff } from '../../parts/diff/FieldDiff.tsx';
 import { mergeNames, type Names } from '../../parts/names.ts';
@@ -78,14 +78,14 @@ function Entry({ resource, recordId, change, names }: EntryProps) {
         <Time value={at} format="full" />
         <span className={classes.muted}>version {version}</span>
         {action !== 'delete' && (
-          <Link
+          <PageLink
             className={classes.link}
             to="/inventory/$resource/$recordId"
             params={{ resource: resource.name, recordId }}
             search={{ at }}
           >
             Show as it was then
-          </Link>
+          </PageLink>
         )}
       </div>
       <FieldDiff

@@ -1,6 +1,6 @@
 import { Skeleton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
+import { PageLink } from '../../parts/PageLink.tsx';
 import { countText } from '../../parts/list/ListRows.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import classes from './Inventory.module.css';
@@ -35,9 +35,13 @@ function ResourceEntry({ resource }: { resource: Resource }) {
   const { data: count } = useQuery(recordCountQuery(resource.name));
   return (
     <li className={classes.resource}>
-      <Link className={classes.link} to="/inventory/$resource" params={{ resource: resource.name }}>
+      <PageLink
+        className={classes.link}
+        to="/inventory/$resource"
+        params={{ resource: resource.name }}
+      >
         {titleOf(resource)}
-      </Link>
+      </PageLink>
       <span className={classes.muted}>{count && countText(count, ['', '']).trim()}</span>
     </li>
   );

@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
+import { PageLink } from '../../parts/PageLink.tsx';
 import { labelOfField } from '../../parts/format.ts';
 import { countText } from '../../parts/list/ListRows.tsx';
 import { Section } from '../../parts/Section.tsx';
@@ -36,14 +36,14 @@ function Referrer({ resource, field, isOnly, id }: ReferrerProps) {
   if (count?.value === 0) return null;
   return (
     <li>
-      <Link
+      <PageLink
         className={classes.link}
         to="/inventory/$resource"
         params={{ resource: resource.name }}
         search={{ [field.name]: id }}
       >
         {count ? countText(count, [resource.singular, resource.plural]) : resource.plural}
-      </Link>
+      </PageLink>
       {!isOnly && (
         <span className={classes.muted}> by {labelOfField(field.name).toLowerCase()}</span>
       )}

@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from 'react';
 import { answer, api, Problem } from '../../app/api.ts';
+import { localNow } from '../../parts/clock.ts';
 import { downloadBlob } from '../../parts/clipboard.ts';
 import type { Artifact } from './jobQueries.ts';
 
@@ -29,8 +30,8 @@ export function useArtifactDownload(jobId: string, { name, bytes }: Artifact) {
     for await (const part of piecesOf(stream)) {
       parts.push(new Blob([part]));
       size += part.length;
-      if (Date.now() - shownAt < SHOWN_MS) continue;
-      shownAt = Date.now();
+      if (localNow() - shownAt < SHOWN_MS) continue;
+      shownAt = localNow();
       setProgress(bytes === 0 ? 1 : Math.min(1, size / bytes));
     }
     if (size !== bytes) throw incomplete(`It has ${size} instead of ${bytes} bytes.`);

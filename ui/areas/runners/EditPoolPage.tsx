@@ -1,16 +1,13 @@
 import { Skeleton } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { useRef } from 'react';
-import { notifyOutcome } from '../../app/notify.ts';
 import { answer, api } from '../../app/api.ts';
-import { LeaveGuard } from '../../parts/form/LeaveGuard.tsx';
 import { RecordForm } from '../../parts/form/RecordForm.tsx';
 import { problemFields } from '../../parts/problems.ts';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { RecordPage } from '../../parts/RecordPage.tsx';
-import { ConflictDialog } from '../../parts/versioned/ConflictDialog.tsx';
-import { useVersionedForm, type Saving } from '../../parts/versioned/useVersionedForm.ts';
+import { useEditPage } from '../../app/useEditPage.tsx';
+import { useVersionedForm } from '../../parts/versioned/useVersionedForm.ts';
 import { PLATFORM } from '../../app/session/tenant.ts';
 import { draftOf, POOL_FIELDS, PoolFields, requestOf, type PoolDraft } from './PoolFields.tsx';
 import { poolPath } from './poolText.ts';
@@ -42,7 +39,6 @@ function Editor({ pool }: { pool: Pool }) {
   const { name } = pool;
   const navigate = route.useNavigate();
   const client = useQueryClient();
-  const isSaved = useRef(false);
   const form = useVersionedForm<PoolDraft>({
     record: versionOf(pool),
     save: async (draft, etag) =>
@@ -56,24 +52,19 @@ function Editor({ pool }: { pool: Pool }) {
       ),
     readAgain: async () => versionOf(await client.query({ ...poolQuery(name), staleTime: 0 })),
   });
-  const { status, errors } = problemFields(form.problem);
-  const finish = (saving: Saving) => {
-    if (saving === 'failed') return;
-    void client.invalidateQueries({ queryKey: ['runners'] });
-    if (saving === 'typedOn') {
-      notifyOutcome('Saved', 'What you have typed since is not saved yet.');
-      return;
-    }
-    isSaved.current = true;
-    void navigate({ to: '/runners/pools/$pool', params: { pool: name } });
-  };
+  const { errors } = problemFields(form.problem);
+  const { guards, save, problem } = useEditPage({
+    form,
+    queryKey: ['runners'],
+    leave: () => navigate({ to: '/runners/pools/$pool', params: { pool: name } }),
+  });
   return (
     <RecordPage parent={PARENT} title={`Edit ${name}`} form>
-      <LeaveGuard hasChanges={() => form.isDirty && !isSaved.current} />
+      {guards}
       <RecordForm
-        problem={form.conflict ? undefined : form.problem}
+        problem={problem}
         shown={POOL_FIELDS}
-        onSubmit={() => void form.submit().then(finish)}
+        onSubmit={save}
         busy={form.isBusy}
         submit="Save changes"
         permission="jobtype:write"
@@ -87,15 +78,6 @@ function Editor({ pool }: { pool: Pool }) {
           errors={errors}
         />
       </RecordForm>
-      <ConflictDialog
-        conflict={form.conflict}
-        names={undefined}
-        busy={form.isBusy}
-        problem={status === 412 ? undefined : form.problem}
-        onSave={(choices) => void form.resolve(choices).then(finish)}
-        onDiscard={form.takeTheirs}
-        onClose={form.dismiss}
-      />
     </RecordPage>
   );
 }

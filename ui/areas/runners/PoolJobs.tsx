@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
+import { PageLink } from '../../parts/PageLink.tsx';
 import { useLiveRefresh } from '../../app/live.ts';
 import { joinValues } from '../../parts/list/search.ts';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
@@ -42,9 +42,9 @@ export function PoolJobs({ pool }: { pool: Pool }) {
       note={queuedText(pool)}
       actions={
         jobs.length > 0 && (
-          <Link to="/jobs" search={{ status: 'queued', type: joinValues(names) }}>
+          <PageLink to="/jobs" search={{ status: 'queued', type: joinValues(names) }}>
             All that you may see
-          </Link>
+          </PageLink>
         )
       }
     >

@@ -1,5 +1,6 @@
 import { Button } from '@mantine/core';
-import { getRouteApi, Link } from '@tanstack/react-router';
+import { getRouteApi } from '@tanstack/react-router';
+import { PageLink } from '../../parts/PageLink.tsx';
 import { useCallback, useState } from 'react';
 import { useLiveRefresh } from '../../app/live.ts';
 import { useSession } from '../../app/session/useSession.ts';
@@ -116,7 +117,7 @@ function NewPoolButton() {
   if (!canAnywhere('jobtype:write')) return null;
   return (
     <Button
-      renderRoot={(props) => <Link {...props} to="/runners/new" />}
+      renderRoot={(props) => <PageLink {...props} to="/runners/new" />}
       leftSection={<Icon name="plus" size={14} />}
     >
       New pool

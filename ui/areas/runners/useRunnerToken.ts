@@ -2,6 +2,7 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useRef, useState } from 'react';
 import { answer, api, type Schemas } from '../../app/api.ts';
 import { useIdempotencyKeys } from '../../app/idempotency.ts';
+import { serverNow } from '../../parts/clock.ts';
 import { PLATFORM, TENANT_HEADER } from '../../app/session/tenant.ts';
 
 /** Instead of the id of an account. */
@@ -52,7 +53,7 @@ function useRequests(pool: string) {
     const id = await accountOf(draft);
     // The same request again, after an answer that was lost: its expiry was computed then.
     if (expiry.current?.draft !== draft) {
-      const at = new Date(Date.now() + Number(draft.days) * DAY_MS);
+      const at = new Date(serverNow() + Number(draft.days) * DAY_MS);
       expiry.current = { draft, expiresAt: at.toISOString() };
     }
     const body = {

@@ -1,15 +1,11 @@
 import { Skeleton } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { useRef } from 'react';
 import { answer, api } from '../../app/api.ts';
-import { notifyOutcome } from '../../app/notify.ts';
-import { LeaveGuard } from '../../parts/form/LeaveGuard.tsx';
-import { problemFields } from '../../parts/problems.ts';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { RecordPage } from '../../parts/RecordPage.tsx';
-import { ConflictDialog } from '../../parts/versioned/ConflictDialog.tsx';
-import { useVersionedForm, type Saving } from '../../parts/versioned/useVersionedForm.ts';
+import { useEditPage } from '../../app/useEditPage.tsx';
+import { useVersionedForm } from '../../parts/versioned/useVersionedForm.ts';
 import { draftOf, requestOf, type ScheduleDraft } from './draft.ts';
 import { keepWarnings } from './Notices.tsx';
 import { ScheduleForm } from './ScheduleForm.tsx';
@@ -62,22 +58,15 @@ function useScheduleForm(schedule: Schedule) {
 function Editor({ schedule }: { schedule: Schedule }) {
   const { id, tenantId } = schedule;
   const navigate = route.useNavigate();
-  const client = useQueryClient();
-  const isSaved = useRef(false);
   const form = useScheduleForm(schedule);
   const draft = form.values;
   const preview = usePreview(draft);
-  const isStale = problemFields(form.problem).status === 412;
-  const finish = (saving: Saving) => {
-    if (saving === 'failed') return;
-    void client.invalidateQueries({ queryKey: ['schedules'] });
-    if (saving === 'typedOn') {
-      notifyOutcome('Saved', 'What you have typed since is not saved yet.');
-      return;
-    }
-    isSaved.current = true;
-    void navigate({ to: '/schedules/$scheduleId', params: { scheduleId: id } });
-  };
+  const { guards, save, problem } = useEditPage({
+    form,
+    names: schedule.included,
+    queryKey: ['schedules'],
+    leave: () => navigate({ to: '/schedules/$scheduleId', params: { scheduleId: id } }),
+  });
   return (
     <RecordPage
       parent={PARENT}
@@ -90,27 +79,18 @@ function Editor({ schedule }: { schedule: Schedule }) {
         </div>
       }
     >
-      <LeaveGuard hasChanges={() => form.isDirty && !isSaved.current} />
+      {guards}
       <ScheduleForm
         draft={draft}
         onDraft={form.setValues}
-        onSave={() => void form.submit().then(finish)}
+        onSave={save}
         isSaving={form.isBusy}
-        problem={form.conflict ? undefined : form.problem}
+        problem={problem}
         preview={preview}
         save="Save changes"
         where={{ tenantId }}
         reason={form.isDirty ? undefined : 'Nothing has been changed.'}
         back={{ to: '/schedules/$scheduleId', params: { scheduleId: id } }}
-      />
-      <ConflictDialog
-        conflict={form.conflict}
-        names={schedule.included}
-        busy={form.isBusy}
-        problem={isStale ? undefined : form.problem}
-        onSave={(choices) => void form.resolve(choices).then(finish)}
-        onDiscard={form.takeTheirs}
-        onClose={form.dismiss}
       />
     </RecordPage>
   );

@@ -1,5 +1,6 @@
 import { Button } from '@mantine/core';
-import { getRouteApi, Link } from '@tanstack/react-router';
+import { getRouteApi } from '@tanstack/react-router';
+import { PageLink } from '../../parts/PageLink.tsx';
 import { useCallback, useMemo } from 'react';
 import { answer, api } from '../../app/api.ts';
 import { useLiveRefresh } from '../../app/live.ts';
@@ -81,7 +82,7 @@ function NewSecretButton() {
   if (!canAnywhere('secret:write')) return null;
   return (
     <Button
-      renderRoot={(props) => <Link {...props} to="/secrets/new" />}
+      renderRoot={(props) => <PageLink {...props} to="/secrets/new" />}
       leftSection={<Icon name="plus" size={14} />}
     >
       New secret

@@ -1,5 +1,5 @@
 import { Button } from '@mantine/core';
-import { Link } from '@tanstack/react-router';
+import { PageLink } from '../PageLink.tsx';
 import type { ReactNode } from 'react';
 import { PermissionButton } from '../PermissionButton.tsx';
 import type { Where } from '../permissions.tsx';
@@ -53,7 +53,7 @@ export function RecordForm(props: Props) {
         >
           {submit}
         </PermissionButton>
-        <Button variant="default" renderRoot={(root) => <Link {...root} to={back} />}>
+        <Button variant="default" renderRoot={(root) => <PageLink {...root} to={back} />}>
           Back
         </Button>
       </div>
