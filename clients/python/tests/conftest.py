@@ -15,7 +15,6 @@ from holdfast_worker import Attempt, RunnerApi, attempt
 STARTED = {
     "outcome": "started",
     "attempt": 1,
-    "attemptToken": "attempt-token-of-the-test",
     "type": "lab.test",
     "payload": {"n": 3},
     "target": None,
@@ -45,10 +44,11 @@ class FakeApi:
 
     async def on_begin(self, request: web.Request) -> web.Response:
         self.begun = await request.json()
-        return web.json_response(self.begin)
+        # Kits may choose the token of the attempt, as this one does; the answer repeats it.
+        return web.json_response(self.begin | {"attemptToken": self.begun["attemptToken"]})
 
     async def on_lines(self, request: web.Request) -> web.Response:
-        assert request.headers["attempt-token"] == STARTED["attemptToken"]
+        assert request.headers["attempt-token"] == self.begun["attemptToken"]
         self.requests.append(dict(request.query))
         if answer := self.before_lines(len(self.requests)):
             return answer

@@ -28,6 +28,8 @@ async def test_lines_progress_and_result_are_sent(fake, run):
         return {"n": job.payload["n"]}
 
     await run(work)
+    token = fake.begun.pop("attemptToken")
+    assert len(token) >= 43
     assert fake.begun == {
         "runnerId": "runner-of-the-test",
         "workflowRunId": "test-run",
