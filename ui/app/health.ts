@@ -85,6 +85,10 @@ export function useHealth(): Health | undefined {
     : data;
 }
 
+/** True if requests can be answered: without Temporal they are, and jobs wait. */
+export const canAnswer = (outage: Outage | undefined): boolean =>
+  outage === undefined || outage === 'temporal';
+
 /** True if nothing is known to be missing. */
 export const isReady = ({ outage, components }: Health): boolean =>
   outage === undefined && Object.values(components).every((state) => state === 'ready');

@@ -121,7 +121,10 @@ describe('names of records and people', () => {
 
 test('records have a page by the kind of their id', () => {
   expect(recordPath('job_01jd0cmxk5e5v8kyzwq0q8s3rt')).toBe('/jobs/job_01jd0cmxk5e5v8kyzwq0q8s3rt');
-  expect(recordPath('sit_01jd0cmxk5e5v8kyzwq0q8s3rt')).toBe('/id/sit_01jd0cmxk5e5v8kyzwq0q8s3rt');
+  expect(recordPath('sit_01jd0cmxk5e5v8kyzwq0q8s3rt')).toBe(
+    '/inventory/sites/sit_01jd0cmxk5e5v8kyzwq0q8s3rt',
+  );
+  expect(recordPath('xyz_01jd0cmxk5e5v8kyzwq0q8s3rt')).toBe('/id/xyz_01jd0cmxk5e5v8kyzwq0q8s3rt');
   expect(recordPath('../x')).toBe('/id/..%2Fx');
   expect(shortId('job_01jd0cmxk5e5v8kyzwq0q8s3rt')).toBe('job_…q0q8s3rt');
 });

@@ -1,6 +1,6 @@
 import { Button, Group, Loader, Stack, Text, Title } from '@mantine/core';
 import { useEffect, useRef, useState } from 'react';
-import { useHealth } from '../health.ts';
+import { canAnswer, useHealth } from '../health.ts';
 import classes from './Interruptions.module.css';
 
 const PATIENCE_MS = 500;
@@ -23,7 +23,7 @@ export function Starting() {
 /** Tries again by itself as soon as the server works, with pauses if that is not the reason. */
 function useRetry(onRetry: () => void): void {
   const health = useHealth();
-  const works = health !== undefined && health.outage === undefined;
+  const works = health !== undefined && canAnswer(health.outage);
   const retry = useRef(onRetry);
   useEffect(() => void (retry.current = onRetry));
   useEffect(() => {

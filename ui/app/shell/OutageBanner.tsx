@@ -1,6 +1,6 @@
 import { useEffect, useRef } from 'react';
 import { Icon } from '../../parts/icons.tsx';
-import { readWhatFailed, type Outage } from '../health.ts';
+import { canAnswer, readWhatFailed, type Outage } from '../health.ts';
 import classes from './OutageBanner.module.css';
 
 const WAITS = 'What is on screen stays, and may be old. This page continues when it is back.';
@@ -39,6 +39,6 @@ function useRecovery(outage: Outage | undefined): void {
   useEffect(() => {
     const before = last.current;
     last.current = outage;
-    if (outage === undefined && before !== undefined && before !== 'temporal') readWhatFailed();
+    if (canAnswer(outage) && !canAnswer(before)) readWhatFailed();
   }, [outage]);
 }
