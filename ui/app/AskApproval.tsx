@@ -2,35 +2,38 @@ import { Button, Checkbox, NumberInput, Textarea, TextInput } from '@mantine/cor
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useDeferredValue, useState } from 'react';
-import { answer, api, Problem } from '../../app/api.ts';
-import { useCreation } from '../../app/useCreation.ts';
-import type { FormTenant } from '../../app/useFormTenant.tsx';
-import { errorAt, otherErrors } from '../../parts/form/fieldErrors.ts';
-import type { FieldError } from '../../parts/problems.ts';
-import { Dialog } from '../../parts/Dialog.tsx';
-import { usePermissions } from '../../parts/permissions.tsx';
-import { ProblemNote } from '../../parts/ProblemNote.tsx';
-import { recordPath } from '../../parts/recordIds.ts';
-import type { JobType } from './jobQueries.ts';
-import { targetKindOf, targetRequest, type TargetKind } from '../../parts/records/target.ts';
-import classes from './Jobs.module.css';
+import { errorAt, otherErrors } from '../parts/form/fieldErrors.ts';
+import type { FieldError } from '../parts/problems.ts';
+import { Dialog } from '../parts/Dialog.tsx';
+import { ProblemNote } from '../parts/ProblemNote.tsx';
+import { recordPath } from '../parts/recordIds.ts';
+import { answer, api, Problem, type Schemas } from './api.ts';
+import { useCreation } from './useCreation.ts';
+import classes from './AskApproval.module.css';
+
+type Body = Schemas['ApprovalRequestBody'];
 
 type Props = {
   opened: boolean;
   onClose: () => void;
-  type: JobType;
-  payload: Record<string, unknown>;
-  tenant: FormTenant;
-  /** The id of the record that the job is about. */
-  targetId: string | undefined;
+  /** The kind of the request, such as `job`. */
+  type: string;
+  /** The title that it starts with. */
+  title: string;
+  /** What happens after the approval, in words. */
+  note: string;
+  /** What is approved. */
+  content: Partial<Body>;
+  /** The headers of the request, such as that with its tenant. */
+  headers?: Readonly<Record<string, string>> | undefined;
   /** Called before the page of the request opens. */
-  onAsked: () => void;
+  onAsked?: (() => void) | undefined;
 };
 
 const SHOWN = ['/title', '/assignedRoleIds', '/assignedUserIds', '/requiredApprovals'];
 const MIN_SEARCH = 3;
 
-/** Asks others to approve a job, which then runs with the permissions of who asks. */
+/** Asks others to approve something before it is done. */
 export function AskApproval({ opened, onClose, ...props }: Props) {
   return (
     <Dialog opened={opened} onClose={onClose} title="Ask for approval" size="lg">
@@ -49,40 +52,33 @@ type Draft = {
 };
 
 /** Creates the request and opens its page. */
-function useAsk({ type, payload, targetId, tenant, onAsked }: Omit<Props, 'opened' | 'onClose'>) {
+function useAsk({ type, content, headers, onAsked }: Omit<Props, 'opened' | 'onClose'>) {
   const navigate = useNavigate();
-  const { can } = usePermissions();
-  const jobTarget = targetRequest(targetKindOf(type), targetId);
   return useCreation({
     send: ({ title, reason, roles, users, required }: Draft, header) => {
       const body = {
-        type: 'job',
+        type,
         title: title.trim(),
         payload: reason.trim() === '' ? {} : { reason: reason.trim() },
         assignedRoleIds: [...roles],
         assignedUserIds: [...users],
-        jobType: type.name,
-        jobPayload: payload,
-        ...(jobTarget && { jobTarget, ...(!can('workflow:write') && scopeOf(jobTarget)) }),
+        ...content,
         ...(typeof required === 'number' && { requiredApprovals: required }),
       };
-      const { headers } = tenant;
-      return answer(api.POST('/api/workflows', { params: { header }, headers, body }));
+      return answer(
+        api.POST('/api/workflows', { params: { header }, headers: { ...headers }, body }),
+      );
     },
     onMade: ({ id }) => {
-      onAsked();
+      onAsked?.();
       void navigate({ to: recordPath(id) });
     },
   });
 }
 
-/** A request at the target itself, for who may ask there and not in the whole tenant. */
-const scopeOf = ({ kind, id }: { kind: TargetKind; id: string }) =>
-  kind === 'site' ? { siteId: id } : { deviceId: id };
-
 function AskForm({ onClose, ...props }: Omit<Props, 'opened'>) {
   const [draft, setDraft] = useState<Draft>({
-    title: `Run ${props.type.name}`,
+    title: props.title,
     reason: '',
     roles: [],
     users: [],
@@ -97,15 +93,12 @@ function AskForm({ onClose, ...props }: Omit<Props, 'opened'>) {
       className={classes.fields}
       onSubmit={(event) => {
         event.preventDefault();
-        // The dialog is inside the form of the job, though not in the document.
+        // The dialog may be inside another form, though not in the document.
         event.stopPropagation();
         ask(draft);
       }}
     >
-      <span className={classes.muted}>
-        After the approval the job runs exactly as you have filled it in, with your permissions and
-        the retry policy of its type.
-      </span>
+      <span className={classes.muted}>{props.note}</span>
       {error && <ProblemNote problem={error} withoutFields={!isElsewhere} />}
       <Words draft={draft} onChange={change} errors={errors} />
       <Deciders
@@ -235,7 +228,7 @@ function useDeciders(text: string) {
   const wanted = useDeferredValue(text.trim());
   const q = wanted.length < MIN_SEARCH ? undefined : wanted;
   return useQuery({
-    queryKey: ['jobs', 'deciders', q],
+    queryKey: ['deciders', q],
     queryFn: ({ signal }) =>
       answer(
         api.GET('/api/workflows/deciders', {

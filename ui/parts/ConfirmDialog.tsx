@@ -17,6 +17,8 @@ type Props = {
   problem?: unknown;
   /** Text to be typed first, such as the label of a backup. */
   typed?: string | undefined;
+  /** Why it cannot be confirmed now. */
+  reason?: string | undefined;
   /** For what cannot be taken back. */
   danger?: boolean | undefined;
   /** Text of the other button. */
@@ -46,9 +48,9 @@ type ContentProps = Omit<Props, 'title'>;
 
 function Content(props: ContentProps) {
   const { opened, children, confirm, onConfirm, onClose, busy = false } = props;
-  const { problem, typed, danger, cancel } = props;
+  const { problem, typed, reason, danger, cancel } = props;
   const [text, setText] = useState('');
-  const isReady = typed === undefined || text.trim() === typed;
+  const isReady = reason === undefined && (typed === undefined || text.trim() === typed);
   return (
     <form
       onSubmit={(event) => {

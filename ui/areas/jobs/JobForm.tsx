@@ -3,6 +3,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useRef, useState } from 'react';
 import { answer, api, Problem } from '../../app/api.ts';
+import { AskApproval } from '../../app/AskApproval.tsx';
 import { useCreation } from '../../app/useCreation.ts';
 import { useSession } from '../../app/session/useSession.ts';
 import { TenantNotice, useFormTenant, type FormTenant } from '../../app/useFormTenant.tsx';
@@ -14,9 +15,8 @@ import { PermissionButton, ReasonButton } from '../../parts/PermissionButton.tsx
 import { usePermissions, type Where } from '../../parts/permissions.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { TargetField } from '../../parts/records/TargetField.tsx';
-import { targetKindOf, targetRequest } from '../../parts/records/target.ts';
+import { targetKindOf, targetRequest, type TargetKind } from '../../parts/records/target.ts';
 import { INCOMPLETE, SchemaForm } from '../../parts/schemaForm/SchemaForm.tsx';
-import { AskApproval } from './AskApproval.tsx';
 import { whereQuery, type JobType } from './jobQueries.ts';
 import { whyNotRun } from './jobTarget.ts';
 import classes from './Jobs.module.css';
@@ -105,14 +105,34 @@ export function JobForm({ type, draft, onDraft, hasChanges }: Props) {
       <AskApproval
         opened={isAsking}
         onClose={() => setAsking(false)}
-        type={type}
-        payload={payload}
-        tenant={tenant}
-        targetId={targetId}
+        type="job"
+        title={`Run ${type.name}`}
+        note="After the approval the job runs exactly as you have filled it in, with your permissions and the retry policy of its type."
+        content={useRequestedJob(type, payload, targetId)}
+        headers={tenant.headers}
         onAsked={() => (isSent.current = true)}
       />
     </form>
   );
+}
+
+/** A request at the target itself, for who may ask there and not in the whole tenant. */
+const scopeOf = ({ kind, id }: { kind: TargetKind; id: string }) =>
+  kind === 'site' ? { siteId: id } : { deviceId: id };
+
+/** The job that is asked for. */
+function useRequestedJob(
+  type: JobType,
+  payload: Record<string, unknown>,
+  targetId: string | undefined,
+) {
+  const { can } = usePermissions();
+  const jobTarget = targetRequest(targetKindOf(type), targetId);
+  return {
+    jobType: type.name,
+    jobPayload: payload,
+    ...(jobTarget && { jobTarget, ...(!can('workflow:write') && scopeOf(jobTarget)) }),
+  };
 }
 
 /** Says that a copied payload has no secrets. */

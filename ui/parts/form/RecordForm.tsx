@@ -21,6 +21,8 @@ type Props = {
   where: Where;
   /** Why it cannot be saved now. */
   reason?: string | undefined;
+  /** Other things that can be done with what is typed. */
+  more?: ReactNode;
   /** The path of the page before. */
   back: string;
   children: ReactNode;
@@ -28,7 +30,7 @@ type Props = {
 
 /** The form of a record on a page of its own: its fields, what is wrong, and the button that saves. */
 export function RecordForm(props: Props) {
-  const { problem, shown, onSubmit, busy, submit, permission, where, reason, back } = props;
+  const { problem, shown, onSubmit, busy, submit, permission, where, reason, more, back } = props;
   const { errors } = problemFields(problem);
   const isAtFields = errors.length > 0 && otherErrors(errors, shown).length === 0;
   return (
@@ -53,6 +55,7 @@ export function RecordForm(props: Props) {
         >
           {submit}
         </PermissionButton>
+        {more}
         <Button variant="default" renderRoot={(root) => <PageLink {...root} to={back} />}>
           Back
         </Button>
