@@ -7,6 +7,7 @@ type WithId = { id: string };
 
 describePages('the inventory', (console) => {
   let viewer: TestUser;
+  let administrator: TestUser;
   const ids: Record<string, string> = {};
 
   const create = async (resource: string, record: object): Promise<string> => {
@@ -17,6 +18,7 @@ describePages('the inventory', (console) => {
 
   beforeAll(async () => {
     viewer = await createUser(console.app, 'viewer');
+    administrator = await createUser(console.app, 'platform-admin');
     ids.site = await create('sites', { name: 'ams1', status: 'planned' });
     ids.other = await create('sites', { name: 'fra1' });
     ids.parent = await create('prefixes', { cidr: '10.20.0.0/16', status: 'container' });
@@ -93,5 +95,77 @@ describePages('the inventory', (console) => {
     await page.getByRole('link', { name: 'fra1' }).waitFor();
     await create('sites', { name: 'lon1' });
     await page.getByRole('link', { name: 'lon1' }).waitFor();
+  });
+
+  test('creates and changes records, and shows what changes before it is saved', async () => {
+    const page = await console.open(administrator, '/inventory/sites');
+    await page.getByRole('link', { name: 'ams1' }).waitFor();
+    await page.getByRole('main').getByRole('link', { name: 'New site' }).click();
+    const save = page.getByRole('button', { name: 'Create site' });
+    // Nothing can be saved before it is planned.
+    expect(await save.getAttribute('aria-disabled')).toBe('true');
+    await page.getByLabel('Name').fill('ams1');
+    const plan = page.getByRole('region', { name: 'What changes' });
+    await plan.getByRole('link', { name: 'open the site' }).waitFor();
+    expect(await save.getAttribute('aria-disabled')).toBe('true');
+    await page.getByLabel('Name').fill('osl1');
+    await plan.getByText('Create', { exact: true }).waitFor();
+    await page.locator('[aria-busy="true"]').waitFor({ state: 'detached' });
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await save.click();
+    await page.getByRole('heading', { name: 'osl1', exact: true }).waitFor();
+
+    await page.getByRole('button', { name: 'Edit', exact: true }).click();
+    await page.getByLabel('Status').selectOption('retired');
+    await plan.getByText('retired').waitFor();
+    await page.getByRole('button', { name: 'Save changes' }).click();
+    await page.getByRole('region', { name: 'History' }).getByText('changed it').waitFor();
+    const { items } = await admin(console.app)
+      .get<{ items: { status: string; version: number }[] }>('/api/inventory/sites?q=osl1')
+      .expect(200);
+    expect(items).toMatchObject([{ status: 'retired', version: 2 }]);
+  });
+
+  test('shows who uses a record before it is deleted', async () => {
+    const page = await console.open(administrator, `/inventory/sites/${ids.site}`);
+    await page.getByRole('button', { name: 'Delete', exact: true }).click();
+    const dialog = page.getByRole('dialog', { name: 'Delete the site ams1' });
+    await dialog.getByRole('link', { name: 'open the rack' }).waitFor();
+    expect(await dialog.getByRole('button', { name: 'Delete site' }).isDisabled()).toBe(true);
+    expect(await accessibilityProblems(page)).toEqual([]);
+    const free = await create('sites', { name: 'rom1' });
+    await page.goto(`/inventory/sites/${free}`);
+    await page.getByRole('button', { name: 'Delete', exact: true }).click();
+    await page.getByRole('button', { name: 'Delete site' }).click();
+    await page.getByRole('heading', { name: 'Sites' }).waitFor();
+    await admin(console.app).get(`/api/inventory/sites/${free}`).expect(404);
+  });
+
+  test('keeps what is typed when others change the record', async () => {
+    const id = await create('sites', { name: 'par1', address: 'Rue 1' });
+    const page = await console.open(administrator, `/inventory/sites/${id}/edit`);
+    await page.getByLabel('Address').fill('Rue 2');
+    await admin(console.app)
+      .put(`/api/inventory/sites/${id}`, { address: 'Rue 3' }, { 'if-match': '"1"' })
+      .expect(200);
+    const plan = page.getByRole('region', { name: 'What changes' });
+    await plan.getByText('Rue 2').waitFor();
+    await page.getByRole('button', { name: 'Save changes' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('Rue 3').waitFor();
+    await dialog.getByText('Rue 2').first().waitFor();
+  });
+
+  test('asks for approval of a change instead of making it', async () => {
+    const page = await console.open(administrator, '/inventory/prefixes/new');
+    await page.getByLabel('Cidr').fill('10.20.2.0/24');
+    const plan = page.getByRole('region', { name: 'What changes' });
+    await plan.getByText('Create', { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Ask for approval' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Ask for approval' });
+    await dialog.getByRole('checkbox').first().check();
+    await dialog.getByRole('button', { name: 'Ask for approval' }).click();
+    await page.getByRole('heading', { name: 'Create a prefix' }).waitFor();
+    await page.getByText('10.20.2.0/24').first().waitFor();
   });
 });

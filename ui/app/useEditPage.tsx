@@ -52,6 +52,10 @@ export function useEditPage<Values extends Record<string, unknown>>(options: Opt
   return {
     guards,
     save: () => void form.submit().then(finish),
+    /** Leaves without a question: what was typed has become something else, such as a request. */
+    allowLeave: () => {
+      isSaved.current = true;
+    },
     /** What the form shows: a conflict has its own dialog. */
     problem: form.conflict ? undefined : form.problem,
   };

@@ -4,7 +4,6 @@ import { getRouteApi } from '@tanstack/react-router';
 import { useLiveRefresh } from '../../app/live.ts';
 import { useTitle } from '../../app/useTitle.ts';
 import { FieldDiff } from '../../parts/diff/FieldDiff.tsx';
-import { Empty } from '../../parts/Empty.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { RecordPage } from '../../parts/RecordPage.tsx';
 import { Section } from '../../parts/Section.tsx';
@@ -18,28 +17,24 @@ import {
 } from './inventoryQueries.ts';
 import { RecordFacts, RecordFields } from './RecordFields.tsx';
 import { Related } from './Related.tsx';
-import { labelIn, referenceOf, titleOf, useResource } from './resources.ts';
+import { RecordActions } from './RecordActions.tsx';
+import { labelIn, referenceOf } from './resources.ts';
 import { TimeMachine } from './TimeMachine.tsx';
+import { parentOf, WithResource } from './WithResource.tsx';
 
 const route = getRouteApi('/frame/inventory/$resource/$recordId');
 
 /** A record of any resource: its fields, what refers to it, and its changes; now, or at a time. */
 export function InventoryRecordPage() {
   const { resource: name, recordId } = route.useParams();
-  const { resource, all, isUnknown, error, retry } = useResource(name);
-  if (resource && all)
-    return <Loading key={recordId} resource={resource} all={all} id={recordId} />;
-  if (error) return <ProblemNote problem={error} retry={retry} />;
-  if (!isUnknown) return null;
-  return <Empty kind="nothing" title={`There is no resource ${name}`} />;
+  return (
+    <WithResource name={name}>
+      {(resource, all) => <Loading key={recordId} resource={resource} all={all} id={recordId} />}
+    </WithResource>
+  );
 }
 
 type LoadingProps = { resource: Resource; all: readonly Resource[]; id: string };
-
-const parentOf = (resource: Resource) => ({
-  label: titleOf(resource),
-  to: `/inventory/${resource.name}`,
-});
 
 function Loading({ resource, all, id }: LoadingProps) {
   const { at } = route.useSearch();
@@ -78,6 +73,7 @@ function Loading({ resource, all, id }: LoadingProps) {
       note={
         typeof record.description === 'string' && record.description !== '' && record.description
       }
+      actions={at === undefined && <RecordActions resource={resource} all={all} record={record} />}
       aside={<RecordFacts record={record} />}
     >
       {error && <ProblemNote problem={error} retry={() => void refetch()} />}

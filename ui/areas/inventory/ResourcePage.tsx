@@ -1,12 +1,17 @@
+import { Button } from '@mantine/core';
 import { getRouteApi } from '@tanstack/react-router';
 import { useCallback, useMemo } from 'react';
 import { useLiveRefresh } from '../../app/live.ts';
+import { useSession } from '../../app/session/useSession.ts';
+import { useShortcuts } from '../../app/shortcuts.ts';
 import { useTitle } from '../../app/useTitle.ts';
 import { Empty } from '../../parts/Empty.tsx';
+import { Icon } from '../../parts/icons.tsx';
 import { ListPage } from '../../parts/list/ListPage.tsx';
 import { withoutAppearance, type ListSearch } from '../../parts/list/search.ts';
 import { useList } from '../../parts/list/useList.ts';
-import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { PageLink } from '../../parts/PageLink.tsx';
+import { usePermissions } from '../../parts/permissions.tsx';
 import {
   readRecords,
   resourceKey,
@@ -15,7 +20,8 @@ import {
 } from './inventoryQueries.ts';
 import { recordColumns } from './recordColumns.tsx';
 import { filtersOf, listQuery } from './resourceFilters.ts';
-import { labelIn, titleOf, useResource } from './resources.ts';
+import { labelIn, titleOf } from './resources.ts';
+import { WithResource } from './WithResource.tsx';
 
 const route = getRouteApi('/frame/inventory/$resource');
 
@@ -24,17 +30,10 @@ const keyOf = ({ id }: InventoryRecord): string => id;
 /** The records of a resource, whichever it is: columns and filters are made from its description. */
 export function ResourcePage() {
   const { resource: name } = route.useParams();
-  const { resource, isUnknown, error, retry } = useResource(name);
-  useTitle(resource && titleOf(resource));
-  if (resource) return <Records key={name} resource={resource} />;
-  if (error) return <ProblemNote problem={error} retry={retry} />;
-  if (!isUnknown) return null;
   return (
-    <Empty
-      kind="nothing"
-      title={`There is no resource ${name}`}
-      detail="The page Inventory has all resources."
-    />
+    <WithResource name={name}>
+      {(resource) => <Records key={name} resource={resource} />}
+    </WithResource>
   );
 }
 
@@ -48,8 +47,20 @@ function useSortedSearch({ label, sorts }: Resource): ListSearch {
 }
 
 function Records({ resource }: { resource: Resource }) {
+  useTitle(titleOf(resource));
   const search = useSortedSearch(resource);
   const navigate = route.useNavigate();
+  useShortcuts(
+    useSession().canAnywhere('inventory:write')
+      ? [
+          {
+            keys: 'c',
+            label: `New ${resource.singular}`,
+            run: () => void navigate(toNew(resource)),
+          },
+        ]
+      : [],
+  );
   const filters = useMemo(() => filtersOf(resource), [resource]);
   const key = [...resourceKey(resource.name), 'list'];
   const list = useList<InventoryRecord>({
@@ -72,6 +83,7 @@ function Records({ resource }: { resource: Resource }) {
       title={titleOf(resource)}
       noun={[resource.singular, resource.plural]}
       permission="inventory:read"
+      actions={<NewButton resource={resource} />}
       list={list}
       filters={filters}
       search={search}
@@ -85,8 +97,26 @@ function Records({ resource }: { resource: Resource }) {
           kind="nothing"
           title={`No ${resource.plural} yet`}
           detail="Records are made here, by the API, or by an import."
+          action={<NewButton resource={resource} />}
         />
       }
     />
+  );
+}
+
+const toNew = ({ name }: Resource) =>
+  ({ to: '/inventory/$resource/new', params: { resource: name } }) as const;
+
+/** Opens the form for a record; hidden from those who may create none. */
+function NewButton({ resource }: { resource: Resource }) {
+  const { canAnywhere } = usePermissions();
+  if (!canAnywhere('inventory:write')) return null;
+  return (
+    <Button
+      renderRoot={(props) => <PageLink {...props} {...toNew(resource)} />}
+      leftSection={<Icon name="plus" size={14} />}
+    >
+      New {resource.singular}
+    </Button>
   );
 }

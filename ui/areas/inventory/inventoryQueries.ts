@@ -35,8 +35,10 @@ export const recordKey = (resource: string, id: string) =>
   [...resourceKey(resource), 'of', id] as const;
 
 /** The paths of all resources have the same form; the types know each by itself. */
-const listPath = (resource: string) => `/api/inventory/${resource}` as '/api/inventory/prefixes';
-const onePath = (resource: string) => `/api/inventory/${resource as 'prefixes'}/{id}` as const;
+export const listPath = (resource: string) =>
+  `/api/inventory/${resource}` as '/api/inventory/prefixes';
+export const onePath = (resource: string) =>
+  `/api/inventory/${resource as 'prefixes'}/{id}` as const;
 const changesPath = (resource: string) =>
   `/api/inventory/${resource as 'prefixes'}/{id}/changes` as const;
 

@@ -39,4 +39,33 @@ const recordRoute = createRoute({
   component: lazyRouteComponent(() => import('./InventoryRecordPage.tsx'), 'InventoryRecordPage'),
 });
 
-export const inventoryRoutes = [inventoryRoute, resourceRoute, recordRoute] as const;
+/** Fields that a new record starts with, such as the site of a rack. */
+type Given = Record<string, string>;
+
+const newRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/inventory/$resource/new',
+  validateSearch: (raw: Readonly<Record<string, unknown>>): Given =>
+    Object.fromEntries(
+      Object.entries(raw).filter(
+        (entry): entry is [string, string] => typeof entry[1] === 'string',
+      ),
+    ),
+  staticData: { title: 'New record', needs: ['inventory:write'] },
+  component: lazyRouteComponent(() => import('./NewRecordPage.tsx'), 'NewRecordPage'),
+});
+
+const editRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/inventory/$resource/$recordId/edit',
+  staticData: { title: 'Edit record', needs: ['inventory:write'] },
+  component: lazyRouteComponent(() => import('./EditRecordPage.tsx'), 'EditRecordPage'),
+});
+
+export const inventoryRoutes = [
+  inventoryRoute,
+  resourceRoute,
+  newRoute,
+  recordRoute,
+  editRoute,
+] as const;

@@ -9,8 +9,11 @@ export type Versioned<Values extends Record<string, unknown>> = { values: Values
 type Options<Values extends Record<string, unknown>> = {
   /** The record as it is read now. A form that nobody has changed follows it. */
   record: Versioned<Values>;
-  /** Saves with `If-Match`. Returns the record as it is then. Error: a problem; 412 if it has another version. */
-  save: (values: Values, etag: string) => Promise<Versioned<Values>>;
+  /**
+   * Saves with `If-Match`; `started` has the values that the form started from. Returns the record as it is
+   * then. Error: a problem; 412 if it has another version.
+   */
+  save: (values: Values, etag: string, started: Values) => Promise<Versioned<Values>>;
   /** Reads the record again, after a 412. */
   readAgain: () => Promise<Versioned<Values>>;
 };
@@ -56,7 +59,7 @@ export function useVersionedForm<Values extends Record<string, unknown>>(options
     setBusy(true);
     setProblem(undefined);
     try {
-      const saved = await save(values, base.etag);
+      const saved = await save(values, base.etag, base.values);
       setTheirs(undefined);
       setState(({ values: typed, read }) => ({
         base: saved,
@@ -77,6 +80,8 @@ export function useVersionedForm<Values extends Record<string, unknown>>(options
   const fields = theirs ? compareThree(state.base.values, state.values, theirs.values) : [];
   return {
     values: state.values,
+    /** The values that the form started from. */
+    started: state.base.values,
     setValues: (values: Values) => setState((old) => ({ ...old, values })),
     set: <Field extends keyof Values>(field: Field, value: Values[Field]) =>
       setState((old) => ({ ...old, values: { ...old.values, [field]: value } })),

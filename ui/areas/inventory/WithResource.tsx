@@ -1,0 +1,31 @@
+import type { ReactNode } from 'react';
+import { Empty } from '../../parts/Empty.tsx';
+import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import type { Resource } from './inventoryQueries.ts';
+import { titleOf, useResource } from './resources.ts';
+
+type Props = {
+  name: string;
+  children: (resource: Resource, all: readonly Resource[]) => ReactNode;
+};
+
+/** The list that a record is in. */
+export const parentOf = (resource: Resource) => ({
+  label: titleOf(resource),
+  to: `/inventory/${resource.name}`,
+});
+
+/** A page that is made from the description of a resource, once that is read. */
+export function WithResource({ name, children }: Props) {
+  const { resource, all, isUnknown, error, retry } = useResource(name);
+  if (resource && all) return children(resource, all);
+  if (error) return <ProblemNote problem={error} retry={retry} />;
+  if (!isUnknown) return null;
+  return (
+    <Empty
+      kind="nothing"
+      title={`There is no resource ${name}`}
+      detail="The page Inventory has all resources."
+    />
+  );
+}

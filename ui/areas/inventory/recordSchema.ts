@@ -1,0 +1,148 @@
+import { isSameValue } from '../../parts/diff/change.ts';
+import type { JsonSchema } from '../../parts/schemaForm/shape.ts';
+import type { InventoryRecord, Resource, ResourceField } from './inventoryQueries.ts';
+import { referenceOf } from './resources.ts';
+
+/** What is typed for a record: values by the names of fields, those of custom fields in `customFields`. */
+export type RecordValues = Record<string, unknown>;
+
+type CustomField = Resource['customFields'][number];
+
+/** Descriptions have several lines; the description of a resource does not say how long its texts are. */
+const LONG_TEXT = 2_000;
+
+/** Custom fields have a form of their own, since they depend on the tenant. */
+const CUSTOM = 'customFields';
+
+function valueSchema(field: ResourceField): JsonSchema {
+  const { name, type, choices } = field;
+  const reference = referenceOf(field);
+  if (reference !== undefined)
+    return type === 'texts'
+      ? { type: 'array', items: { type: 'string' }, uniqueItems: true, 'x-holdfast-ref': reference }
+      : { type: 'string', 'x-holdfast-ref': reference };
+  if (choices && type !== 'texts') return { enum: choices };
+  switch (type) {
+    case 'integer':
+    case 'number':
+    case 'boolean':
+      return { type };
+    case 'texts':
+      return { type: 'array', items: choices ? { enum: choices } : { type: 'string' } };
+    case 'network':
+    case 'address':
+      return { type: 'string', format: 'cidr' };
+    case 'object':
+      return {};
+    case 'text':
+    case 'reference':
+      return { type: 'string', ...(name === 'description' && { maxLength: LONG_TEXT }) };
+  }
+}
+
+const orNull = (schema: JsonSchema): JsonSchema => ({ anyOf: [schema, { type: 'null' }] });
+
+function fieldSchema(field: ResourceField, isNew: boolean): JsonSchema {
+  const description = [field.description, ...field.rules].filter(Boolean).join(' ');
+  return {
+    ...(field.nullable ? orNull(valueSchema(field)) : valueSchema(field)),
+    ...(description !== '' && { description }),
+    ...(field.default !== null && { default: field.default }),
+    ...(!isNew && field.immutable && { readOnly: true }),
+  };
+}
+
+const isShown = ({ name, derived }: ResourceField, isNew: boolean): boolean =>
+  // A new record belongs to the tenant that the form has.
+  !derived && name !== CUSTOM && !(isNew && name === 'tenantId');
+
+const ID: JsonSchema = { type: 'string', description: 'You choose it. It never changes.' };
+
+/** The form of a record, made from the description of its resource. */
+export function recordSchema({ fields, idPrefix }: Resource, isNew: boolean): JsonSchema {
+  const shown = fields.filter((field) => isShown(field, isNew));
+  const hasOwnId = isNew && idPrefix === null;
+  return {
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      ...(hasOwnId && { id: ID }),
+      ...Object.fromEntries(shown.map((field) => [field.name, fieldSchema(field, isNew)])),
+    },
+    required: [
+      ...(hasOwnId ? ['id'] : []),
+      ...shown.filter(({ required }) => required).map(({ name }) => name),
+    ],
+  };
+}
+
+function customSchema({ type, choices, minimum, maximum, description }: CustomField): JsonSchema {
+  const words = description === '' ? {} : { description };
+  const limits = {
+    ...(minimum !== null && { minimum }),
+    ...(maximum !== null && { maximum }),
+  };
+  switch (type) {
+    case 'integer':
+    case 'number':
+      return { ...orNull({ type, ...limits }), ...words };
+    case 'boolean':
+      return { ...orNull({ type }), ...words };
+    case 'choice':
+      return { ...orNull({ enum: choices }), ...words };
+    case 'choices':
+      return { ...orNull({ type: 'array', items: { enum: choices } }), ...words };
+    case 'url':
+      return { ...orNull({ type: 'string', format: 'uri' }), ...words };
+    case 'date':
+      return { ...orNull({ type: 'string' }), description: `${description} As 2026-01-31.`.trim() };
+    case 'text':
+      return { ...orNull({ type: 'string' }), ...words };
+  }
+}
+
+/** The form of the custom fields that are in force; undefined if there are none. */
+export function customFieldsSchema({ customFields }: Resource): JsonSchema | undefined {
+  if (customFields.length === 0) return undefined;
+  return {
+    type: 'object',
+    properties: Object.fromEntries(customFields.map((each) => [each.name, customSchema(each)])),
+    required: customFields.filter(({ required }) => required).map(({ name }) => name),
+  };
+}
+
+/** The fields of a record that a form edits. */
+export const valuesOf = (resource: Resource, record: InventoryRecord): RecordValues =>
+  Object.fromEntries(
+    resource.fields
+      .filter((field) => isShown(field, false) || field.name === CUSTOM)
+      .map(({ name }) => [name, record[name]]),
+  );
+
+const objectAt = (values: RecordValues, name: string): RecordValues => {
+  const value = values[name];
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : {};
+};
+
+/** The names and values that differ; null for those that are taken away. */
+function differences(before: RecordValues, after: RecordValues): RecordValues {
+  const names = new Set([...Object.keys(before), ...Object.keys(after)]);
+  return Object.fromEntries(
+    [...names]
+      .filter((name) => !isSameValue(before[name] ?? null, after[name] ?? null))
+      .map((name) => [name, after[name] ?? null]),
+  );
+}
+
+/** What a change of a record sends: fields that differ. Others may change the rest at the same time. */
+export function changesOf(before: RecordValues, after: RecordValues): RecordValues {
+  const { [CUSTOM]: _custom, ...changes } = differences(before, after);
+  const custom = differences(objectAt(before, CUSTOM), objectAt(after, CUSTOM));
+  return Object.keys(custom).length === 0 ? changes : { ...changes, [CUSTOM]: custom };
+}
+
+/** True if a new record has all that it needs. */
+export const isComplete = (resource: Resource, values: RecordValues): boolean =>
+  (recordSchema(resource, true).required ?? []).every(
+    (name) => values[name] !== undefined && values[name] !== null && values[name] !== '',
+  );
