@@ -175,3 +175,7 @@ export function checkVersion(record: { version: number }, expected: number | und
 /** True for `quota_exceeded`: the tenant owns as much as it may. */
 export const isQuotaExceeded = (error: unknown): error is AppError =>
   error instanceof AppError && error.code === 'quota_exceeded';
+
+/** True for `permission_denied`: the rights of the caller do not allow it. */
+export const isPermissionDenied = (error: unknown): error is AppError =>
+  error instanceof AppError && error.code === 'permission_denied';

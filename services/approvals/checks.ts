@@ -32,7 +32,8 @@ const failedExecution = (code: string, message: string): Blocker => ({
   error: { code, message },
 });
 
-const permissionLost = ({ authority }: ApprovalData): Blocker => ({
+/** The blocker of a requester who may not do what the request asks for any more. */
+export const permissionLost = ({ authority }: ApprovalData): Blocker => ({
   ...failedExecution(
     'permission_lost',
     `${authority.actorId} no longer holds the permissions that the request needs`,
@@ -166,12 +167,14 @@ export function createApprovalChecks(deps: Deps) {
       );
     },
 
+    /** The current rights of the requester, as the job of the request is created with. */
+    rightsOfRequester: ({ authority }: ApprovalData): Promise<Rights> =>
+      rights.forAuthority(authority),
+
     /** The target of the job of a request that can be executed; undefined as of `TARGET_NOT_FOUND`. */
-    async findJobTarget(approval: ApprovalData): Promise<Target | null | undefined> {
+    async findJobTarget(approval: ApprovalData, held: Rights): Promise<Target | null | undefined> {
       const type = jobTypes.find(approval.jobType ?? '');
-      return type
-        ? findTarget(approval, type, await rights.forAuthority(approval.authority))
-        : undefined;
+      return type ? findTarget(approval, type, held) : undefined;
     },
 
     /** True if enough approvals were made for exactly this content. */

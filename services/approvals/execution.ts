@@ -11,12 +11,13 @@ import { Approval } from '../../db/models/Approval.ts';
 import { Job } from '../../db/models/Job.ts';
 import { reminderTimes } from '../../domain/approvals/approvals.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
+import type { Rights } from '../../domain/access/scope.ts';
 import { systemCaller, type Caller } from '../../domain/shared/caller.ts';
 import type { Target } from '../../domain/jobs/targets.ts';
-import { isQuotaExceeded } from '../../domain/shared/errors.ts';
+import { isPermissionDenied, isQuotaExceeded } from '../../domain/shared/errors.ts';
 import type { ApprovalState, StartJobTask } from '../../domain/dispatch/tasks.ts';
 import { approvalWorkflowId } from '../../domain/dispatch/workflowIds.ts';
-import { TARGET_NOT_FOUND, type ApprovalChecks, type Blocker } from './checks.ts';
+import { permissionLost, TARGET_NOT_FOUND, type ApprovalChecks, type Blocker } from './checks.ts';
 import {
   approvalEventData,
   approvalSubject,
@@ -93,12 +94,15 @@ export function createApprovalExecution({ db, commit, checks, jobTypes, jobFacto
     return jobFactory.startTask(job, jobTypes.get(job.type));
   }
 
-  /** Adds the bound job of a request to a commit. Its run is a child of the request's workflow. */
+  /**
+   * Adds the bound job of a request to a commit. Its run is a child of the request's workflow. Error:
+   * `permission_denied` if the rights of the requester, `held`, exclude its type.
+   */
   function addBoundJob(
     work: Work,
     current: Approval,
     approval: Approval,
-    target: Target | null,
+    { held, target }: { held: Rights; target: Target | null },
   ): void {
     const { id, jobType, createdBy, authority, typeDigest } = approval;
     const type = jobTypes.get(assertDefined(jobType, 'approval.jobType'));
@@ -106,7 +110,7 @@ export function createApprovalExecution({ db, commit, checks, jobTypes, jobFacto
       work,
       type,
       { type: type.name, payload: boundPayload(approval), target, createdBy },
-      callerForRequester(approval),
+      callerForRequester(approval, held),
       { source: { kind: 'approval', id }, authority, typeDigest },
     );
     work.change(
@@ -247,14 +251,17 @@ export function createApprovalExecution({ db, commit, checks, jobTypes, jobFacto
               message: 'The content of the request is not what was approved',
             },
           };
-      const target = checked ? null : await checks.findJobTarget(approval);
+      // Read after the other checks, which may take long: the last check is made with these.
+      const held = await checks.rightsOfRequester(approval);
+      const target = checked ? null : await checks.findJobTarget(approval, held);
       const blocker = target === undefined ? TARGET_NOT_FOUND : checked;
       const execute = (blocker: Blocker | null) =>
         changeLocked(callerForRequester(approval), id, isDue, (work, current) => {
           if (blocker) finishExecution(work, current, blocker);
-          else addBoundJob(work, current, approval, target ?? null);
+          else addBoundJob(work, current, approval, { held, target: target ?? null });
         });
       await execute(blocker).catch((error: unknown) => {
+        if (isPermissionDenied(error)) return execute(permissionLost(approval));
         if (!isQuotaExceeded(error)) throw error;
         const { code, message } = error;
         return execute({ execution: 'failed', error: { code, message } });

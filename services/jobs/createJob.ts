@@ -34,16 +34,27 @@ export function createJobFactory({ ids, heartbeatMs }: { ids: Ids; heartbeatMs: 
       }),
     });
 
-  /** The row of a new job, for callers that insert many in one statement. */
-  const build = (
+  /**
+   * The row of a new job, for callers that insert many in one statement. Every job comes from here, so
+   * this is the last check, whatever creates the job. Error: `permission_denied` if the rights of the
+   * caller exclude the type.
+   */
+  function build(
     type: JobType,
     request: CreateJobInput,
     caller: Caller,
     origin: JobOrigin,
     now: Date,
-  ) => newJobRow(type, request, caller, origin, { id: ids.next('job'), now });
+  ) {
+    const row = newJobRow(type, request, caller, origin, { id: ids.next('job'), now });
+    if (!mayUseJobType(caller.rights, type, row)) throw jobTypeDenied(type, caller.rights, row);
+    return row;
+  }
 
-  /** Adds a job to a commit without starting it. The caller runs its workflow as a child. */
+  /**
+   * Adds a job to a commit without starting it. The caller runs its workflow as a child. Errors: those
+   * of `build`.
+   */
   function createWithoutStart(
     work: Work,
     type: JobType,
@@ -68,8 +79,7 @@ export function createJobFactory({ ids, heartbeatMs }: { ids: Ids; heartbeatMs: 
 
     /**
      * Adds a job to a commit: the record, its audit entry and event, and the start of its workflow.
-     * A job that needs a slot is started when it gets one. Error: `permission_denied` if the rights of
-     * the caller exclude the type: the last check, whatever creates jobs.
+     * A job that needs a slot is started when it gets one. Errors: those of `build`.
      */
     create(
       work: Work,
@@ -79,7 +89,6 @@ export function createJobFactory({ ids, heartbeatMs }: { ids: Ids; heartbeatMs: 
       origin: JobOrigin = {},
     ): Job {
       const row = build(type, request, caller, origin, work.now);
-      if (!mayUseJobType(caller.rights, type, row)) throw jobTypeDenied(type, caller.rights, row);
       if (needsSlot(type.lane)) {
         work.awaitSlot();
         return add(work, type, { ...row, slot: 'waiting' });

@@ -2,9 +2,10 @@ import { Type } from 'typebox';
 import { defineJobType, type JobType } from '../../domain/jobs/jobType.ts';
 import type { TargetKind } from '../../domain/jobs/targets.ts';
 
-const about = (targets: TargetKind, name: string): JobType =>
+const about = (targets: TargetKind, name: string, access: JobType['access'] = 'open'): JobType =>
   defineJobType({
     name,
+    access,
     summary: `Shows its ${targets}`,
     targets,
     payload: Type.Object({ note: Type.Optional(Type.String()) }, { additionalProperties: false }),
@@ -36,5 +37,6 @@ const refers = defineJobType({
 export const targetTypes: readonly JobType[] = [
   about('site', 'test.site'),
   about('device', 'test.device'),
+  about('device', 'test.granted', 'granted'),
   refers,
 ];

@@ -1,9 +1,10 @@
-import { beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, jest, test } from '@jest/globals';
 import type { ApprovalRecord } from '../../../api/approvals/schemas.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import type { ScheduleRecord } from '../../../api/schedules/schemas.ts';
 import type { ProblemBody, TestClient } from '../../support/client.ts';
 import { withTargets, type Estate } from '../../support/targets.ts';
+import { createUser } from '../../support/users.ts';
 
 const fixture = withTargets();
 let ours: Estate;
@@ -192,6 +193,73 @@ describe('an approval request', () => {
       error: { code: 'target_not_found' },
       jobTargetName: null,
       jobId: null,
+    });
+  });
+
+  describe('of a requester who loses the use of its job type', () => {
+    const patternsOf = (role: string, jobTypes: string[]) =>
+      fixture.admin('platform').put(`/api/rbac/roles/${role}`, { jobTypes }).expect(200);
+    /** A requester who may create the job while the device is at the first site. */
+    async function requested(): Promise<{ id: string; role: string; assignment: string }> {
+      const role = await fixture.role('types', ['job:read']);
+      await patternsOf(role, ['test.granted']);
+      const { id: userId, client } = await createUser(fixture.app, {
+        roleId: 'operator',
+        tenantId: ours.tenant,
+      });
+      const { id: assignment } = await admin
+        .post<{ id: string }>('/api/rbac/assignments', { userId, roleId: role, siteId: ours.siteA })
+        .expect(201);
+      const { id } = await client
+        .post<ApprovalRecord>('/api/workflows', request({ jobType: 'test.granted' }), {
+          'x-service-tenant-id': ours.tenant,
+        })
+        .expect(201);
+      return { id, role, assignment };
+    }
+    const permissionLost = {
+      execution: 'failed',
+      error: { code: 'permission_lost' },
+      jobId: null,
+    };
+
+    test.each<[string, (made: { role: string; assignment: string }) => Promise<unknown>]>([
+      [
+        'the role is revoked',
+        ({ assignment }) => admin.delete(`/api/rbac/assignments/${assignment}`).expect(204),
+      ],
+      ['the role names other types', ({ role }) => patternsOf(role, ['net.*'])],
+      [
+        'the target leaves the site of the role',
+        () =>
+          admin.put(`/api/inventory/devices/${ours.deviceA}`, { siteId: ours.siteB }).expect(200),
+      ],
+    ])('is not executed after %s', async (_, lose) => {
+      const made = await requested();
+      await lose(made);
+      expect(await approve(made.id)).toMatchObject(permissionLost);
+    });
+
+    test('is not executed if that happens while the request is checked', async () => {
+      const [kept, lost] = [await requested(), await requested()];
+      expect(await approve(kept.id)).toMatchObject({ execution: 'running' });
+      await approver().post(`/api/workflows/${lost.id}/approve`, {}).expect(200);
+      const { rights, approvals } = fixture.app.deps;
+      const read = rights.forAuthority;
+      const spy = jest.spyOn(rights, 'forAuthority').mockImplementation(async (authority) => {
+        const found = await read(authority);
+        await patternsOf(lost.role, []);
+        return found;
+      });
+      try {
+        await approvals.execution.createBoundJob(lost.id);
+        expect(spy).toHaveBeenCalled();
+      } finally {
+        spy.mockRestore();
+      }
+      expect(await admin.get(`/api/workflows/${lost.id}`).expect(200)).toMatchObject(
+        permissionLost,
+      );
     });
   });
 
