@@ -1,6 +1,7 @@
 import { beforeAll, expect, test } from '@jest/globals';
 import { describePages } from '../support/console/console.ts';
 import { accessibilityProblems } from '../support/console/page.ts';
+import { eventually } from '../support/eventually.ts';
 import { admin, createUser, type TestUser } from '../support/users.ts';
 
 type WithId = { id: string };
@@ -19,6 +20,7 @@ describePages('the inventory', (console) => {
   beforeAll(async () => {
     viewer = await createUser(console.app, 'viewer');
     administrator = await createUser(console.app, 'platform-admin');
+    ids.region = await create('regions', { name: 'Europe' });
     ids.site = await create('sites', { name: 'ams1', status: 'planned' });
     ids.other = await create('sites', { name: 'fra1' });
     ids.parent = await create('prefixes', { cidr: '10.20.0.0/16', status: 'container' });
@@ -137,13 +139,19 @@ describePages('the inventory', (console) => {
     await page.goto(`/inventory/sites/${free}`);
     await page.getByRole('button', { name: 'Delete', exact: true }).click();
     await page.getByRole('button', { name: 'Delete site' }).click();
-    await page.getByRole('heading', { name: 'Sites' }).waitFor();
+    await page.getByRole('heading', { name: 'Sites', level: 1 }).waitFor();
     await admin(console.app).get(`/api/inventory/sites/${free}`).expect(404);
   });
 
   test('keeps what is typed when others change the record', async () => {
-    const id = await create('sites', { name: 'par1', address: 'Rue 1' });
+    const id = await create('sites', { name: 'par1', address: 'Rue 1', regionId: ids.region });
     const page = await console.open(administrator, `/inventory/sites/${id}/edit`);
+    // References have their names.
+    const region = page.getByRole('combobox', { name: 'Region' });
+    await eventually(
+      () => region.inputValue(),
+      (shown) => shown === 'Europe',
+    );
     await page.getByLabel('Address').fill('Rue 2');
     await admin(console.app)
       .put(`/api/inventory/sites/${id}`, { address: 'Rue 3' }, { 'if-match': '"1"' })

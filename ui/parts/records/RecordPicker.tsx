@@ -49,7 +49,7 @@ function useOptions({ resource, value }: Props, text: string, isOpen: boolean) {
   const found = search.data ?? [];
   const isListed = chosen === undefined || found.some(({ id }) => id === chosen.id);
   const options = isListed || wanted !== '' ? found : [chosen, ...found];
-  return { options, search, pick: setPicked };
+  return { options, chosen, search, pick: setPicked };
 }
 
 /** Chooses a record of the inventory: it is searched by name, or by what else the search knows. */
@@ -57,7 +57,13 @@ export function RecordPicker(props: Props) {
   const { resource, value, onChange, error, ...input } = props;
   const [text, setText] = useState('');
   const [isOpen, setOpen] = useState(false);
-  const { options, search, pick } = useOptions(props, text, isOpen);
+  const { options, chosen, search, pick } = useOptions(props, text, isOpen);
+  // The name of the record may come after its id: the text of the closed field follows.
+  const [named, setNamed] = useState<string>();
+  if (!isOpen && chosen && chosen.label !== named) {
+    setNamed(chosen.label);
+    setText(chosen.label);
+  }
   const problem = search.error ? problemFields(search.error).detail : undefined;
   return (
     <Select

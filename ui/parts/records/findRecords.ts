@@ -1,5 +1,6 @@
 import { answer, api } from '../../app/api.ts';
 import type { Found } from '../list/search.ts';
+import { problemFields } from '../problems.ts';
 import { recordLabel } from './recordLabel.ts';
 
 const SHOWN = 20;
@@ -33,10 +34,21 @@ export const recordsQuery = (resource: string, text: string) => ({
   staleTime: 10_000,
 });
 
+/** Reads one record by its id. */
+async function readRecord(resource: string, id: string, signal: AbortSignal): Promise<Found> {
+  // The paths of all resources have the same form; the types know each by itself.
+  const path = `/api/inventory/${resource as 'sites'}/{id}` as const;
+  const record = await answer(api.GET(path, { params: { path: { id } }, signal }));
+  return { id, label: recordLabel(record) };
+}
+
 /** The label of one record; null if there is no such record for the user. */
 export const recordQuery = (resource: string, id: string) => ({
   queryKey: ['records', 'one', resource, id],
-  queryFn: async ({ signal }: Reading) =>
-    (await findRecords(resource, id, signal)).find((each) => each.id === id) ?? null,
+  queryFn: ({ signal }: Reading): Promise<Found | null> =>
+    readRecord(resource, id, signal).catch((error: unknown) => {
+      if (problemFields(error).status === 404) return null;
+      throw error;
+    }),
   staleTime: 10_000,
 });
