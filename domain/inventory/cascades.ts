@@ -74,7 +74,7 @@ function checkReferrers(draft: OpenDraft, reference: Reference, row: Row): void 
       row: referrer,
     });
   }
-  if (blocking.length > MAX_NAMED_REFERRERS) draft.conflict('in_use', `is used by more of ${of}`);
+  if (blocking.length > MAX_NAMED_REFERRERS) draft.conflict('in_use', `is used by more ${of}`);
   if (isDetachable(reference) || draft.evicts)
     collectMissing(others, (referrer) => detach(draft, reference, referrer));
   else if (others.length > 0)

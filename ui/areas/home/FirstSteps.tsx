@@ -4,6 +4,7 @@ import type { ReactNode } from 'react';
 import { useSession } from '../../app/session/useSession.ts';
 import { CopyButton } from '../../parts/CopyButton.tsx';
 import { Icon, type IconName } from '../../parts/icons.tsx';
+import { PageLink } from '../../parts/PageLink.tsx';
 import { Block, Row, Rows } from './Block.tsx';
 import { emptyQuery } from './queries.ts';
 
@@ -39,7 +40,10 @@ const STEPS: readonly Step[] = [
     text: <>Create your first site, or import what you have</>,
     detail: (
       <>
-        <Anchor href={operation('Inventory', 'createSite')}>POST /api/inventory/sites</Anchor>,{' '}
+        <Anchor component={PageLink} to="/inventory/sites/new">
+          New site
+        </Anchor>
+        ,{' '}
         <Anchor href={operation('Inventory', 'importInventory')}>POST /api/inventory/import</Anchor>
       </>
     ),

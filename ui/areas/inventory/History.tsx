@@ -3,6 +3,7 @@ import { useInfiniteQuery } from '@tanstack/react-query';
 import { PageLink } from '../../parts/PageLink.tsx';
 import { Actor } from '../../parts/Actor.tsx';
 import { FieldDiff } from '../../parts/diff/FieldDiff.tsx';
+import { rowsOf } from '../../parts/plan/effects.ts';
 import { mergeNames, type Names } from '../../parts/names.ts';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { Section } from '../../parts/Section.tsx';
@@ -93,12 +94,7 @@ function Entry({ resource, recordId, change, names }: EntryProps) {
         action={action}
         label={`Change of ${at}`}
         names={names}
-        rows={changes.map(({ field, before, after }) => ({
-          field,
-          before,
-          after,
-          kind: kinds.get(field),
-        }))}
+        rows={rowsOf({ action, changes }).map((row) => ({ ...row, kind: kinds.get(row.field) }))}
       />
     </li>
   );

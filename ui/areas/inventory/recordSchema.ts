@@ -42,8 +42,16 @@ function valueSchema(field: ResourceField): JsonSchema {
 
 const orNull = (schema: JsonSchema): JsonSchema => ({ anyOf: [schema, { type: 'null' }] });
 
+/** What to know before one types. What is wrong with a text is said when it is typed. */
+function hintOf({ type, reference, description, rules }: ResourceField): string {
+  // The API accepts ids and lookups; the form searches by name.
+  const text = reference !== null && description?.startsWith('One of ') ? '' : (description ?? '');
+  const limits = type === 'integer' || type === 'number' ? rules.join(', ') : '';
+  return [text, limits].filter((each) => each !== '').join(' ');
+}
+
 function fieldSchema(field: ResourceField, isNew: boolean): JsonSchema {
-  const description = [field.description, ...field.rules].filter(Boolean).join(' ');
+  const description = hintOf(field);
   return {
     ...(field.nullable ? orNull(valueSchema(field)) : valueSchema(field)),
     ...(description !== '' && { description }),
