@@ -29,6 +29,7 @@ export const RUN_REASONS = [
   'ended',
   'owner_denied',
   'unknown_job_type',
+  'job_type_disabled',
   'payload_invalid',
   'target_not_found',
   'reference_not_found',

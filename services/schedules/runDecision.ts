@@ -82,6 +82,8 @@ export function createRunDecisions({
     const type = jobTypes.find(jobType);
     // This version has no such type, or it has become an internal type.
     if (type?.createdOnlyBy !== null) return { outcome: 'failed', reason: 'unknown_job_type' };
+    if (type.lane === 'remote' && !type.isEnabled)
+      return { outcome: 'failed', reason: 'job_type_disabled' };
     // The check fills defaults into the payload, so it gets a copy.
     if (!jobTypes.isValidPayload(type, structuredClone(payload)))
       return { outcome: 'failed', reason: 'payload_invalid' };

@@ -206,6 +206,7 @@ function resultOf(run: ScheduleRun | undefined): ScheduleRunResult {
 }
 
 const NOT_RUNNABLE: Partial<Record<RunReason, string>> = {
+  job_type_disabled: 'its job type is disabled',
   target_not_found:
     'what its jobs are about does not exist any more, is of another tenant, or may not be read by its owner',
   reference_not_found:

@@ -96,6 +96,7 @@ const REASONS: Readonly<Record<string, string>> = {
   missed: 'no process ran in time',
   owner_denied: 'its owner may no longer create the job',
   unknown_job_type: 'the job type no longer exists',
+  job_type_disabled: 'the job type is disabled',
   payload_invalid: 'the job type no longer accepts the payload',
   target_not_found: 'what its jobs are about does not exist any more',
   reference_not_found: 'a record that its payload names does not exist any more',

@@ -111,6 +111,7 @@ const MISSED = [
   'missed',
   'owner_denied',
   'unknown_job_type',
+  'job_type_disabled',
   'payload_invalid',
   'target_not_found',
   'reference_not_found',

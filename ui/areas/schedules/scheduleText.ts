@@ -11,6 +11,7 @@ type Reason =
   | 'ended'
   | 'owner_denied'
   | 'unknown_job_type'
+  | 'job_type_disabled'
   | 'payload_invalid'
   | 'target_not_found'
   | 'reference_not_found'
@@ -32,6 +33,7 @@ const REASONS: Readonly<Record<Reason, string>> = {
   ended: 'The schedule had made its last run.',
   owner_denied: 'The owner no longer holds the permissions of the job.',
   unknown_job_type: 'This version has no such job type.',
+  job_type_disabled: 'The job type was disabled.',
   payload_invalid: 'The job type does not accept the payload.',
   target_not_found:
     'What its jobs are about does not exist any more, is of another tenant, or may not be read by its owner.',
