@@ -134,6 +134,12 @@ async function repairAccess(query: RunQuery, plan: RestorePlan): Promise<void> {
       `UPDATE public.job_types AS t SET state = 'disabled'
        WHERE t.state = 'accepted' AND ${isInDiff(plan, 'job_types', "= 'created'", 't.name')}`,
     );
+  // A pool that was deleted trusts no types that it would accept unseen.
+  if (isRestored(plan, 'pools') && !plan.intoEmptyDatabase)
+    await query(
+      `UPDATE public.pools AS t SET accept_types = '{}'
+       WHERE ${isInDiff(plan, 'pools', "= 'created'", 't.name')}`,
+    );
   if (isRestored(plan, 'roles', 'grants', 'users'))
     await query('UPDATE public.access_state SET version = version + 1');
 }

@@ -17,6 +17,7 @@ import type { ProblemBody, TestClient, TestRequest } from '../../support/client.
 import { seedEstate } from '../../support/estate.ts';
 import { eventually } from '../../support/eventually.ts';
 import { recordFactory } from '../../support/inventory.ts';
+import { attemptCalls, createHandRunner } from '../../support/runner.ts';
 import { login, createUser } from '../../support/users.ts';
 
 let app: TestApp;
@@ -369,6 +370,55 @@ describe('after a restore', () => {
       `SELECT nspname FROM pg_namespace WHERE nspname LIKE 'staging%'`,
     );
     expect(rows).toEqual([]);
+  });
+
+  test('jobs that wait for a runner go on waiting, restored ones do not; schedules need their type', async () => {
+    const hand = await createHandRunner(app, 'hand.restored', {
+      targets: 'site',
+      access: 'granted',
+    });
+    const target = { kind: 'site', id: (await make('sites', { name: 'of runners' })).id };
+    const job = { type: 'hand.restored', payload: {}, target };
+    const create = () => root.post<JobRecord>('/api/jobs', job).expect(201);
+    const [kept, missing] = [await create(), await create()];
+    const schedule = { name: 'of runners', cronExpression: '0 3 1 1 *', payload: {}, target };
+    const { id } = await root
+      .post<ScheduleRecord>('/api/schedules', { ...schedule, jobType: job.type })
+      .expect(201);
+    const trigger = () =>
+      root.post<ProblemBody & { jobId: string }>(`/api/schedules/${id}/trigger`, {});
+    const backup = await createBackup(partial('jobs', 'schedules', 'access', 'secrets'));
+    await app.deps.db('jobs').where({ id: missing.id }).del();
+    await root.delete(`/api/schedules/${id}`).expect(204);
+    await root.post('/api/job-types/hand.restored/disable').expect(200);
+    await restore({ backupId: backup.id });
+    expect(await readJob(missing.id)).toMatchObject({
+      status: 'failed',
+      error: { code: 'outcome_unknown' },
+      target,
+      siteId: target.id,
+    });
+    expect(await readJob(kept.id)).toMatchObject({
+      status: 'queued',
+      waitingFor: { pool: 'hand' },
+    });
+    expect(await root.get(`/api/schedules/${id}`).expect(200)).toMatchObject({ target });
+    expect((await trigger().expect(409)).detail).toContain('its job type is disabled');
+    const dueAt = new Date(Date.UTC(new Date().getUTCFullYear(), 0, 1, 3));
+    await app.deps
+      .db('schedules')
+      .where({ id })
+      .update({ next_due_at: dueAt, catchup_window_seconds: 31_536_000 });
+    expect(await app.deps.runner.fireOccurrence(id, dueAt)).toMatchObject({
+      outcome: 'failed',
+      reason: 'job_type_disabled',
+    });
+    await root.post('/api/job-types/hand.restored/accept').expect(200);
+    await trigger().expect(202);
+    await hand.granted(kept.id);
+    const { attemptToken } = await hand.begin(kept.id, 'run-1').expect(200);
+    await attemptCalls(hand.client, kept.id, attemptToken).end({ result: {} }).expect(200);
+    expect((await readJob(kept.id)).status).toBe('succeeded');
   });
 
   test('missing jobs are restored, and those that had not ended are failed', async () => {

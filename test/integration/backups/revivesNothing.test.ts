@@ -1,5 +1,6 @@
 import { beforeAll, expect, test } from '@jest/globals';
 import type { ProviderRecord } from '../../../api/auth/providerRoutes.ts';
+import type { PoolRecord } from '../../../api/runners/schemas.ts';
 import type { SecretRecord } from '../../../api/secrets/schemas.ts';
 import type { ServiceAccountRecord, TokenWithSecret } from '../../../api/auth/tokenSchemas.ts';
 import { assertDefined } from '../../../domain/shared/assert.ts';
@@ -13,6 +14,7 @@ import {
 } from '../../support/backups.ts';
 import type { TestClient } from '../../support/client.ts';
 import { expectProblem } from '../../support/problem.ts';
+import { acceptedType, createHandRunner, createRunnerSecret } from '../../support/runner.ts';
 import { createToken, textOf } from '../../support/tokens.ts';
 import { createUser, login, PASSWORD, type Page } from '../../support/users.ts';
 
@@ -262,6 +264,48 @@ const MEMBERS: Record<string, () => Promise<Ended>> = {
     return {
       end: () => types().del(),
       check: async () => expect(await types().pluck('state')).toEqual(['disabled']),
+    };
+  },
+  'what a pool accepted before it was deleted, and its types': async () => {
+    const { announce, leave } = await createHandRunner(app, 'hand.kept');
+    const { db } = app.deps;
+    const versions = () =>
+      db('job_type_versions').where({ name: 'hand.kept' }).orderBy('digest').pluck('digest');
+    await announce('second version');
+    const known = await versions();
+    await leave();
+    return {
+      async end() {
+        await root.delete('/api/job-types/hand.kept').expect(204);
+        await root.delete('/api/pools/hand').expect(204);
+      },
+      async check() {
+        const { acceptTypes } = await root.get<PoolRecord>('/api/pools/hand').expect(200);
+        expect([acceptTypes, await versions()]).toEqual([[], known]);
+        expect(known).toHaveLength(2);
+        await root.post('/api/jobs', { type: 'hand.kept', payload: {} }).expect(400);
+      },
+    };
+  },
+  'a job type that was disabled': async () => {
+    const { type } = await acceptedType(app, 'kept');
+    return {
+      end: () => root.post(`/api/job-types/${type}/disable`).expect(200),
+      check: async () =>
+        expect(await root.get(`/api/job-types/${type}`).expect(200)).toMatchObject({
+          state: 'disabled',
+        }),
+    };
+  },
+  'a token of runners that was revoked': async () => {
+    const secret = await createRunnerSecret(app, 'revoked');
+    const [{ id } = { id: '' }] = await app.deps.db('tokens').orderBy('id', 'desc').limit(1);
+    const alive = () =>
+      bearer(secret).post('/api/runner/alive', { runnerId: crypto.randomUUID(), pool: 'revoked' });
+    await expectProblem(alive(), 404, 'unknown_runner');
+    return {
+      end: () => root.delete(`/api/auth/tokens/${id}`).expect(204),
+      check: () => expectProblem(alive(), 401, 'token_invalid'),
     };
   },
   'the groups that a person has left': async () => {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { execFile, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Readable } from 'node:stream';
@@ -30,6 +31,7 @@ import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { seedEstate } from '../../support/estate.ts';
 import type { RecordPage } from '../../support/inventory.ts';
 import { expectProblem } from '../../support/problem.ts';
+import { acceptedType, createRunnerSecret, digestOf } from '../../support/runner.ts';
 import { killBefore } from '../../support/stopPoints.ts';
 import { admin, login } from '../../support/users.ts';
 
@@ -94,6 +96,8 @@ const dumpStable = async (url: string) => {
 describe('disaster recovery', () => {
   test('restores every row into an empty database and registers the archives', async () => {
     await app.deps.auditSealer.seal();
+    const { type } = await acceptedType(app, 'ams');
+    const runnerToken = await createRunnerSecret(app, 'ams');
     const backup = await createBackup({ label: 'last' });
     const before = await dumpStable(app.databaseUrl);
     const { url, db } = await emptyDatabase();
@@ -140,9 +144,27 @@ describe('disaster recovery', () => {
       'The database is not empty',
     );
     // The new installation works: users log in, records are read and written, backups are listed.
-    const restoredApp = await startAppOn(url, archives.env);
+    const restoredApp = await startAppOn(url, {
+      ...archives.env,
+      // The master key was replaced since: the former one still opens what the archive has.
+      HOLDFAST_MASTER_KEYS: `next:${Buffer.alloc(32, 9).toString('base64')},${env.HOLDFAST_MASTER_KEYS}`,
+    });
     try {
       expect((await login(restoredApp, 'platform-ann')).status).toBe(200);
+      expect(await admin(restoredApp).get(`/api/job-types/${type}`).expect(200)).toMatchObject({
+        state: 'accepted',
+        digest: digestOf(type),
+      });
+      const runnerAgain = restoredApp.client.as({ token: runnerToken });
+      await expectProblem(
+        runnerAgain.post('/api/runner/alive', { runnerId: randomUUID(), pool: 'ams' }),
+        404,
+        'unknown_runner',
+      );
+      const secret = await db('secrets').first('id', 'sealed');
+      expect(restoredApp.deps.vault.open(secret.sealed, `secret:${secret.id}:value`)).toBe(
+        'of the estate',
+      );
       const devices = await admin(restoredApp)
         .get<RecordPage>('/api/inventory/devices')
         .expect(200);
