@@ -55,6 +55,17 @@ const PICTURES: readonly Picture[] = [
     ready: (page) => page.getByRole('link', { name: 'Address report' }).waitFor(),
   },
   {
+    name: 'change',
+    user: 'operator',
+    path: () => '/inventory/prefixes',
+    ready: async (page) => {
+      await page.getByRole('grid').getByRole('link').first().click();
+      await page.getByRole('button', { name: 'Edit' }).click();
+      await page.getByLabel('Status').selectOption('reserved');
+      await page.getByRole('region', { name: 'What changes' }).getByText('reserved').waitFor();
+    },
+  },
+  {
     name: 'search',
     user: 'operator',
     path: () => '/search?q=10.1.4.17',
