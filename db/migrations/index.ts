@@ -50,6 +50,7 @@ import * as changesOfJobs from './0060_changes_of_jobs.ts';
 import * as targetsOfRequests from './0061_targets_of_requests.ts';
 import * as approvedVersions from './0062_approved_versions.ts';
 import * as artifacts from './0063_artifacts.ts';
+import * as modulesPool from './0064_modules_pool.ts';
 
 /**
  * All migrations in the order in which they run. A released migration is never edited. Numbers that
@@ -107,4 +108,5 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0061_targets_of_requests': targetsOfRequests,
   '0062_approved_versions': approvedVersions,
   '0063_artifacts': artifacts,
+  '0064_modules_pool': modulesPool,
 };

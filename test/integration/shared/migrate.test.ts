@@ -292,6 +292,26 @@ test('of many schedules of a tenant, later ones are spread', async () => {
   expect(rows).toEqual([0, 1, 50, 0]);
 });
 
+test('a pool with the name of the workers stops the migration, which says what to do', async () => {
+  const db = await migrateBefore('0064_modules_pool');
+  const now = new Date();
+  const pool = {
+    description: '',
+    created_by: 'root',
+    created_at: now,
+    updated_at: now,
+    version: 1,
+  };
+  await db('pools').insert({ name: 'modules', accept_types: [], ...pool });
+  await expect(migrateUp(db)).rejects.toThrow('delete its job types and then the pool');
+  expect(await pendingMigrations(db)).toContain('0064_modules_pool');
+  await db('pools').delete();
+  await migrateOne(db);
+  await expect(db('pools').insert({ name: 'modules', accept_types: [], ...pool })).rejects.toThrow(
+    'pools_reserved_name',
+  );
+});
+
 test('reverted migrations run again, and all can be reverted together', async () => {
   await migrateUp(first());
   expect(await tables()).toBe(tablesOfAll);
