@@ -19,6 +19,7 @@ import { defineList } from '../http/lists.ts';
 import type { Preferences } from '../http/prefer.ts';
 import { route, type Route } from '../http/route.ts';
 import { TenantId } from '../access/schemas.ts';
+import { PoolName } from '../runners/schemas.ts';
 import { jobPresenter, jobState, logPresenter } from './presenter.ts';
 import { JobRecord, JobSummary, LogRecord, TargetRequest } from './schemas.ts';
 import { Id, InventoryId, Name, Nullable, Timestamp } from '../http/schemas.ts';
@@ -70,6 +71,10 @@ const JOBS = defineList({
     deviceId: idField(InventoryId('dev'), {
       nullable: true,
       description: 'Jobs that belong to this device.',
+    }),
+    pool: textField({
+      schema: PoolName,
+      description: 'Jobs of types of runners of this pool.',
     }),
     createdBy: textField({ description: 'Jobs of this creator.', facet: true }),
     source: choiceField(JOB_SOURCES, {

@@ -1,6 +1,7 @@
 import { Type, type Static } from 'typebox';
 import { JOB_SOURCES, JOB_STATUSES, LOG_LEVELS } from '../../domain/jobs/jobs.ts';
 import { RetryPolicy } from '../../domain/jobs/retry.ts';
+import { WAIT_REASONS } from '../../domain/runners/records.ts';
 import {
   Actor,
   Id,
@@ -180,6 +181,11 @@ export const JobRecord = Type.Object(
         {
           pool: Type.String(),
           runners: Type.Integer({ description: 'Living runners of the pool.' }),
+          reason: Type.Enum([...WAIT_REASONS], {
+            title: 'JobWaitReason',
+            description:
+              '`no_slot`: the tenant has its share of the pool, the type its limit, or the job starts soon.',
+          }),
           since: Timestamp,
         },
         {

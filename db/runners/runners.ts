@@ -109,6 +109,17 @@ export async function countRunners(
   return new Map(rows.map(({ pool, count }) => [pool, count]));
 }
 
+/** True if a living runner of a pool has announced a type. */
+export async function isAnnounced(db: Knex, pool: string, type: string): Promise<boolean> {
+  const { rows }: { rows: unknown[] } = await prepared(
+    db,
+    `SELECT 1 FROM runners AS r
+     WHERE r.pool = ? AND ${IS_ALIVE} AND r.types ->> ?::text IS NOT NULL LIMIT 1`,
+    [pool, type],
+  );
+  return rows.length > 0;
+}
+
 /** How busy pools are, by name. */
 export async function readPoolLoads(
   db: Knex,

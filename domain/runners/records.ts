@@ -1,5 +1,19 @@
 import type { RemoteTypeDefinition } from './definition.ts';
 
+/**
+ * Why a queued job of runners waits: its type is disabled; no runner of its pool is alive; none of them has
+ * announced the type; all their slots are in use; or none of these: the tenant has its share of the pool,
+ * the type its limit, or the job starts soon.
+ */
+export const WAIT_REASONS = [
+  'type_disabled',
+  'no_runner',
+  'not_announced',
+  'pool_full',
+  'no_slot',
+] as const;
+export type WaitReason = (typeof WAIT_REASONS)[number];
+
 /** Runners whose jobs are taken from one queue. */
 export type PoolData = {
   name: string;

@@ -5,7 +5,8 @@ import type { Notifications } from '../../db/core/notifications.ts';
 import { scopedRepository } from '../../db/core/scopedRepository.ts';
 import { findWithLogs, JOB_SCOPE, JOB_SUMMARY_COLUMNS, logLinesAfter } from '../../db/jobs/jobs.ts';
 import { Job } from '../../db/models/Job.ts';
-import { countRunners } from '../../db/runners/runners.ts';
+import { countRunners, isAnnounced, readPoolLoads } from '../../db/runners/runners.ts';
+import type { WaitReason } from '../../domain/runners/records.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
 import { isFinal, type JobSource } from '../../domain/jobs/jobs.ts';
 import { permissionsToCreate } from '../../domain/jobs/jobType.ts';
@@ -58,8 +59,8 @@ export type JobWithLogs = {
   waitingFor?: WaitingFor | null;
 };
 
-/** A pool, and how many of its runners are alive. */
-export type WaitingFor = { pool: string; runners: number; since: Date };
+/** A pool, how many of its runners are alive, and why the job waits. */
+export type WaitingFor = { pool: string; runners: number; reason: WaitReason; since: Date };
 
 type Deps = {
   db: Knex;
@@ -167,10 +168,20 @@ export function createJobs({
     };
   }
 
-  async function readWaitingFor({ status, pool, createdAt }: Job): Promise<WaitingFor | null> {
+  async function readWaitReason({ type, pool }: Job, runners: number): Promise<WaitReason> {
+    const known = jobTypes.find(type);
+    if (known?.lane === 'remote' && !known.isEnabled) return 'type_disabled';
+    if (runners === 0) return 'no_runner';
+    if (!(await isAnnounced(db, pool, type))) return 'not_announced';
+    const load = (await readPoolLoads(db, [pool])).get(pool);
+    return load && load.runningJobs >= load.slots ? 'pool_full' : 'no_slot';
+  }
+
+  async function readWaitingFor(job: Job): Promise<WaitingFor | null> {
+    const { status, pool, createdAt } = job;
     if (status !== 'queued' || pool === '') return null;
     const runners = (await countRunners(db, [pool])).get(pool) ?? 0;
-    return { pool, runners, since: createdAt };
+    return { pool, runners, reason: await readWaitReason(job, runners), since: createdAt };
   }
 
   /** Whether Temporal keeps the workflow of a job no longer; null when that is not known. */

@@ -310,24 +310,41 @@ describe('a job type of runners', () => {
     const client = await createRunnerToken(app, 'empty');
     await root.put('/api/pools/empty', { acceptTypes: ['*'] }).expect(200);
     const runnerId = crypto.randomUUID();
-    await client
-      .post('/api/runner/announce', {
-        runnerId,
-        name: 'away',
-        version: '1',
-        slots: 1,
-        pool: 'empty',
-        types: [
-          { digest: digestOf('a'), definition: { ...definition('hand.away'), pool: 'empty' } },
-        ],
-      })
-      .expect(200);
-    await client.post('/api/runner/leave', { runnerId, pool: 'empty' }).expect(204);
+    const announce = (name: string) =>
+      client
+        .post('/api/runner/announce', {
+          runnerId,
+          name: 'away',
+          version: '1',
+          slots: 1,
+          pool: 'empty',
+          types: [{ digest: digestOf('a'), definition: { ...definition(name), pool: 'empty' } }],
+        })
+        .expect(200);
+    await announce('hand.away');
+    const leave = () => client.post('/api/runner/leave', { runnerId, pool: 'empty' }).expect(204);
+    await leave();
     const { id } = await createJob('hand.away');
     expect(await readJob(id)).toMatchObject({
       status: 'queued',
-      waitingFor: { pool: 'empty', runners: 0 },
+      waitingFor: { pool: 'empty', runners: 0, reason: 'no_runner' },
     });
+    const listed = async (pool: string, client = root) => {
+      const path = `/api/jobs?pool=${pool}&status=queued&limit=1`;
+      return (await client.get<Page<WithId>>(path).expect(200)).items.map((each) => each.id);
+    };
+    expect([await listed('empty'), await listed('odd')]).toEqual([[id], []]);
+    const stranger = app.client.as({ actor: 'eve', roles: 'viewer', tenant: 'red' });
+    expect(await listed('empty', stranger)).toEqual([]);
+    const reason = async () => (await readJob(id)).waitingFor?.reason;
+    await announce('other.type');
+    expect(await reason()).toBe('not_announced');
+    await announce('hand.away');
+    expect(await reason()).toBe('no_slot');
+    await root.post('/api/job-types/hand.away/disable').expect(200);
+    await app.deps.jobTypes.refresh();
+    expect(await reason()).toBe('type_disabled');
+    await leave();
     await app.deps
       .db('jobs')
       .where({ id })

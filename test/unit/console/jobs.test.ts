@@ -155,9 +155,11 @@ describe('a job type', () => {
 describe('a queued job', () => {
   it('says what it waits for', () => {
     expect(waitingText(null)).toContain('a free slot of a worker');
-    expect(waitingText({ pool: 'ams', runners: 0 })).toBe(
+    expect(waitingText({ pool: 'ams', runners: 0, reason: 'no_runner' })).toBe(
       'Waits for a runner of the pool ams; no runner has reported in the last 30 seconds.',
     );
-    expect(waitingText({ pool: 'ams', runners: 2 })).toContain('the 2 runners of the pool ams');
+    expect(waitingText({ pool: 'ams', runners: 2, reason: 'pool_full' })).toContain(
+      'the 2 runners of the pool ams',
+    );
   });
 });

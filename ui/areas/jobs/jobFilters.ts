@@ -48,6 +48,7 @@ export const JOB_FILTERS = [
     single: true,
     find: findSchedules,
   },
+  { id: 'pool', label: 'Pool', kind: 'text', example: 'default' },
   { id: 'createdBy', label: 'Created by', kind: 'choice', facet: true },
   { id: 'tenantId', label: 'Tenant', kind: 'choice', facet: true },
   { id: 'createdAt', label: 'Created', kind: 'time' },

@@ -122,11 +122,26 @@ export function attemptsOf(
     });
 }
 
+type Waiting = {
+  pool: string;
+  runners: number;
+  reason: 'type_disabled' | 'no_runner' | 'not_announced' | 'pool_full' | 'no_slot';
+};
+
+const WAIT_TEXTS: Readonly<Record<Waiting['reason'], (waiting: Waiting) => string>> = {
+  type_disabled: () => 'Waits until its job type is enabled again.',
+  no_runner: ({ pool }) =>
+    `Waits for a runner of the pool ${pool}; no runner has reported in the last 30 seconds.`,
+  not_announced: ({ pool }) =>
+    `Waits for a runner of the pool ${pool} with its job type; no living runner has announced it.`,
+  pool_full: ({ pool, runners }) =>
+    `Waits for a free slot of the ${runners} ${runners === 1 ? 'runner' : 'runners'} of the pool ${pool}.`,
+  no_slot: ({ pool }) =>
+    `Waits for a slot of the pool ${pool}: the tenant has its share, the type its limit, or the job starts soon.`,
+};
+
 /** What a queued job waits for. */
-export function waitingText(waitingFor: { pool: string; runners: number } | null): string {
-  if (waitingFor === null) return 'The job waits for a free slot of a worker.';
-  const { pool, runners } = waitingFor;
-  return runners === 0
-    ? `Waits for a runner of the pool ${pool}; no runner has reported in the last 30 seconds.`
-    : `Waits for a free slot of the ${runners} ${runners === 1 ? 'runner' : 'runners'} of the pool ${pool}.`;
-}
+export const waitingText = (waitingFor: Waiting | null): string =>
+  waitingFor === null
+    ? 'The job waits for a free slot of a worker.'
+    : WAIT_TEXTS[waitingFor.reason](waitingFor);

@@ -1,7 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { PageLink } from '../../parts/PageLink.tsx';
 import { useLiveRefresh } from '../../app/live.ts';
-import { joinValues } from '../../parts/list/search.ts';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { RecordLink } from '../../parts/RecordLink.tsx';
 import { Section } from '../../parts/Section.tsx';
@@ -42,7 +41,7 @@ export function PoolJobs({ pool }: { pool: Pool }) {
       note={queuedText(pool)}
       actions={
         jobs.length > 0 && (
-          <PageLink to="/jobs" search={{ status: 'queued', type: joinValues(names) }}>
+          <PageLink to="/jobs" search={{ status: 'queued', pool: name }}>
             All that you may see
           </PageLink>
         )
