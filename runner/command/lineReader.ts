@@ -37,6 +37,8 @@ export function createLineReader({ onLine, holdBack, partialMs = PARTIAL_MS }: L
   /** Text of the line that was decoded for a part, and held back. */
   let held = '';
   let decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+  /** The decoder has been given a part of the line: it may hold the start of a character. */
+  let isPartDecoded = false;
   /** The line ended with a carriage return so far: what follows overwrites it, unless the line ends. */
   let isReturned = false;
   let isCut = false;
@@ -49,7 +51,8 @@ export function createLineReader({ onLine, holdBack, partialMs = PARTIAL_MS }: L
     held = '';
     isReturned = false;
     isCut = false;
-    decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+    if (isPartDecoded) decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+    isPartDecoded = false;
   }
 
   function keep(part: Buffer) {
@@ -77,6 +80,7 @@ export function createLineReader({ onLine, holdBack, partialMs = PARTIAL_MS }: L
   const decode = (isEnd: boolean): string => {
     const text = held + decoder.decode(Buffer.concat(bytes), { stream: !isEnd });
     bytes = [];
+    isPartDecoded = !isEnd;
     return stripSequences(text);
   };
 

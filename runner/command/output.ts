@@ -23,6 +23,12 @@ const MAX_COMPLAINTS = 20;
 const MAX_WAITING_LINES = 1_000;
 const MAX_WAITING_CHARS = 1_048_576;
 
+/**
+ * After so long of reading, a pause of the same length follows: a command that prints without end must not
+ * keep the runner from its other commands. It waits for its pipe then.
+ */
+const READING_MS = 25;
+
 type Waiting = { stream: 'stdout' | 'stderr'; text: string; at: Date };
 
 /** PostgreSQL cannot store NUL characters in text. */
@@ -30,6 +36,20 @@ const cut = (text: string, max: number): string => {
   const storable = text.replaceAll('\0', '\uFFFD');
   return storable.length <= max ? storable : `${storable.slice(0, max - 1).toWellFormed()}…`;
 };
+
+/** Passes the chunks of a socket on, with pauses in which others have the processor. */
+function readInTurns(socket: Socket, onChunk: (chunk: Buffer) => void): void {
+  let spentMs = 0;
+  socket.on('data', (chunk: Buffer) => {
+    const startedAt = performance.now();
+    onChunk(chunk);
+    spentMs += performance.now() - startedAt;
+    if (spentMs < READING_MS) return;
+    socket.pause();
+    setTimeout(() => socket.resume(), spentMs);
+    spentMs = 0;
+  });
+}
 
 export type Output = ReturnType<typeof createOutput>;
 
@@ -91,7 +111,7 @@ export function createOutput(tools: AttemptTools, masker: Masker, eventsPath: st
       },
       holdBack: (text) => masker.unfinished(text),
     });
-    socket.on('data', (chunk: Buffer) => lines.push(chunk));
+    readInTurns(socket, (chunk) => lines.push(chunk));
     const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
     return closed.then(() => lines.end());
   }

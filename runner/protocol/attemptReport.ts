@@ -1,7 +1,7 @@
 import type { LogLevel } from '../../domain/jobs/jobs.ts';
 import { RunnerApiError, type RunnerApi, type StartedAttempt } from './api.ts';
 
-/** Lines and progress are sent this often. */
+/** Lines and progress are sent this often, full batches and what is left at the end immediately. */
 const SEND_EVERY_MS = 250;
 const MAX_BATCH_LINES = 1_000;
 const MAX_BATCH_BYTES = 1_048_576;
@@ -52,6 +52,9 @@ export function createAttemptReport({ api, jobId, started, onStop }: Deps) {
   let stopCause: StopCause | undefined;
   let pauseMs = SEND_EVERY_MS;
   let isClosed = false;
+  let isDraining = false;
+  /** The last answer has confirmed nothing: what is sent again waits for its turn. */
+  let isStuck = false;
   let wake: () => void = () => undefined;
   let onDrained: (() => void) | undefined;
 
@@ -95,6 +98,7 @@ export function createAttemptReport({ api, jobId, started, onStop }: Deps) {
       answeredAt = sentAt;
       pauseMs = SEND_EVERY_MS;
       removeFirst(Math.max(0, answer.have - before));
+      isStuck = batch.length > 0 && answer.have <= before;
       // Less than before: a database that has crashed has lost lines. What follows takes their numbers.
       received = answer.have;
       if (answer.cancel) stop('cancelled');
@@ -115,16 +119,27 @@ export function createAttemptReport({ api, jobId, started, onStop }: Deps) {
 
   const hasNews = () => queue.length > 0 || progress !== undefined;
 
+  const hasFullBatch = () => queue.length >= MAX_BATCH_LINES || queuedBytes >= MAX_BATCH_BYTES;
+
+  /** What the next request waits for, unless it is woken. */
+  function waitMsOf(isFailing: boolean): number {
+    if (isFailing) return pauseMs;
+    if (!hasNews()) return Math.max(leaseMs / 4 - (performance.now() - answeredAt), 0);
+    return !isStuck && (isDraining || hasFullBatch()) ? 0 : SEND_EVERY_MS;
+  }
+
   async function keepSending() {
     while (!isClosed && stopCause !== 'lost') {
-      const sinceAnswerMs = performance.now() - answeredAt;
-      const untilKeepMs = Math.max(leaseMs / 4 - sinceAnswerMs, 0);
       const isFailing = pauseMs > SEND_EVERY_MS;
-      await new Promise<void>((resolve) => {
-        wake = resolve;
-        const waitMs = isFailing ? pauseMs : hasNews() ? SEND_EVERY_MS : untilKeepMs;
-        setTimeout(resolve, waitMs);
-      });
+      const waitMs = waitMsOf(isFailing);
+      if (waitMs > 0)
+        await new Promise<void>((resolve) => {
+          const timer = setTimeout(resolve, waitMs);
+          wake = () => {
+            clearTimeout(timer);
+            resolve();
+          };
+        });
       const isDue = performance.now() - answeredAt >= leaseMs / 4;
       if (!isClosed && (hasNews() || isDue || isFailing)) await send();
     }
@@ -140,21 +155,21 @@ export function createAttemptReport({ api, jobId, started, onStop }: Deps) {
 
   return {
     line(level: LogLevel, message: string, data: object | undefined, at: Date): void {
+      // First, since what is dropped must cost little: a command can print any number of lines.
+      if (queue.length >= remainingLines || queuedBytes + message.length > MAX_QUEUED_BYTES) {
+        dropped++;
+        return;
+      }
       const line = JSON.stringify({
         level,
         message,
         ...(data && { data }),
         at: at.toISOString(),
       });
-      const isFull = queue.length >= remainingLines || queuedBytes + line.length > MAX_QUEUED_BYTES;
-      if (isFull) {
-        dropped++;
-        return;
-      }
-      const wasIdle = !hasNews();
+      const waits = hasNews() && !hasFullBatch();
       queue.push(line);
       queuedBytes += Buffer.byteLength(line);
-      if (wasIdle) wake();
+      if (!waits || hasFullBatch()) wake();
     },
 
     progress(percent: number, message: string | undefined): void {
@@ -165,6 +180,7 @@ export function createAttemptReport({ api, jobId, started, onStop }: Deps) {
 
     /** Resolves when all lines were received, the attempt is lost, or `limitMs` have passed. */
     async drain(limitMs: number): Promise<void> {
+      isDraining = true;
       if (!hasNews() || stopCause === 'lost') return;
       let timer: NodeJS.Timeout | undefined;
       await new Promise<void>((resolve) => {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
+import { StopRequest } from '../../../runner/command/attempt.ts';
 import { createDeclaredTypes, type DeclaredTypes } from '../../support/runner/declared.ts';
 
 let types: DeclaredTypes;
@@ -83,6 +84,15 @@ test('a line of 100 MB is cut, with little memory', async () => {
   expect(result).toEqual({});
   expect(lines.map(({ message }) => message.length)).toEqual([8_192, 3]);
   expect(process.memoryUsage().rss - before).toBeLessThan(150_000_000);
+});
+
+test('a command that prints without end leaves time for others', async () => {
+  const stop = new AbortController();
+  const before = performance.eventLoopUtilization();
+  setTimeout(() => stop.abort(new StopRequest('enough')), 1_500);
+  const { error } = await types.script('exec yes', { signal: stop.signal });
+  expect(error).toMatchObject({ message: 'enough' });
+  expect(performance.eventLoopUtilization(before).utilization).toBeLessThan(0.85);
 });
 
 test('secrets are masked in lines, progress, results with their keys, and errors', async () => {

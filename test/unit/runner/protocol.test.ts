@@ -149,6 +149,18 @@ test('what the API has not received is sent again, and lines that it has lost st
   ]);
 });
 
+test('full batches, and what is left at the end, wait for nothing', async () => {
+  const { lines, answer } = lineStore();
+  const { api } = await startApi(answer);
+  const { report } = startReport(api, { remainingLines: 100_000 });
+  const startedAt = performance.now();
+  for (let i = 0; i < 40_500; i++) report.line('info', 'x', undefined, new Date());
+  await report.drain(30_000);
+  expect(lines).toHaveLength(40_500);
+  // With a pause before each of the 41 batches it would be more than ten seconds.
+  expect(performance.now() - startedAt).toBeLessThan(5_000);
+});
+
 test('the answer can cancel the work, and a lost attempt reports nothing more', async () => {
   const cancelled = await startApi(() => ({
     body: { have: 0, cancel: true, leaseMs: LEASE_MS, remainingLines: 10 },
