@@ -14,6 +14,7 @@ const AREAS: Readonly<Record<string, () => Promise<{ bench(): Promise<BenchResul
   inventory: () => import('./inventory.ts'),
   jobs: () => import('./jobs.ts'),
   profile: () => import('./profile.ts'),
+  remote: () => import('./jobs/remote.ts'),
   retention: () => import('./retention.ts'),
   schedules: () => import('./schedules.ts'),
   search: () => import('./search.ts'),
@@ -26,6 +27,8 @@ const AREAS: Readonly<Record<string, () => Promise<{ bench(): Promise<BenchResul
 const ON_REQUEST: ReadonlySet<string> = new Set([
   'console',
   'profile',
+  // A part of jobs.
+  'remote',
   'retention',
   'search',
   'sizes',
