@@ -64,6 +64,7 @@ module.exports = {
       '^(activities|api|db|dev|domain|platform|services|temporal)/',
       '^processes/cli/demoEstate\\.ts$',
       '^ui/build\\.ts$',
+      '^runner/command/(runFolder|preparedRun)\\.ts$',
     ]),
     layer('ui', []),
     only(

@@ -1,7 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { startCommand } from '../../runner/command/shim.ts';
+import { prepareRun } from '../../runner/command/preparedRun.ts';
+import { openWorkFolder } from '../../runner/command/runFolder.ts';
 import { load, offer } from '../load.ts';
 import { ms, perSecond, quantile, type BenchResult } from '../report.ts';
 import { FLOOD_LINES, startRemoteStack, type RemoteStack } from './remoteStack.ts';
@@ -44,21 +45,19 @@ async function runJob({ api }: RemoteStack, type: string): Promise<Job> {
   return job;
 }
 
-/** The process of `true` alone: the shim, the command, and the check that nothing is left. */
+/** The process of `true` alone: its folder, its shim, the command, and the end of all. */
 async function processTimes(): Promise<number[]> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'holdfast-bench-'));
+  const workFolder = await openWorkFolder(folder);
   const { durationsMs } = await load(SEQUENTIAL, async () => {
-    const command = await startCommand({
-      argv: ['true'],
-      cwd: '/',
-      env: { PATH: process.env.PATH ?? '' },
-      mark: path.basename(folder),
-      folder,
-    });
+    const { shim, run, discard } = await prepareRun(workFolder);
+    const env = { PATH: process.env.PATH ?? '' };
+    const command = shim.run({ argv: ['true'], cwd: '/', env, mark: run.mark });
     await command.exit;
     await command.killAll();
     command.stdout.destroy();
     command.stderr.destroy();
+    await discard();
   });
   await rm(folder, { recursive: true });
   return durationsMs;
@@ -67,9 +66,8 @@ async function processTimes(): Promise<number[]> {
 /** Short jobs and remote ones at a fixed rate. */
 async function measureOthers(stack: RemoteStack, into: Latencies): Promise<void> {
   const run = async (type: string, rate: number) =>
-    (
-      await offer({ perSecond: rate, total: (rate * OTHERS_MS) / 1_000 }, () => runJob(stack, type))
-    ).durationsMs;
+    (await offer({ perSecond: rate, total: (rate * OTHERS_MS) / 1_000 }, () => runJob(stack, type)))
+      .durationsMs;
   const [short, remote] = await Promise.all([
     run('core.echo', SHORT_PER_SECOND),
     run('bench.true', REMOTE_PER_SECOND),
@@ -103,9 +101,7 @@ async function besideFloods<T>(stack: RemoteStack, rates: number[], work: () => 
 async function measureRound(stack: RemoteStack, samples: Samples): Promise<void> {
   await load(WARM_UP, () => runJob(stack, 'bench.true'));
   await load(WARM_UP, () => runJob(stack, 'core.echo'));
-  samples.singles.push(
-    ...(await load(SEQUENTIAL, () => runJob(stack, 'bench.true'))).durationsMs,
-  );
+  samples.singles.push(...(await load(SEQUENTIAL, () => runJob(stack, 'bench.true'))).durationsMs);
   samples.short.push(...(await load(SEQUENTIAL, () => runJob(stack, 'core.echo'))).durationsMs);
   samples.processes.push(...(await processTimes()));
   const startedAt = performance.now();
@@ -163,8 +159,11 @@ function latencies({ singles, short, processes, bursts, burstTotals }: Samples):
     row('the same, p95', ms(quantile(singles, 0.95)), {
       reference: `${ms(quantile(short, 0.95))} \`core.echo\``,
     }),
-    row('its process alone: pipes, shim, command, and the end of both, p50', ms(median(processes))),
-    row('50 of them at once, all', ms(median(burstTotals))),
+    row(
+      'its process alone, with its folder, from preparation to removal, p50',
+      ms(median(processes)),
+    ),
+    row('50 of them concurrently, all', ms(median(burstTotals))),
     row('the same, p50 of one', ms(median(bursts)), {
       reference: `p99 ${ms(quantile(bursts, 0.99))}`,
     }),
