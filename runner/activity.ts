@@ -10,6 +10,7 @@ import { MAX_UNANSWERED } from '../domain/runners/records.ts';
 import type { Log } from '../platform/log.ts';
 import type { Catalog } from './catalog.ts';
 import { StopRequest } from './command/attempt.ts';
+import { prepareRun, type PreparedRun } from './command/preparedRun.ts';
 import { runCommand, type CommandHost } from './command/runCommand.ts';
 import type { DeclaredType } from './declaration/load.ts';
 import {
@@ -66,7 +67,7 @@ type Deps = {
 
 /** The activity of all remote types: its name is that of the type, its input names the job. */
 export function createActivity(deps: Deps) {
-  const { api, catalog, runnerId, log, announceChange } = deps;
+  const { api, catalog, host, runnerId, log, announceChange } = deps;
 
   /** Begins the attempt. Errors: `ApplicationFailure`; undefined if nothing is to do. */
   async function begin(type: DeclaredType, jobId: string) {
@@ -110,12 +111,23 @@ export function createActivity(deps: Deps) {
     const unanswered = unansweredBefore(context);
     const details = unanswered.length > 0 ? { unanswered } : undefined;
     const heartbeats = setInterval(() => context.heartbeat(details), HEARTBEAT_MS);
+    // While the API is asked: starting a process takes as long. Who runs the command gets the error.
+    const prepared = prepareRun(host.workFolder);
+    prepared.catch(() => undefined);
+    const discard = () =>
+      prepared
+        .then((run) => run.discard())
+        .catch((error: unknown) =>
+          log.warn({ err: error, jobId }, 'a run was not prepared or removed'),
+        );
     try {
       const type = await current();
       const started = await begin(type, jobId);
-      if (started) await makeAttempt(deps, type, jobId, started);
+      if (started)
+        await makeAttempt({ ...deps, host: { ...host, prepared } }, type, jobId, started);
     } finally {
       clearInterval(heartbeats);
+      await discard();
     }
   };
 }
@@ -130,9 +142,12 @@ const unansweredBefore = ({ info }: Context): string[] =>
 /** Temporal gets hashes: the token itself would let its reader report the end of the attempt. */
 const tokenHash = (token: string): string => createHash('sha256').update(token).digest('hex');
 
+/** What an attempt needs, with the run that was prepared for it. */
+type AttemptDeps = Deps & { host: CommandHost & { prepared: Promise<PreparedRun> } };
+
 /** Runs the command of an attempt that has started, and reports how it ends. */
 async function makeAttempt(
-  deps: Deps,
+  deps: AttemptDeps,
   type: DeclaredType,
   jobId: string,
   started: StartedAttempt,
@@ -190,7 +205,7 @@ function temporalStopRequest({ cancellationDetails: details }: Context): StopReq
 
 /** Runs the command. Returns what to report of its end. */
 async function runAttempt(
-  { api, host, log }: Deps,
+  { api, host, log }: AttemptDeps,
   type: DeclaredType,
   jobId: string,
   started: StartedAttempt,

@@ -11,9 +11,10 @@ import { commandLine, environmentOf } from './commandLine.ts';
 import { createMasker, type Masker } from '../../domain/shared/masker.ts';
 import { createOutput, type Output } from './output.ts';
 import { readResult } from './resultFile.ts';
-import type { RunFolder, WorkFolder } from './runFolder.ts';
+import { prepareRun, type PreparedRun } from './preparedRun.ts';
+import type { WorkFolder } from './runFolder.ts';
 import { prepareSecrets } from './secrets.ts';
-import { startCommand, type CommandExit, type RunningCommand } from './shim.ts';
+import type { CommandExit, RunningCommand } from './shim.ts';
 
 /** What a runner has for all commands. */
 export type CommandHost = {
@@ -29,23 +30,24 @@ const PIPES_MS = 1_000;
 
 /**
  * Runs a declared command for an attempt, and returns its result. At its end, all processes of the
- * command have ended and its folder is removed. Errors, without secrets: `JobFailure`; the reason of
- * `signal`, if that has stopped the command.
+ * command have ended and its folder is removed; the caller removes what it has prepared. Errors, without
+ * secrets: `JobFailure`; the reason of `signal`, if that has stopped the command.
  */
 export async function runCommand(
   type: DeclaredType,
   attempt: Attempt,
   tools: AttemptTools,
-  host: CommandHost,
+  host: CommandHost & { prepared?: Promise<PreparedRun> },
   signal: AbortSignal,
 ): Promise<Record<string, unknown>> {
   signal.throwIfAborted();
-  const run = await host.workFolder.createRun();
+  const prepared = await (host.prepared ?? prepareRun(host.workFolder));
+  const { run } = prepared;
   const masker = createMasker(secretValuesIn(type.declaration.payload, attempt.payload));
   try {
     const output = createOutput(tools, masker, run.events);
-    const exit = await execute({ type, attempt, host, run, masker, output, signal }).finally(() =>
-      output.end(),
+    const exit = await execute({ type, attempt, host, prepared, masker, output, signal }).finally(
+      () => output.end(),
     );
     await storeArtifacts(run.artifacts, tools, output, signal);
     throwUnlessSuccessful(type, exit);
@@ -56,7 +58,7 @@ export async function runCommand(
   } catch (error) {
     throw error instanceof JobFailure ? maskedFailure(error, masker) : error;
   } finally {
-    await run.remove();
+    if (!host.prepared) await prepared.discard();
   }
 }
 
@@ -70,7 +72,7 @@ type Execution = {
   type: DeclaredType;
   attempt: Attempt;
   host: CommandHost;
-  run: RunFolder;
+  prepared: PreparedRun;
   masker: Masker;
   output: Output;
   signal: AbortSignal;
@@ -78,7 +80,8 @@ type Execution = {
 
 /** Runs the command to its end, or stops it, and ends all its processes. */
 async function execute(execution: Execution): Promise<CommandExit> {
-  const { type, attempt, host, run, masker, output, signal } = execution;
+  const { type, attempt, host, prepared, masker, output, signal } = execution;
+  const { run, shim } = prepared;
   const { declaration, folder } = type;
   const secrets = await prepareSecrets(declaration, attempt, run, host.secretsFolder);
   for (const value of secrets.values) masker.add(value);
@@ -87,12 +90,11 @@ async function execute(execution: Execution): Promise<CommandExit> {
   await writeFile(run.payload, JSON.stringify(payload), { mode: 0o600 });
   if (target) await writeFile(run.target, JSON.stringify(target), { mode: 0o600 });
   signal.throwIfAborted();
-  const command = await startCommand({
+  const command = shim.run({
     argv,
     cwd: workingFolder(folder, declaration),
     env: environmentOf(declaration, attempt, run, secrets.variables),
     mark: run.mark,
-    folder: run.folder,
   });
   const outputs = Promise.all([
     output.read(command.stdout, 'stdout'),

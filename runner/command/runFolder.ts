@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { lstat, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { createPipes, type Pipe } from './pipes.ts';
 import { killLeft } from './processTree.ts';
 
 /** The folder of one run, with what its command reads and writes. */
@@ -21,7 +22,12 @@ export type RunFolder = {
 };
 
 /** The folders of the runs of this process, in a folder that runners of one machine share. */
-export type WorkFolder = { createRun(): Promise<RunFolder>; remove(): Promise<void> };
+export type WorkFolder = {
+  createRun(): Promise<RunFolder>;
+  /** Opens the pipes of one command. */
+  takePipes(): Promise<[stdout: Pipe, stderr: Pipe]>;
+  remove(): Promise<void>;
+};
 
 const MARK = /^hfrun-[0-9a-f]{32}$/;
 
@@ -47,8 +53,10 @@ export async function openWorkFolder(root: string): Promise<WorkFolder> {
   const own = path.join(root, `${process.pid}-${await startOf(process.pid)}`);
   for (const name of await readdir(root)) await removeIfLeft(path.join(root, name));
   await mkdir(own, { mode: 0o700, recursive: true });
+  const pipes = createPipes(own);
   return {
     createRun: () => createRun(own),
+    takePipes: () => pipes.take(),
     remove: () => removeFolder(own),
   };
 }

@@ -1,11 +1,11 @@
-import { execFile, spawn } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, constants, openSync, rmSync } from 'node:fs';
+import { closeSync } from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Duplex } from 'node:stream';
-import { promisify } from 'node:util';
+import type { Pipe } from './pipes.ts';
 import { killLeft, signalGroup } from './processTree.ts';
 
 const SHIM = path.join(import.meta.dirname, 'shim.pl');
@@ -25,8 +25,14 @@ export type CommandSpec = {
   env: Readonly<Record<string, string>>;
   /** A variable of `env` whose value is unique to this run: it finds processes that nothing else finds. */
   mark: string;
-  /** An existing folder, in which the pipes have names for a moment. */
-  folder: string;
+};
+
+/** A process that waits for its command. */
+export type Shim = {
+  /** Starts the command. Called once at most. */
+  run(spec: CommandSpec): RunningCommand;
+  /** Ends a shim that has not got a command. */
+  discard(): Promise<void>;
 };
 
 export type RunningCommand = {
@@ -44,11 +50,10 @@ export type RunningCommand = {
 const SHIM_LIMIT_MS = 15_000;
 
 /**
- * Starts a command in a session of its own, led by a shim that kills all its processes when this process
- * closes the connection or dies. Error: the shim cannot be started.
+ * Starts a shim with the pipes of its command: a session of its own, in which the shim kills all processes
+ * when this process closes the connection or dies. A shim that cannot be started fails its command.
  */
-export async function startCommand(spec: CommandSpec): Promise<RunningCommand> {
-  const pipes = await openPipes(spec.folder);
+export function startShim(pipes: readonly [stdout: Pipe, stderr: Pipe]): Shim {
   const writeFds = pipes.map(({ writeFd }) => writeFd);
   const shim = spawn('perl', [SHIM], {
     detached: true,
@@ -62,50 +67,56 @@ export async function startCommand(spec: CommandSpec): Promise<RunningCommand> {
     (error: unknown) => (error instanceof Error ? error.message : String(error)),
   );
   for (const fd of writeFds) closeSync(fd);
-  const [stdout, stderr] = pipes.map(({ readFd }) => readPipe(readFd)) as [net.Socket, net.Socket];
   const connection = shim.stdio[3] as Duplex;
   // The shim may have ended; `ended` says so.
   connection.on('error', () => undefined);
-  const reports = readReports(connection, ended);
-  connection.write(frame(spec));
+  let hasCommand = false;
   return {
-    stdout,
-    stderr,
-    exit: reports.exit,
-    signal(name) {
-      const { group, isOver } = reports.state;
-      if (group !== undefined && !isOver) signalGroup(group, name);
-      return group !== undefined;
+    run(spec) {
+      hasCommand = true;
+      const [stdout, stderr] = pipes.map(({ readFd }) => readPipe(readFd)) as [
+        net.Socket,
+        net.Socket,
+      ];
+      const reports = readReports(connection, ended);
+      connection.write(frame(spec));
+      return {
+        stdout,
+        stderr,
+        exit: reports.exit,
+        signal(name) {
+          const { group, isOver } = reports.state;
+          if (group !== undefined && !isOver) signalGroup(group, name);
+          return group !== undefined;
+        },
+        async killAll() {
+          await endShim(shim, connection, ended);
+          const { group, adopts, left } = reports.state;
+          const isClean = adopts && shim.signalCode === null && shim.exitCode === 0;
+          if (isClean || shim.pid === undefined) return left;
+          return killLeft({ session: shim.pid, group, mark: spec.mark });
+        },
+      };
     },
-    async killAll() {
-      connection.end();
-      const timer = setTimeout(() => shim.kill('SIGKILL'), SHIM_LIMIT_MS);
-      await ended;
-      clearTimeout(timer);
-      const { group, adopts, left } = reports.state;
-      const isClean = adopts && shim.signalCode === null && shim.exitCode === 0;
-      if (isClean || shim.pid === undefined) return left;
-      return killLeft({ session: shim.pid, group, mark: spec.mark });
+    async discard() {
+      if (hasCommand) return;
+      hasCommand = true;
+      await endShim(shim, connection, ended);
+      for (const { readFd } of pipes) closeSync(readFd);
     },
   };
 }
 
-const execute = promisify(execFile);
-
-/**
- * Makes a pipe for each output. Those of Node are sockets, which commands cannot open again as
- * `/dev/stdout`.
- */
-async function openPipes(folder: string): Promise<{ readFd: number; writeFd: number }[]> {
-  const files = ['stdout', 'stderr'].map((name) => path.join(folder, name));
-  await execute('mkfifo', ['-m', '600', ...files], { env: { PATH: process.env.PATH } });
-  return files.map((file) => {
-    // Without O_NONBLOCK it would wait for a writer.
-    const readFd = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
-    const writeFd = openSync(file, constants.O_WRONLY);
-    rmSync(file);
-    return { readFd, writeFd };
-  });
+/** Ends a shim, which kills the processes of its command first. */
+async function endShim(
+  shim: ChildProcess,
+  connection: Duplex,
+  ended: Promise<unknown>,
+): Promise<void> {
+  connection.end();
+  const timer = setTimeout(() => shim.kill('SIGKILL'), SHIM_LIMIT_MS);
+  await ended;
+  clearTimeout(timer);
 }
 
 function readPipe(fd: number): net.Socket {

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { readdir } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { StopRequest } from '../../../runner/command/attempt.ts';
+import { prepareRun } from '../../../runner/command/preparedRun.ts';
 import { createDeclaredTypes, type DeclaredTypes } from '../../support/runner/declared.ts';
 
 let types: DeclaredTypes;
@@ -169,8 +170,25 @@ test('exit codes have the meaning that the type assigns to them', async () => {
   });
 });
 
-test('nothing of a run is left on the disk', async () => {
+test('nothing of a run is left: no file, and no process of one that has got no command', async () => {
   await types.script('echo x > $HOME/file');
+  const { run, discard } = await prepareRun(types.workFolder);
+  expect(await readdir(run.folder)).toContain('home');
+  const waiting = await childProcesses();
+  await discard();
   const [own = ''] = await readdir(path.join(types.folder, 'work'));
-  expect(await readdir(path.join(types.folder, 'work', own))).toEqual([]);
+  const left = await readdir(path.join(types.folder, 'work', own));
+  // Pipes are made ahead for the next runs.
+  expect(left.filter((name) => !name.startsWith('pipe-'))).toEqual([]);
+  expect((await childProcesses()).length).toBe(waiting.length - 1);
 });
+
+/** The children of this process that run a shim. */
+async function childProcesses(): Promise<string[]> {
+  const ids = await readFile(`/proc/self/task/${process.pid}/children`, 'utf8');
+  const commands = ids
+    .split(' ')
+    .filter(Boolean)
+    .map((id) => readFile(`/proc/${id}/cmdline`, 'utf8').catch(() => ''));
+  return (await Promise.all(commands)).filter((command) => command.includes('shim.pl'));
+}
