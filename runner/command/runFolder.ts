@@ -76,7 +76,8 @@ async function removeIfLeft(folder: string): Promise<void> {
   const [, id, start] = /^(\d+)-(\w*)$/.exec(path.basename(folder)) ?? [];
   if (id === undefined) return;
   if ((await startOf(Number(id))) === start) return;
-  for (const mark of await readdir(folder))
+  // Another runner that starts at the same time may have removed it.
+  for (const mark of await readdir(folder).catch(() => []))
     if (MARK.test(mark)) await killLeft({ session: -1, group: undefined, mark });
   await removeFolder(folder);
 }

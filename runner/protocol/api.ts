@@ -87,9 +87,10 @@ export class RunnerApiError extends Error {
     this.retryAfterMs = retryAfterMs;
   }
 
-  /** True if the same request may succeed later. */
+  /** True if the same request may succeed later. With 501, the installation lacks what it needs. */
   get isTransient(): boolean {
-    return this.status === 0 || this.status === 429 || this.status >= 500;
+    const isServerError = this.status >= 500 && this.status !== 501;
+    return this.status === 0 || this.status === 429 || isServerError;
   }
 }
 

@@ -238,6 +238,11 @@ test('transient errors are repeated, others are not', async () => {
     message: 'The API answers 403 permission_denied: No.',
   });
   expect(requests).toHaveLength(3);
+  // Without a store, no repetition would store an artifact.
+  const lacking = await startApi(() => ({ status: 501, body: { code: 'not_supported' } }));
+  const announce = () => lacking.api.alive({ runnerId: 'r', pool: 'p' });
+  await expect(retryTransient(announce, { until })).rejects.toMatchObject({ status: 501 });
+  expect(lacking.requests).toHaveLength(1);
   const unreachable = createRunnerApi({ url: 'http://127.0.0.1:1', token: 'hfw_x' });
   closing.push(() => unreachable.close());
   const call = retryTransient(() => unreachable.alive({ runnerId: 'r', pool: 'p' }), {

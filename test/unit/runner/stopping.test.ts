@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdir, readFile, readlink, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, readlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { StopRequest } from '../../../runner/command/attempt.ts';
 import { openWorkFolder } from '../../../runner/command/runFolder.ts';
@@ -229,4 +229,14 @@ test('a work folder of a runner that runs is left alone', async () => {
   await openWorkFolder(work);
   expect(await readdir(run.folder)).toContain('payload.json');
   expect(await readlink('/proc/self')).toBe(String(process.pid));
+});
+
+test('runners that start at the same time remove what a killed one has left', async () => {
+  const work = path.join(types.folder, 'together');
+  const left = Array.from({ length: 20 }, (_, n) => path.join(work, `${4_000_000 + n}-1`));
+  await mkdir(work, { mode: 0o700 });
+  await Promise.all(left.map((folder) => mkdir(folder)));
+  const opened = await Promise.all(Array.from({ length: 5 }, () => openWorkFolder(work)));
+  expect(await readdir(work)).toHaveLength(1);
+  await Promise.all(opened.map((each) => each.remove()));
 });
