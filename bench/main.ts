@@ -13,6 +13,7 @@ const AREAS: Readonly<Record<string, () => Promise<{ bench(): Promise<BenchResul
   fairness: () => import('./fairness.ts'),
   inventory: () => import('./inventory.ts'),
   jobs: () => import('./jobs.ts'),
+  kills: () => import('./kills.ts'),
   profile: () => import('./profile.ts'),
   remote: () => import('./jobs/remote.ts'),
   retention: () => import('./retention.ts'),
@@ -26,6 +27,7 @@ const AREAS: Readonly<Record<string, () => Promise<{ bench(): Promise<BenchResul
 /** Areas that take long and run only when they are named. */
 const ON_REQUEST: ReadonlySet<string> = new Set([
   'console',
+  'kills',
   'profile',
   // A part of jobs.
   'remote',
