@@ -3,7 +3,13 @@ import type { JobRecord, LogRecord } from '../../../api/jobs/schemas.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { TestClient } from '../../support/client.ts';
 import { expectInvalid, expectProblem } from '../../support/problem.ts';
-import { acceptedType, attemptCalls, createHandRunner, digestOf } from '../../support/runner.ts';
+import {
+  acceptedType,
+  attemptCalls,
+  createHandRunner,
+  createRunnerToken,
+  digestOf,
+} from '../../support/runner.ts';
 import { admin, createUser, type Page } from '../../support/users.ts';
 
 let app: TestApp;
@@ -277,4 +283,51 @@ test('a runner has no access to anything else, nor to jobs of other pools', asyn
     pools: ['hand'],
   });
   await root.post(`/api/jobs/${id}/cancel`).expect(202);
+});
+
+test('a hostile runner damages neither the log nor another job, and its text is kept as text', async () => {
+  const hand = await handRunner('hand.hostile');
+  const [mine, other] = [await createJob('hand.hostile'), await createJob('hand.hostile')];
+  await hand.granted(mine.id);
+  await hand.granted(other.id);
+  const { attemptToken } = await hand.begin(mine.id, 'run-1').expect(200);
+  const { linesRequest, end } = attemptCalls(hand.client, mine.id, attemptToken);
+
+  // The token of one attempt, for another job; and by a runner of another pool.
+  const stolen = attemptCalls(hand.client, other.id, attemptToken);
+  await expectProblem(
+    stolen.linesRequest(1, [{ level: 'info', message: 'x' }]),
+    409,
+    'attempt_lost',
+  );
+  await expectProblem(stolen.end({ result: {} }), 409, 'attempt_lost');
+  const stranger = attemptCalls(await createRunnerToken(app, 'else'), mine.id, attemptToken);
+  await expectProblem(stranger.end({ result: {} }), 409, 'attempt_lost');
+
+  const odd = ['\u0000\u001b[31m\u202e\r\n', '\ud800', 'x'.repeat(1_000_000)];
+  const lines = odd.map((message) => ({ level: 'info', message, data: { message } }));
+  expect(await linesRequest(1, lines.slice(0, 2)).expect(200)).toMatchObject({ have: 2 });
+  const { status } = await linesRequest(3, lines.slice(2));
+  expect([200, 400, 413]).toContain(status);
+  const path = `/api/runner/jobs/${mine.id}/lines?firstLine=3`;
+  const headers = { 'attempt-token': attemptToken, 'content-type': 'application/x-ndjson' };
+  for (const body of ['{"level":"info","message":', '[]\n', '\u0000\n'])
+    await expectProblem(hand.client.post(path, body, headers), 400, 'invalid_request');
+  for (const name of ['..%2F..%2Fetc', 'a%00b', '.hidden', 'x'.repeat(129)])
+    await hand.client
+      .put(`/api/runner/jobs/${mine.id}/artifacts/${name}`, 'x', {
+        'attempt-token': attemptToken,
+        'content-type': 'application/octet-stream',
+      })
+      .expect(404);
+
+  await end({ result: { text: odd[0] } }).expect(200);
+  // What ended once stays so.
+  await end({ failure: { code: 'other', message: 'second' } }).expect(200);
+  const ended = await readJob(mine.id);
+  expect(ended.status).toBe('succeeded');
+  expect(ended.logs.every(({ message }) => message.length <= 8_192)).toBe(true);
+  expect(ended.logs[1]?.message).toBe('\ufffd\u001b[31m\u202e\r\n');
+  expect(await readJob(other.id)).toMatchObject({ status: 'queued', attempts: 0 });
+  await root.post(`/api/jobs/${other.id}/cancel`).expect(202);
 });
