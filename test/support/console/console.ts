@@ -63,6 +63,13 @@ export function describePages(
   describeConsole(title, tests, { ...env, HOLDFAST_ROLE: 'api' });
 }
 
+/** Closes a profile. What a test does with requests may be in the middle of one: that is no error then. */
+async function closeContext(context: BrowserContext): Promise<void> {
+  const ignoring = { behavior: 'ignoreErrors' } as const;
+  await Promise.all([context, ...context.pages()].map((each) => each.unrouteAll(ignoring)));
+  await context.close();
+}
+
 function createConsole(env: Record<string, string>) {
   let database: TestDatabase | undefined;
   let app: TestApp | undefined;
@@ -102,14 +109,18 @@ function createConsole(env: Record<string, string>) {
     /** Starts the server again, at the same address, after `whileStopped`. */
     async restartServer(whileStopped: () => Promise<void>): Promise<void> {
       await assertDefined(app, 'app').stop();
-      expected.push(/ERR_(CONNECTION_REFUSED|INCOMPLETE_CHUNKED_ENCODING|EMPTY_RESPONSE)/);
+      // The frame asks the server what is missing, also while it stops or starts.
+      expected.push(
+        /ERR_(CONNECTION_REFUSED|INCOMPLETE_CHUNKED_ENCODING|EMPTY_RESPONSE)/,
+        /\/readyz\)$/,
+      );
       await whileStopped();
       await startServer();
     },
 
     /** Closes the profiles of the test. Error: what their pages have complained about. */
     async endTest(): Promise<void> {
-      await Promise.all(contexts.splice(0).map((context) => context.close()));
+      await Promise.all(contexts.splice(0).map(closeContext));
       const patterns = expected.splice(0);
       const found = problems.splice(0).filter((text) => !patterns.some((each) => each.test(text)));
       if (found.length > 0) throw new Error(`Pages have reported errors:\n${found.join('\n')}`);
