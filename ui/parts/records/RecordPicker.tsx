@@ -26,7 +26,7 @@ type Props = {
 };
 
 /** What the list offers: what was found, and the chosen record while nothing is searched. */
-function useOptions({ resource, value }: Props, text: string, isOpen: boolean) {
+function useOptions({ resource, value }: Props, typed: string, isOpen: boolean) {
   const [picked, setPicked] = useState<Found>();
   const wasPicked = picked !== undefined && picked.id === value;
   const named = useQuery({
@@ -39,8 +39,7 @@ function useOptions({ resource, value }: Props, text: string, isOpen: boolean) {
       : wasPicked
         ? picked
         : (named.data ?? { id: value, label: shortId(value) });
-  const typed = useDeferredValue(text.trim());
-  const wanted = typed === chosen?.label ? '' : typed;
+  const wanted = useDeferredValue(typed.trim());
   const search = useQuery({
     ...recordsQuery(resource, wanted),
     enabled: isOpen,
@@ -55,15 +54,10 @@ function useOptions({ resource, value }: Props, text: string, isOpen: boolean) {
 /** Chooses a record of the inventory: it is searched by name, or by what else the search knows. */
 export function RecordPicker(props: Props) {
   const { resource, value, onChange, error, ...input } = props;
-  const [text, setText] = useState('');
+  /** What the user searches for; undefined while the field shows the chosen record. */
+  const [typed, setTyped] = useState<string>();
   const [isOpen, setOpen] = useState(false);
-  const { options, chosen, search, pick } = useOptions(props, text, isOpen);
-  // The name of the record may come after its id: the text of the closed field follows.
-  const [named, setNamed] = useState<string>();
-  if (!isOpen && chosen && chosen.label !== named) {
-    setNamed(chosen.label);
-    setText(chosen.label);
-  }
+  const { options, chosen, search, pick } = useOptions(props, typed ?? '', isOpen);
   const problem = search.error ? problemFields(search.error).detail : undefined;
   return (
     <Select
@@ -88,10 +82,16 @@ export function RecordPicker(props: Props) {
         pick(options.find((each) => each.id === id));
         onChange(id ?? undefined);
       }}
-      searchValue={text}
-      onSearchChange={setText}
+      searchValue={typed ?? chosen?.label ?? ''}
+      // Select also reports the label of its value, and that may be the one before the record had its name.
+      onSearchChange={(text) =>
+        setTyped([chosen?.label, shortId(value ?? '')].includes(text) ? undefined : text)
+      }
       onDropdownOpen={() => setOpen(true)}
-      onDropdownClose={() => setOpen(false)}
+      onDropdownClose={() => {
+        setOpen(false);
+        setTyped(undefined);
+      }}
       allowDeselect={false}
       nothingFoundMessage={search.isFetching ? 'Searching …' : 'Nothing found'}
       error={error ?? problem}
