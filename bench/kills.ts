@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
+import { checkJobs } from '../dev/kills/check.ts';
+import { processesWith } from '../dev/kills/processTable.ts';
 import type { TenantApi } from './fairness/api.ts';
 import { startBenchEnvironment } from './fixture.ts';
-import { checkJobs } from './kills/check.ts';
-import { processesWith } from './kills/processes.ts';
 import { persistently, REPEATED, SINGLE, startKilledProduct } from './kills/product.ts';
 import type { BenchResult } from './report.ts';
 
@@ -39,10 +39,11 @@ export async function bench(): Promise<BenchResult[]> {
   const seconds = (performance.now() - startedAt) / 1_000;
   const killed = await kills;
   await sleep(ENDING_MS);
-  const checked = await checkJobs(client, product.runsFile, SINGLE);
+  const checked = await checkJobs(client, product.types, JOBS);
   const left = await processesWith(product.mark);
   const problems = [...checked.problems, ...left.map((id) => `the process ${id} is left`)];
   for (const problem of problems) process.stderr.write(`${problem}\n`);
+  if (problems.length > 0) process.exitCode = 1;
   return results({ ...checked, problems }, killed, seconds);
 }
 

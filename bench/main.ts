@@ -55,4 +55,4 @@ for (const [area, load] of Object.entries(AREAS)) {
   await writeFile(path.join(folder, `${area}.json`), `${JSON.stringify(results, null, 2)}\n`);
   process.stdout.write(`\n${table(results)}\n`);
 }
-process.exit(0);
+process.exit();

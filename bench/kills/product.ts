@@ -2,10 +2,11 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../../dev/freePort.ts';
+import { killedCommand, markOf } from '../../dev/kills/command.ts';
+import { shims } from '../../dev/kills/processTable.ts';
 import type { Stack } from '../../dev/stack.ts';
 import { createTenantApi, type TenantApi } from '../fairness/api.ts';
-import { LINES } from './check.ts';
-import { keepRunning, shims, startBalancer, type KilledProcess } from './processes.ts';
+import { keepRunning, startBalancer, type KilledProcess } from './processes.ts';
 
 const POOL = 'kills';
 /** A type whose jobs have many attempts, and one whose jobs have one. */
@@ -38,9 +39,8 @@ export async function startKilledProduct({
     HOLDFAST_TRUSTED_GATEWAYS: '127.0.0.0/8',
     HOLDFAST_BACKUP_DIR: path.join(folder, 'store'),
   };
-  const runsFile = path.join(folder, 'runs');
   const types = path.join(folder, 'types');
-  await declareTypes(types, runsFile);
+  await declareTypes(types);
   const apis = ports.map((port) =>
     keep({ ...server, HOLDFAST_ROLE: 'api', HOLDFAST_PORT: String(port) }),
   );
@@ -66,11 +66,8 @@ export async function startKilledProduct({
     worker: () => killOne(workers),
   };
   const resources = started.move();
-  return { tenant, victims, runsFile, mark, stop: () => resources.disposeAsync() };
+  return { tenant, victims, types, mark, stop: () => resources.disposeAsync() };
 }
-
-/** What the environment of each command has. */
-const markOf = (folder: string) => `KILLS_OF=${folder}`;
 
 async function killShim(mark: string): Promise<boolean> {
   const [one] = shuffled(await shims(mark));
@@ -86,14 +83,8 @@ const shuffled = <T>(values: readonly T[]): T[] => values.toSorted(() => Math.ra
 const killOne = (processes: readonly KilledProcess[]): boolean =>
   shuffled(processes)[0]?.kill() === true;
 
-/** Each attempt notes itself in a file, holds a lock of its job, and leaves a child. */
-async function declareTypes(folder: string, runs: string): Promise<void> {
+async function declareTypes(folder: string): Promise<void> {
   await mkdir(folder);
-  const script = `exec 9>"${folder}/$HOLDFAST_JOB_ID.lock"
-    flock -n 9 || echo "$HOLDFAST_JOB_ID overlap" >> ${runs}
-    echo "$HOLDFAST_JOB_ID $HOLDFAST_ATTEMPT" >> ${runs}
-    sleep 300 & for n in $(seq ${LINES}); do echo "line $n"; sleep 0.2; done
-    echo "of $HOLDFAST_ATTEMPT" > $HOLDFAST_ARTIFACTS/note; echo '{}' > $HOLDFAST_RESULT`;
   for (const [name, maxAttempts] of [
     [REPEATED, 100],
     [SINGLE, 1],
@@ -104,7 +95,7 @@ async function declareTypes(folder: string, runs: string): Promise<void> {
         apiVersion: 'holdfast/v1',
         ...{ name, summary: 'Is killed', pool: POOL, access: 'open', payload: { type: 'object' } },
         lostAfterSeconds: 5,
-        run: { argv: ['bash', '-c', script], env: { KILLS_OF: folder } },
+        run: killedCommand(folder),
         retry: { maxAttempts, initialIntervalSeconds: 0.1, backoffCoefficient: 1 },
       }),
     );
