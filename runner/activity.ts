@@ -169,12 +169,12 @@ async function makeAttempt(
   cancellationSignal.addEventListener('abort', onCancel, { once: true });
   try {
     const end = await runAttempt(deps, type, jobId, started, report, stop.signal);
-    await report.drain(Math.min(END_MARGIN_MS, started.leaseMs));
-    if (report.dropped() > 0) log.warn({ jobId, lines: report.dropped() }, 'lines were dropped');
+    // Heartbeats keep the attempt while the API is away; without its lease, another runner may have it.
     const isLate = report.stopCause() === 'lease';
-    await sendEnd(() => api.end(jobId, started.attemptToken, end), report, {
-      until: isLate ? performance.now() + END_MARGIN_MS : until,
-    });
+    const limit = isLate ? performance.now() + END_MARGIN_MS : until;
+    await report.drain(limit - performance.now());
+    if (report.dropped() > 0) log.warn({ jobId, lines: report.dropped() }, 'lines were dropped');
+    await sendEnd(() => api.end(jobId, started.attemptToken, end), report, { until: limit });
   } finally {
     cancellationSignal.removeEventListener('abort', onCancel);
     await report.close();
@@ -220,11 +220,13 @@ async function runAttempt(
       {
         line: report.line,
         progress: report.progress,
-        artifact: (name, file) =>
-          retryTransient(() => api.artifact(jobId, attemptToken, { name, file }, signal), {
+        artifact: (name, file) => {
+          report.commandHasEnded();
+          return retryTransient(() => api.artifact(jobId, attemptToken, { name, file }, signal), {
             until: performance.now() + ARTIFACT_WITHIN_MS,
             signal,
-          }),
+          });
+        },
       },
       host,
       signal,

@@ -18,7 +18,7 @@ export type Attempt = {
 export type AttemptTools = {
   line(level: LogLevel, message: string, data: object | undefined, at: Date): void;
   progress(percent: number, message: string | undefined): void;
-  /** Stores a file. It is awaited. Error: a phrase in its message, which becomes a line of the log. */
+  /** Stores a file that the command has left at its end. It is awaited. Error: a phrase in its message, which becomes a line of the log. */
   artifact(name: string, file: string): Promise<void>;
 };
 

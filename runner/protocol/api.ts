@@ -226,12 +226,14 @@ export function createRunnerApi({ url, token }: { url: string; token: string }) 
       attemptToken: string,
       query: { firstLine: number; progress?: number; progressMessage?: string },
       body: string,
+      timeoutMs = TIMEOUT_MS,
     ) =>
       call({
         path: `jobs/${encodeURIComponent(jobId)}/lines`,
         query,
         headers: { 'content-type': 'application/x-ndjson', ...ofAttempt(attemptToken) },
         body,
+        timeoutMs,
       }) as Promise<LinesAnswer>,
 
     async artifact(

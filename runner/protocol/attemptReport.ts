@@ -11,6 +11,9 @@ const MAX_QUEUED_BYTES = 16 * 1_048_576;
 const FIRST_PAUSE_MS = 250;
 const MAX_PAUSE_MS = 5_000;
 
+/** An API that does not answer is asked again after a third of the lease, or after this. */
+const MAX_ANSWER_MS = 15_000;
+
 /** The work is stopped when the lease is over by this share of it: ending processes takes time. */
 const STOP_SHARE = 0.8;
 
@@ -93,6 +96,7 @@ export function createAttemptReport({ api, jobId, started, onStop }: Deps) {
         attemptToken,
         { firstLine: before + 1, ...sentProgress },
         batch.map((line) => `${line}\n`).join(''),
+        Math.min(Math.ceil(leaseMs / 3), MAX_ANSWER_MS),
       );
       ({ leaseMs, remainingLines } = answer);
       answeredAt = sentAt;
@@ -176,6 +180,11 @@ export function createAttemptReport({ api, jobId, started, onStop }: Deps) {
       const wasIdle = !hasNews();
       progress = { progress: percent, ...(message && { progressMessage: message }) };
       if (wasIdle) wake();
+    },
+
+    /** From now on the end of the lease stops nothing: what is left is to report what the command has done. */
+    commandHasEnded(): void {
+      clearInterval(leaseWatch);
     },
 
     /** Resolves when all lines were received, the attempt is lost, or `limitMs` have passed. */
