@@ -44,13 +44,14 @@ export async function killBefore(
 }
 
 /**
- * Points at which updates of a table stop, by name: an update stops when its condition, which
+ * Points at which updates (or inserts) of a table stop, by name: one stops when its condition, which
  * speaks of OLD and NEW, is true. What has stopped can be killed there.
  */
 export async function stopUpdates(
   databaseUrl: string,
   table: string,
   conditions: Readonly<Record<string, string>>,
+  { on = 'UPDATE' }: { on?: 'INSERT' | 'UPDATE' } = {},
 ) {
   const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();
@@ -62,7 +63,7 @@ export async function stopUpdates(
   for (const [name, lock] of locks) {
     await client.query(`SELECT pg_advisory_lock(${lock})`);
     await client.query(
-      `CREATE TRIGGER stop_${lock} BEFORE UPDATE ON ${table} FOR EACH ROW
+      `CREATE TRIGGER stop_${lock} BEFORE ${on} ON ${table} FOR EACH ROW
          WHEN (${conditions[name]}) EXECUTE FUNCTION stop_point(${lock})`,
     );
   }
@@ -73,7 +74,14 @@ export async function stopUpdates(
            AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
       )
     ).rows as { pid: number }[];
+  async function release(): Promise<void> {
+    for (const lock of locks.values())
+      for (const { pid } of await waiting(lock))
+        await client.query('SELECT pg_terminate_backend($1)', [pid]);
+    await client.query('SELECT pg_advisory_unlock_all()');
+  }
   return {
+    names: [...locks.keys()],
     /** Resolves when an update has stopped there. */
     async untilStopped(name: string): Promise<void> {
       await eventually(
@@ -83,11 +91,10 @@ export async function stopUpdates(
       );
     },
     /** Undoes the updates that have stopped, as the end of their connection would, and stops no more. */
+    release,
+    /** The same, and drops the triggers: it waits for transactions that have the table. */
     async remove(): Promise<void> {
-      for (const lock of locks.values())
-        for (const { pid } of await waiting(lock))
-          await client.query('SELECT pg_terminate_backend($1)', [pid]);
-      await client.query('SELECT pg_advisory_unlock_all()');
+      await release();
       for (const lock of locks.values())
         await client.query(`DROP TRIGGER stop_${lock} ON ${table}`);
       await client.end();
