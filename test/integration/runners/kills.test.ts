@@ -220,7 +220,7 @@ test('a shim that is killed takes its command with it, and costs one attempt', a
   await noProcessIsLeft();
 });
 
-test('a runner that is killed costs the attempts that have begun and have not ended', async () => {
+test('a runner that is killed costs the attempts that have started and have not ended', async () => {
   const goOn = gated.pauseBegins();
   const jobs = await createHeld();
   goOn();
