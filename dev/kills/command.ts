@@ -10,6 +10,9 @@ export const artifactOf = (attempt: number): string => `of ${attempt}\n`;
 /** Where attempts note themselves when they start. */
 export const runsFile = (folder: string): string => path.join(folder, 'runs');
 
+/** While this file exists, attempts that have started go no further. */
+export const holdFile = (folder: string): string => path.join(folder, 'hold');
+
 /** What the environment of each command has: its processes are found by it. */
 export const markOf = (folder: string): string => `KILLS_OF=${folder}`;
 
@@ -25,7 +28,8 @@ export const killedCommand = (folder: string) => ({
     `exec 9>"${folder}/$HOLDFAST_JOB_ID.lock"
     flock -n 9 || echo "$HOLDFAST_JOB_ID overlap" >> ${runsFile(folder)}
     echo "$HOLDFAST_JOB_ID $HOLDFAST_ATTEMPT" >> ${runsFile(folder)}
-    sleep 300 & for n in $(seq ${LINES}); do echo "line $n"; sleep 0.2; done
+    sleep 300 & while [ -e ${holdFile(folder)} ]; do sleep 0.1; done
+    for n in $(seq ${LINES}); do echo "line $n"; sleep 0.2; done
     echo "of $HOLDFAST_ATTEMPT" > $HOLDFAST_ARTIFACTS/${ARTIFACT}
     [ $HOLDFAST_ATTEMPT = 1 ] && grep -q failFirst $HOLDFAST_PAYLOAD && exit 75
     echo '{}' > $HOLDFAST_RESULT`,

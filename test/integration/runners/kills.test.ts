@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import pg from 'pg';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import { checkJobs } from '../../../dev/kills/check.ts';
-import { killedCommand, markOf } from '../../../dev/kills/command.ts';
+import { holdFile, killedCommand, markOf } from '../../../dev/kills/command.ts';
 import { processesWith, shims } from '../../../dev/kills/processTable.ts';
 import { jobWorkflowId } from '../../../domain/dispatch/workflowIds.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
@@ -210,12 +210,14 @@ test('a worker that is killed costs no attempt', async () => {
 });
 
 test('a shim that is killed takes its command with it, and costs one attempt', async () => {
+  await writeFile(holdFile(types), '');
   const jobs = { one: await create(), other: await create() };
   const found = await eventually(
     () => shims(markOf(types)),
     ({ length }) => length === 2,
   );
   for (const id of found) process.kill(id, 'SIGKILL');
+  await rm(holdFile(types));
   expect(await outcome(jobs)).toEqual({ attempts: { one: 2, other: 2 }, problems: [] });
   await noProcessIsLeft();
 });
