@@ -3,7 +3,11 @@ import type { Caller } from '../../domain/shared/caller.ts';
 import { recordSchema, type Row } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { columnKindOf } from '../../domain/inventory/lists.ts';
-import type { AddressSpace, TreeChild } from '../../services/inventory/addressSpace.ts';
+import {
+  MAX_MAPPED,
+  type AddressSpace,
+  type TreeChild,
+} from '../../services/inventory/addressSpace.ts';
 import type { BatchReport, InventoryBatches } from '../../services/inventory/batches.ts';
 import type { InventoryRecords } from '../../services/inventory/records.ts';
 import type { InventoryQuestions } from '../../services/inventory/questions.ts';
@@ -31,6 +35,17 @@ const tag = 'Inventory';
 const closed = { additionalProperties: false };
 const PrefixParams = Type.Object({ id: Type.String({ minLength: 1, maxLength: 100 }) }, closed);
 const BY_NETWORK = { ...columnKindOf(RESOURCES.prefixes, 'cidr'), descending: false };
+const MapQuery = Type.Object(
+  {
+    within: Type.Optional(
+      Type.String({
+        maxLength: 50,
+        description: 'A network of the prefix: the map of this part. Default: the whole prefix.',
+      }),
+    ),
+  },
+  closed,
+);
 const TreeQuery = Type.Object(pageQuery, closed);
 
 const Prefix = recordSchema(RESOURCES.prefixes);
@@ -62,6 +77,30 @@ const TreeView = Type.Object(
     nextCursor: Nullable(Type.String()),
   },
   { title: 'PrefixTree', ...closed },
+);
+
+const MapView = Type.Object(
+  {
+    network: Type.String({ description: 'The network that the map shows.' }),
+    prefixes: Type.Array(
+      Type.Object(
+        {
+          cidr: Type.String(),
+          id: Nullable(Type.String({ description: 'null when you may not read the prefix.' })),
+          status: Nullable(Type.String()),
+        },
+        { title: 'MappedPrefix', ...closed },
+      ),
+      {
+        maxItems: MAX_MAPPED,
+        description: 'Prefixes of all levels: the largest first, equally large ones by network.',
+      },
+    ),
+    complete: Type.Boolean({
+      description: `False when the network has more than ${MAX_MAPPED.toLocaleString('en')} prefixes: then the smallest are missing. A smaller \`within\` has them.`,
+    }),
+  },
+  { title: 'PrefixMap', ...closed },
 );
 
 const ValidationAnswer = Type.Union([ValidationResult, ValidationResults], {
@@ -184,6 +223,20 @@ export function inventoryPlanRoutes({ questions, batches, addressSpace, records 
           nextCursor: next && encodeKey(list, next),
         });
       },
+    }),
+    route({
+      method: 'GET',
+      path: '/api/inventory/prefixes/{id}/map',
+      tag,
+      operationId: 'getPrefixMap',
+      permission: 'inventory:read',
+      summary: 'Get the prefixes of all levels in a prefix',
+      params: PrefixParams,
+      query: MapQuery,
+      expensiveRead: {},
+      responses: { 200: MapView },
+      handle: async ({ caller, params, query }) =>
+        ok(await addressSpace.map(caller, params.id, query.within)),
     }),
   ];
 }

@@ -39,7 +39,7 @@ const valueOf = (text: string): bigint => {
 };
 
 /** Where a prefix is: what all tenants have counts in a prefix that the platform has to assign. */
-type Position = { vrf: string; space: string; shared: string | null };
+export type Position = { vrf: string; space: string; shared: string | null };
 
 /**
  * SQL: whether a row of a group comes after the start of the search, `orAt` or is there, and is not after
@@ -50,8 +50,21 @@ const isSearched = (group: string, key: string, network: string, end: string, or
   `(${group}, ${network}) >${orAt} (${key}, (SELECT address FROM search)) AND (${group}, ${network}) <= (${key}, ${end})`;
 
 /** SQL: the column and the value that the contents of a prefix have. */
-const contentsKey = ({ vrf, space, shared }: Position): [column: string, value: string] =>
+export const contentsKey = ({ vrf, space, shared }: Position): [column: string, value: string] =>
   space === shared ? ['vrf_key', vrf] : ['space_key', space];
+
+/** The space of the platform beside that of a tenant: in the prefix of a tenant, what it has is occupied as well. */
+export const besideOf = ({ space, shared }: Position): string | null =>
+  space === shared ? null : shared;
+
+/** Reads where a prefix is; undefined if there is none. */
+export async function findPosition(db: Knex, prefixId: string): Promise<Position | undefined> {
+  const { rows } = await db.raw<{ rows: Position[] }>(
+    'SELECT vrf_key AS vrf, space_key AS space, shared_space(space_key) AS shared FROM prefixes WHERE id = ?',
+    [prefixId],
+  );
+  return rows[0];
+}
 
 /**
  * Loads the children, ranges and addresses from address `from`, up to `limit` of each kind. Blocks
@@ -66,8 +79,7 @@ async function loadOccupied(
   limit: number,
 ): Promise<Occupied> {
   const [column, key] = contentsKey(position);
-  // In the prefix of a tenant, what the platform has is occupied as well.
-  const beside = position.space === position.shared ? null : position.shared;
+  const beside = besideOf(position);
   const end = formatHost(whole.family, whole.last);
   const ids = [...equalPrefixIds];
   // A child that contains the start sorts before it, so it is found by all networks that it can be.
@@ -265,14 +277,10 @@ export async function listOccupied(
   prefixId: string,
   { family, first, last }: Span,
 ): Promise<{ spans: Span[]; exact: boolean }> {
-  const found = await db.raw<{ rows: Position[] }>(
-    'SELECT vrf_key AS vrf, space_key AS space, shared_space(space_key) AS shared FROM prefixes WHERE id = ?',
-    [prefixId],
-  );
-  const [position] = found.rows;
+  const position = await findPosition(db, prefixId);
   if (!position) return { spans: [], exact: true };
   const [column, key] = contentsKey(position);
-  const beside = position.space === position.shared ? null : position.shared;
+  const beside = besideOf(position);
   const start = formatHost(family, first);
   const limits = [start, formatHost(family, last), MAX_OCCUPIED + 1];
   const { rows } = await db.raw<{ rows: { first: string; last: string }[] }>(

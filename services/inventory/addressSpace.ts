@@ -1,7 +1,9 @@
 import { listOccupied } from '../../db/inventory/freeSpace.ts';
+import { listPrefixesInside, type InsidePrefix } from '../../db/inventory/prefixMap.ts';
 import { listRecords } from '../../db/inventory/records.ts';
 import { readUsage, type Usage } from '../../db/inventory/usage.ts';
 import {
+  contains,
   coveringBlocks,
   formatBlock,
   gapsIn,
@@ -17,11 +19,14 @@ import type { Row } from '../../domain/inventory/resource.ts';
 import { columnKindOf } from '../../domain/inventory/lists.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
-import { notFound } from '../../domain/shared/errors.ts';
+import { invalidField, notFound } from '../../domain/shared/errors.ts';
 import { pageOf } from '../../domain/shared/lists.ts';
 import { createAllocate } from './allocations.ts';
 
 export type { Usage } from '../../db/inventory/usage.ts';
+
+/** Larger maps have the largest prefixes only; a part of the network has the others. */
+export const MAX_MAPPED = 20_000;
 
 export type AddressSpace = ReturnType<typeof createAddressSpace>;
 
@@ -59,6 +64,29 @@ export function createAddressSpace(deps: Deps) {
     async usage(caller: Caller, prefixId: string): Promise<Usage> {
       const prefix = await records.read(caller, 'prefixes', prefixId);
       return usageOf(await readUsage(db, [prefix.id]), prefix.id);
+    },
+
+    /**
+     * Reads the prefixes of all levels in a prefix, or in the network `within` of it: the largest first,
+     * equally large ones by network. `complete` is false when there are more than 20,000. The id and the
+     * status of a prefix are null when the caller may not read it. Errors: `not_found`,
+     * `invalid_request` when `within` is no network of the prefix.
+     */
+    async map(
+      caller: Caller,
+      prefixId: string,
+      within: string | undefined,
+    ): Promise<{ network: string; prefixes: InsidePrefix[]; complete: boolean }> {
+      const prefix = await records.read(caller, 'prefixes', prefixId);
+      const whole = blockOf(prefix);
+      const network = within === undefined ? whole : networkIn(whole, within);
+      const scope = access.scope(caller, 'inventory:read');
+      const found = await listPrefixesInside(db, scope, prefix.id, network, MAX_MAPPED + 1);
+      return {
+        network: formatBlock(network),
+        prefixes: found.slice(0, MAX_MAPPED),
+        complete: found.length <= MAX_MAPPED,
+      };
     },
 
     /** Reads the usage of prefixes that the caller has read. Ids of none are left out. */
@@ -107,6 +135,15 @@ export function createAddressSpace(deps: Deps) {
       };
     },
   };
+}
+
+/** Parses the network of a map. Error: `invalid_request`. */
+function networkIn(whole: Block, text: string): Block {
+  const network = parseBlock(text);
+  if (!isBlock(network)) throw invalidField('query', '/within', network.code, network.message);
+  if (!contains(whole, network))
+    throw invalidField('query', '/within', 'range', `must be a network in ${formatBlock(whole)}`);
+  return network;
 }
 
 function usageOf(usages: ReadonlyMap<string, Usage>, id: string): Usage {

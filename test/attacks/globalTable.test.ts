@@ -45,6 +45,16 @@ const network = (() => {
   return () => `10.${2 * count++}`;
 })();
 
+type PrefixMap = { prefixes: { cidr: string; id: string | null }[] };
+
+/** The networks that the map of a prefix has: of prefixes that the client may read, and of others. */
+async function mapOf(client: TestClient, path: string) {
+  const { prefixes } = await client.get<PrefixMap>(`${path}/map`).expect(200);
+  const cidrs = (isReadable: boolean) =>
+    prefixes.filter(({ id }) => (id !== null) === isReadable).map(({ cidr }) => cidr);
+  return { readable: cidrs(true), other: cidrs(false) };
+}
+
 type Tree = {
   usage: { used: string; children: number; addresses: number };
   children: { cidr: string; id: string | null }[];
@@ -80,6 +90,7 @@ describe('a supernet of another tenant', () => {
       .expect(201);
     expect(allocated.address).toBe(`${net}.0.1/15`);
     await blue.delete(`/api/inventory/ip-addresses/${allocated.id}`).expect(204);
+    expect(await mapOf(blue, `${PREFIXES}/${above.id}`)).toEqual({ readable: [], other: [] });
     for (const filter of [`within=${net}.0.0/15`, `contains=${net}.4.1`, `q=${net}.`]) {
       const { items } = await blue.get<RecordPage>(`${PREFIXES}?${filter}`).expect(200);
       expect(items.map(({ id }) => id)).toEqual([above.id]);
@@ -200,6 +211,10 @@ describe('prefixes of the platform', () => {
     const tree = await root.get<Tree>(`${path}/tree`).expect(200);
     expect(tree.children.map((child) => child.cidr)).toEqual([`${net}.0.0/25`, `${net}.1.0/25`]);
     expect(tree.usage).toMatchObject({ used: '257', children: 2, addresses: 1 });
+    expect(await mapOf(root, path)).toEqual({
+      readable: [`${net}.0.0/25`, `${net}.1.0/25`],
+      other: [],
+    });
     // What a tenant returns is assigned again.
     await blue.delete(`${PREFIXES}/${theirs.id}`).expect(204);
     const again = await root
@@ -232,6 +247,10 @@ describe('prefixes of the platform', () => {
     const free = ['4.0/22', '8.0/21', '16.0/20', '32.0/19', '64.0/18', '128.0/17'];
     const tree = await red.get<Tree>(`${path}/tree`).expect(200);
     expect(tree.free).toEqual(free.map((part) => `${net}.${part}`));
+    expect(await mapOf(red, path)).toEqual({
+      readable: [`${net}.1.0/24`, `${net}.3.0/24`],
+      other: [`${net}.0.0/24`, `${net}.2.0/24`],
+    });
     // The second page starts with a prefix of the platform.
     const page = await red.get<Tree>(`${path}/tree?limit=1`).expect(200);
     const next = await red

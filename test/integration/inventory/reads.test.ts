@@ -519,6 +519,42 @@ describe('space', () => {
   });
 });
 
+type PrefixMap = { network: string; prefixes: { cidr: string }[]; complete: boolean };
+
+test('a map has the prefixes of all levels, the largest first, or those of a part', async () => {
+  const top = await make('prefixes', { cidr: '172.18.0.0/16' });
+  for (const cidr of ['172.18.1.0/24', '172.18.0.0/24', '172.18.0.128/25', '172.18.128.0/17'])
+    await make('prefixes', { cidr, status: 'reserved' });
+  const path = `/api/inventory/prefixes/${top.id}/map`;
+  const cidrsOf = ({ prefixes }: PrefixMap) => prefixes.map(({ cidr }) => cidr);
+  const whole = await root.get<PrefixMap>(path).expect(200);
+  expect(cidrsOf(whole)).toEqual([
+    '172.18.128.0/17',
+    '172.18.0.0/24',
+    '172.18.1.0/24',
+    '172.18.0.128/25',
+  ]);
+  expect(whole).toMatchObject({
+    network: '172.18.0.0/16',
+    complete: true,
+    prefixes: Array(4).fill({ id: expect.stringMatching(/^pfx_/), status: 'reserved' }),
+  });
+  const part = await root.get<PrefixMap>(`${path}?within=172.18.0.0/24`).expect(200);
+  expect([part.network, cidrsOf(part)]).toEqual([
+    '172.18.0.0/24',
+    ['172.18.0.0/24', '172.18.0.128/25'],
+  ]);
+  for (const [within, code] of [
+    ['172.18.0.1/24', 'host_bits'],
+    ['172.16.0.0/15', 'range'],
+    ['2001:db8::/32', 'range'],
+    ['x', 'cidr'],
+  ] as const) {
+    const { errors } = await root.get<ProblemBody>(`${path}?within=${within}`).expect(400);
+    expect([within, errors]).toMatchObject([within, [{ pointer: '/within', code }]]);
+  }
+});
+
 test('where If-Match is required, a change without it is 428', async () => {
   const strict = await startApp({ HOLDFAST_REQUIRE_IF_MATCH: 'true' }, { idle: true });
   const client = admin(strict);
