@@ -101,13 +101,16 @@ async function declareTypes(folder: string): Promise<void> {
     );
 }
 
+/** On a busy machine both APIs may be away for some starts in a row. */
+const PERSIST_MS = 10 * 60_000;
+
 /** Repeats a request while the API is away. */
 export async function persistently<T>(send: () => Promise<T>): Promise<T> {
-  for (let tries = 0; ; tries++) {
+  for (const until = performance.now() + PERSIST_MS; ;) {
     try {
       return await send();
     } catch (error) {
-      if (tries > 300) throw error;
+      if (performance.now() > until) throw error;
       await sleep(200);
     }
   }
