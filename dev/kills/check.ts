@@ -3,8 +3,8 @@ import { readFile } from 'node:fs/promises';
 import type pg from 'pg';
 import { ARTIFACT, artifactOf, LINES, runsFile } from './command.ts';
 
-/** Why an attempt ends whose processes were killed. */
-const KILLED = ['worker_lost', 'command_killed'];
+/** Why the only attempt of a job ends whose processes were killed. */
+const KILLED = ['outcome_unknown', 'command_killed', 'command_not_run'];
 
 /** A job at its end, with what its command has noted by itself. */
 type EndedJob = {
