@@ -2,6 +2,7 @@ import pg from 'pg';
 import type { Page } from 'playwright-core';
 import { request } from 'undici';
 import { startInstallation, type Installation } from './console/installation.ts';
+import { watchMaps } from './console/map.ts';
 import { watchScroll, type ScrollReport } from './console/scroll.ts';
 import { startBenchEnvironment } from './fixture.ts';
 import { ms, quantile, type BenchResult } from './report.ts';
@@ -18,7 +19,15 @@ const KB = 1_000;
 /** Files of the first page that are printed. */
 const SHOWN_BYTES = 2 * KB;
 
-const LIMITS = { scriptBytes: 200 * KB, readyMs: 1_500, logMs: 1_000, searchMs: 150, frameMs: 33 };
+const LIMITS = {
+  scriptBytes: 200 * KB,
+  readyMs: 1_500,
+  logMs: 1_000,
+  searchMs: 150,
+  frameMs: 33,
+  mapMs: 500,
+  mapFrameMs: 17,
+};
 
 /** What a user of the console waits for: the first page, a long list, a long log, a search. */
 export async function bench(): Promise<BenchResult[]> {
@@ -51,6 +60,7 @@ async function measure(installation: Installation): Promise<BenchResult[]> {
     ...(await longList(await open())),
     ...(await longLog(await open())),
     ...(await searches(await open())),
+    ...(await maps(installation, await open())),
   ];
 }
 
@@ -251,4 +261,17 @@ async function searches(page: Page): Promise<BenchResult[]> {
   return [
     within(`search of ${addresses} addresses answers, p50`, quantile(times, 0.5), LIMITS.searchMs),
   ];
+}
+
+async function maps(installation: Installation, page: Page): Promise<BenchResult[]> {
+  const reports = await watchMaps(installation, page);
+  await page.context().close();
+  return reports.flatMap(({ network, prefixes, openMs, frameMs }) => {
+    const map = `map of ${network} with ${prefixes.toLocaleString('en')} prefixes`;
+    return [
+      within(`${map} opens, p50`, openMs, LIMITS.mapMs),
+      within(`${map}: time of a frame, p50`, quantile(frameMs, 0.5), LIMITS.mapFrameMs),
+      atMost(`${map}: time of a frame, p95`, 0, 0, ms(quantile(frameMs, 0.95))),
+    ];
+  });
 }

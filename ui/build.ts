@@ -15,6 +15,9 @@ const KEPT_MS = 24 * 3_600_000;
 /** Generated for the types of the API, of which nothing is left in the bundle (`npm run ui:types`). */
 const GENERATED = ['app/openapi.json', 'app/schema.d.ts'];
 
+/** Files outside of this folder that are bundled too. */
+const SHARED = ['domain/inventory/cidr.ts'];
+
 const isSource = (file: string): boolean =>
   path.extname(file) !== '' && !GENERATED.includes(file.replaceAll(path.sep, '/'));
 
@@ -24,6 +27,7 @@ async function fingerprint(): Promise<string> {
   const files = (await readdir(import.meta.dirname, { recursive: true })).filter(isSource).sort();
   for (const file of files)
     hash.update(file).update(await readFile(path.join(import.meta.dirname, file)));
+  for (const file of SHARED) hash.update(file).update(await readFile(path.join(ROOT, file)));
   return hash.digest('hex').slice(0, 16);
 }
 

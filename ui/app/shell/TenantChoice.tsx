@@ -11,7 +11,7 @@ import { useSession } from '../session/useSession.ts';
 const SHOWN = 20;
 const TYPING_MS = 200;
 
-/** Chooses among the tenants of the user. */
+/** Chooses among the tenants of the user. The list is open at first: a button has led here. */
 export default function TenantChoice({ label }: { label: string }) {
   const { tenant, tenants, switchTenant } = useSession();
   const [text, setText] = useState('');
@@ -25,6 +25,8 @@ export default function TenantChoice({ label }: { label: string }) {
       <Select
         aria-label={label}
         variant="unstyled"
+        autoFocus
+        defaultDropdownOpened
         leftSection={<Icon name="users" />}
         searchable={tenants === undefined || tenants.length > SHOWN}
         allowDeselect={false}

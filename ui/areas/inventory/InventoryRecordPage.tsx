@@ -19,6 +19,7 @@ import { RecordFacts, RecordFields } from './RecordFields.tsx';
 import { Related } from './Related.tsx';
 import { RecordActions } from './RecordActions.tsx';
 import { labelIn, referenceOf } from './resources.ts';
+import { SpaceLink } from './SpaceLink.tsx';
 import { TimeMachine } from './TimeMachine.tsx';
 import { parentOf, WithResource } from './WithResource.tsx';
 
@@ -73,7 +74,14 @@ function Loading({ resource, all, id }: LoadingProps) {
       note={
         typeof record.description === 'string' && record.description !== '' && record.description
       }
-      actions={at === undefined && <RecordActions resource={resource} all={all} record={record} />}
+      actions={
+        at === undefined && (
+          <>
+            <SpaceLink resource={resource} record={record} />
+            <RecordActions resource={resource} all={all} record={record} />
+          </>
+        )
+      }
       aside={<RecordFacts record={record} />}
     >
       {error && <ProblemNote problem={error} retry={() => void refetch()} />}

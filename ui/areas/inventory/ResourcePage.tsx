@@ -21,6 +21,7 @@ import {
 import { recordColumns } from './recordColumns.tsx';
 import { filtersOf, listQuery } from './resourceFilters.ts';
 import { labelIn, titleOf } from './resources.ts';
+import { SpaceLink } from './SpaceLink.tsx';
 import { WithResource } from './WithResource.tsx';
 
 const route = getRouteApi('/frame/inventory/$resource');
@@ -83,7 +84,12 @@ function Records({ resource }: { resource: Resource }) {
       title={titleOf(resource)}
       noun={[resource.singular, resource.plural]}
       permission="inventory:read"
-      actions={<NewButton resource={resource} />}
+      actions={
+        <>
+          <SpaceLink resource={resource} />
+          <NewButton resource={resource} />
+        </>
+      }
       list={list}
       filters={filters}
       search={search}

@@ -26,6 +26,21 @@ const resourceRoute = createRoute({
   component: lazyRouteComponent(() => import('./ResourcePage.tsx'), 'ResourcePage'),
 });
 
+/** The address space of a VRF (the global table without one), the prefix whose map is shown, and a network in it. */
+type SpaceSearch = { vrf?: string; map?: string; at?: string };
+
+const spaceRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/inventory/prefixes/space',
+  validateSearch: ({ vrf, map, at }: Readonly<Record<string, unknown>>): SpaceSearch => ({
+    ...(typeof vrf === 'string' && { vrf }),
+    ...(typeof map === 'string' && { map }),
+    ...(typeof at === 'string' && { at }),
+  }),
+  staticData: { title: 'Address space', needs: ['inventory:read'] },
+  component: lazyRouteComponent(() => import('./space/SpacePage.tsx'), 'SpacePage'),
+});
+
 /** A record as it is, or as it was at a time. */
 type RecordSearch = { at?: string | undefined };
 
@@ -65,6 +80,7 @@ const editRoute = createRoute({
 export const inventoryRoutes = [
   inventoryRoute,
   resourceRoute,
+  spaceRoute,
   newRoute,
   recordRoute,
   editRoute,

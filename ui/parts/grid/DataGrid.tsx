@@ -121,6 +121,26 @@ function useStart(scroller: RefObject<HTMLDivElement | null>, view: string | und
   }, [scroller, view]);
 }
 
+/** Brings the row that a page points to into view, once for each such row. */
+function useShownRow<Row>(
+  { rowKey, shownRow }: Pick<DataGridProps<Row>, 'rowKey' | 'shownRow'>,
+  { count, rowAt }: { count: number; rowAt: (index: number) => Row | undefined },
+  scrollTo: (row: number) => void,
+): void {
+  const shown = useRef<string>(undefined);
+  useEffect(() => {
+    if (!shownRow) return;
+    for (let index = 0; index < count; index += 1) {
+      const row = rowAt(index);
+      if (row === undefined || !shownRow(row)) continue;
+      if (rowKey(row) !== shown.current) scrollTo(index);
+      shown.current = rowKey(row);
+      return;
+    }
+    shown.current = undefined;
+  }, [shownRow, count, rowAt, rowKey, scrollTo]);
+}
+
 /** Everything that a grid draws and reacts to. */
 function useGrid<Row>(props: DataGridProps<Row>) {
   const { rows, rowKey, columns: all, chosen, selection, hasMore = false, loading = false } = props;
@@ -144,6 +164,7 @@ function useGrid<Row>(props: DataGridProps<Row>) {
   const visible = useVisibleRows(scroller, count + bones, rowHeight, focus.at.row);
   useFocusedCell(scroller, focus, visible.scrollTo);
   useStart(scroller, props.view);
+  useShownRow(props, { count, rowAt }, visible.scrollTo);
   useEndReached(props, count, visible.last);
   const size = { rows: count, columns: columnCount, page: visible.page };
   const shownInOrder = shown.columns;

@@ -56,6 +56,8 @@ export type DataGridProps<Row> = {
   tree?: GridTree<Row> | undefined;
   /** With another value the grid shows its start: it is another list, or has another order. */
   view?: string | undefined;
+  /** The first row that this is true of is brought into view when it comes to be another one. */
+  shownRow?: ((row: Row) => boolean) | undefined;
   /** The keys j, k, x and e work on the whole page. */
   main?: boolean | undefined;
 };

@@ -1,0 +1,210 @@
+import { Button, NumberInput } from '@mantine/core';
+import { useQueries, useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { addressBits, blockAt, formatBlock } from '../../../../domain/inventory/cidr.ts';
+import { CopyButton } from '../../../parts/CopyButton.tsx';
+import { DescriptionList } from '../../../parts/DescriptionList.tsx';
+import { countText } from '../../../parts/list/ListRows.tsx';
+import { PageLink } from '../../../parts/PageLink.tsx';
+import { PermissionButton } from '../../../parts/PermissionButton.tsx';
+import { usePermissions } from '../../../parts/permissions.tsx';
+import { RecordLink } from '../../../parts/RecordLink.tsx';
+import { StatusBadge } from '../../../parts/StatusBadge.tsx';
+import { formatCount } from '../../../parts/format.ts';
+import { inventoryRecordQuery, recordCountQuery } from '../inventoryQueries.ts';
+import { whereOf } from '../resources.ts';
+import { UsageBar } from '../Usage.tsx';
+import { AllocateDialog } from './AllocateDialog.tsx';
+import type { MapItem, MapNode } from './mapModel.ts';
+import { rangeText, sizeText } from './networks.ts';
+import { usageQuery } from './spaceQueries.ts';
+import classes from './Space.module.css';
+
+type Props = {
+  item: MapItem;
+  path: readonly MapNode[];
+  vrf: string | undefined;
+  onChoose: (cidr: string) => void;
+  /** Shows the map of a prefix alone. */
+  onShowMap: (id: string, cidr: string) => void;
+};
+
+/** What is chosen on the map or in the tree, and what can be done with it. */
+export function ChosenPanel(props: Props) {
+  const { item, path, onChoose } = props;
+  const { cidr, node } = item;
+  return (
+    <section className={classes.chosen} aria-label="Chosen network">
+      <div className={classes.chosenHead}>
+        <h2 className={classes.chosenTitle}>{cidr}</h2>
+        <CopyButton value={cidr} label={`Copy ${cidr}`} />
+        {node?.prefix.status != null && <StatusBadge status={node.prefix.status} />}
+        {node === null && <span>No prefix here</span>}
+      </div>
+      {path.length > 0 && (
+        <ol className={classes.path} aria-label="In">
+          {path.map(({ prefix }) => (
+            <li key={`${prefix.id} ${prefix.cidr}`}>
+              <button type="button" onClick={() => onChoose(prefix.cidr)}>
+                {prefix.cidr}
+              </button>
+            </li>
+          ))}
+        </ol>
+      )}
+      {node ? <Prefix {...props} node={node} /> : <Free {...props} />}
+    </section>
+  );
+}
+
+const NOT_A_POOL = 'Addresses are allocated from prefixes with the allocation mode pool.';
+
+function Prefix({ item: { block, cidr }, node, vrf, onShowMap }: Props & { node: MapNode }) {
+  const { id } = node.prefix;
+  if (id === null)
+    return (
+      <p className={classes.muted}>
+        {rangeText(block)}. This prefix is not yours to read: its addresses are not free.
+      </p>
+    );
+  return <ReadablePrefix key={id} {...{ id, cidr, block, vrf, onShowMap }} isRoot={!node.parent} />;
+}
+
+type ReadableProps = Pick<Props, 'vrf' | 'onShowMap'> &
+  Pick<MapItem, 'block' | 'cidr'> & { id: string; isRoot: boolean };
+
+function ReadablePrefix({ id, cidr, block, vrf, isRoot, onShowMap }: ReadableProps) {
+  const { data: usage } = useQuery(usageQuery(id));
+  const { data: record } = useQuery(inventoryRecordQuery('prefixes', id));
+  const [isAllocating, setAllocating] = useState(false);
+  return (
+    <>
+      <DescriptionList
+        items={[
+          { label: 'Addresses', value: `${rangeText(block)} (${sizeText(block)})` },
+          { label: 'Used', value: usage ? <UsageBar usage={usage} /> : null },
+          { label: 'Prefixes in it', value: usage ? formatCount(usage.children) : null },
+          { label: 'Single addresses', value: usage ? formatCount(usage.addresses) : null },
+          {
+            label: 'Description',
+            value: typeof record?.description === 'string' ? record.description : null,
+          },
+        ]}
+      />
+      <div className={classes.buttons}>
+        <RecordLink id={id} kind="prefixes" label="Open the prefix" />
+        {!isRoot && (
+          <Button variant="default" onClick={() => onShowMap(id, cidr)}>
+            Map of it alone
+          </Button>
+        )}
+        {record && (
+          <PermissionButton
+            permission="inventory:write"
+            where={whereOf(record)}
+            onClick={() => setAllocating(true)}
+          >
+            Allocate …
+          </PermissionButton>
+        )}
+        <NewPrefix cidr="" vrf={vrf} label="New prefix" />
+      </div>
+      {isAllocating && (
+        <AllocateDialog
+          {...{ id, cidr, block }}
+          whyNoAddress={record?.allocationMode === 'pool' ? undefined : NOT_A_POOL}
+          onClose={() => setAllocating(false)}
+        />
+      )}
+    </>
+  );
+}
+
+/** A free network: the whole of it, or its first part of another length, becomes a prefix. */
+function Free({ item: { block, cidr, node }, vrf }: Props) {
+  const [length, setLength] = useState<{ of: string; value: number | string }>();
+  const value = length?.of === cidr ? length.value : block.length;
+  const isValid = value !== '' && Number(value) >= block.length;
+  const wanted = isValid
+    ? formatBlock(blockAt(block.family, block.first, Number(value)))
+    : undefined;
+  if (node) return null;
+  return (
+    <>
+      <DescriptionList
+        items={[{ label: 'Addresses', value: `${rangeText(block)} (${sizeText(block)})` }]}
+      />
+      <Contents cidr={cidr} vrf={vrf} />
+      <div className={classes.buttons}>
+        <NumberInput
+          label="Length"
+          prefix="/"
+          min={block.length}
+          max={addressBits(block.family)}
+          allowDecimal={false}
+          value={value}
+          onChange={(next) => setLength({ of: cidr, value: next })}
+          w={90}
+        />
+        {wanted !== undefined && (
+          <NewPrefix cidr={wanted} vrf={vrf} label={`New prefix ${wanted}`} />
+        )}
+      </div>
+    </>
+  );
+}
+
+const CONTENTS = [
+  { resource: 'ip-addresses', noun: ['IP address', 'IP addresses'] },
+  { resource: 'ip-ranges', noun: ['IP range', 'IP ranges'] },
+] as const;
+
+/** Addresses and ranges that are in a network without a prefix: it is not quite free. */
+function Contents({ cidr, vrf }: { cidr: string; vrf: string | undefined }) {
+  const search = { within: cidr, vrfId: vrf ?? 'none' };
+  const queries = useQueries({
+    queries: CONTENTS.map(({ resource }) =>
+      recordCountQuery(resource, { within: [cidr], vrfId: [vrf ?? 'none'] }),
+    ),
+  });
+  const found = CONTENTS.map(({ resource, noun }, at) => ({
+    ...{ resource, noun },
+    count: queries[at]?.data,
+  }));
+  if (found.every(({ count }) => count?.value === 0))
+    return <p className={classes.muted}>It is free: nothing else is here.</p>;
+  return (
+    <ul className={classes.contents} aria-label="In this network">
+      {found.map(({ resource, noun, count }) =>
+        count && count.value > 0 ? (
+          <li key={resource}>
+            <PageLink to="/inventory/$resource" params={{ resource }} search={search}>
+              {countText(count, noun)}
+            </PageLink>
+          </li>
+        ) : null,
+      )}
+    </ul>
+  );
+}
+
+/** Leads to the form, where the prefix is created or asked for. */
+function NewPrefix({ cidr, vrf, label }: { cidr: string; vrf: string | undefined; label: string }) {
+  const { canAnywhere } = usePermissions();
+  if (!canAnywhere('inventory:write')) return null;
+  return (
+    <Button
+      variant="default"
+      renderRoot={(props) => (
+        <PageLink
+          {...props}
+          to="/inventory/$resource/new"
+          params={{ resource: 'prefixes' }}
+          search={{ ...(cidr !== '' && { cidr }), ...(vrf !== undefined && { vrfId: vrf }) }}
+        />
+      )}
+    >
+      {label}
+    </Button>
+  );
+}

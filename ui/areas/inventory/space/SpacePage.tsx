@@ -1,0 +1,200 @@
+import { Button, Skeleton, TextInput } from '@mantine/core';
+import { keepPreviousData, useQueries, useQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { useMemo, useState } from 'react';
+import { useLiveRefresh } from '../../../app/live.ts';
+import { useTitle } from '../../../app/useTitle.ts';
+import { formatBlock } from '../../../../domain/inventory/cidr.ts';
+import { PageLink } from '../../../parts/PageLink.tsx';
+import { ProblemNote } from '../../../parts/ProblemNote.tsx';
+import { RecordPicker } from '../../../parts/records/RecordPicker.tsx';
+import { ChosenPanel } from './ChosenPanel.tsx';
+import { createMapModel, type MapItem } from './mapModel.ts';
+import { networkOf } from './networks.ts';
+import { PrefixMap } from './PrefixMap.tsx';
+import { mapQuery, pathQuery, SPACE_KEY, type SpacePrefix } from './spaceQueries.ts';
+import { SpaceTree } from './SpaceTree.tsx';
+import { useSpaceTree } from './useSpaceTree.ts';
+import classes from './Space.module.css';
+
+const route = getRouteApi('/frame/inventory/prefixes/space');
+
+const NO_PATH: readonly SpacePrefix[] = [];
+
+/** What is chosen: the network in the address, and the prefixes that lead to it. */
+function useChosen() {
+  const { vrf, at } = route.useSearch();
+  const network = at === undefined ? undefined : networkOf(at);
+  const cidr = network && formatBlock(network);
+  const query = useQuery({
+    ...pathQuery(cidr ?? '', vrf),
+    enabled: cidr !== undefined,
+    placeholderData: keepPreviousData,
+  });
+  return { network, path: cidr === undefined ? NO_PATH : (query.data ?? NO_PATH), query };
+}
+
+/** The prefix that the map shows: the one in the address, or the outermost one around what is chosen. */
+function useRoot(path: readonly SpacePrefix[], rows: ReturnType<typeof useSpaceTree>['rows']) {
+  const { map } = route.useSearch();
+  const named = path.find(({ id }) => id === map);
+  const [first] = rows ?? [];
+  const outermost = path[0] ?? (first?.kind === 'prefix' ? first.prefix : undefined);
+  return named ?? outermost;
+}
+
+/** The map of a prefix; of the parts that are shown, if it is too large to be read as a whole. */
+function useModel(root: SpacePrefix | undefined, shown: readonly string[]) {
+  const id = root?.id ?? '';
+  const whole = useQuery({ ...mapQuery(id), enabled: id !== '' });
+  const isPartial = whole.data?.complete === false;
+  const parts = useQueries({
+    queries: isPartial
+      ? shown.filter((network) => network !== root?.cidr).map((network) => mapQuery(id, network))
+      : [],
+    combine: (results) => results.map(({ data }) => data?.prefixes),
+  });
+  const found = whole.data?.prefixes;
+  const cidr = root?.cidr;
+  const status = root?.status ?? null;
+  const partial = parts.some((part) => part !== undefined) ? parts : undefined;
+  const model = useMemo(() => {
+    if (found === undefined || cidr === undefined) return undefined;
+    const more = partial?.flatMap((part) => part ?? []) ?? [];
+    return createMapModel({ cidr, id, status }, [...found, ...more]);
+  }, [found, partial, cidr, id, status]);
+  return { model, isPartial, error: whole.error, retry: () => void whole.refetch() };
+}
+
+/** The prefixes of an address space as a tree and as a map, with the free space between them. */
+export function SpacePage() {
+  useTitle('Address space');
+  const { vrf } = route.useSearch();
+  return <Space key={vrf ?? 'global'} />;
+}
+
+function Space() {
+  const { vrf } = route.useSearch();
+  const navigate = route.useNavigate();
+  const { network, path, query } = useChosen();
+  const tree = useSpaceTree(vrf, path, network && formatBlock(network));
+  const root = useRoot(path, tree.rows);
+  const [shown, setShown] = useState<readonly string[]>([]);
+  const { model, isPartial, error, retry } = useModel(root, shown);
+  useLiveRefresh(['inventory.prefix.*'], SPACE_KEY);
+  const choose = (at: string) =>
+    void navigate({ search: (old) => ({ ...old, at }), replace: true });
+  const chosen: MapItem | undefined = network && model?.find(network);
+  const isElsewhere = network && root && query.isSuccess && path.length === 0;
+  return (
+    <div className={classes.page}>
+      <Top onFind={choose} />
+      {isElsewhere && (
+        <p role="status" className={classes.muted}>
+          No prefix contains {formatBlock(network)} here.
+        </p>
+      )}
+      {query.error && <ProblemNote problem={query.error} retry={() => void query.refetch()} />}
+      <div className={classes.body}>
+        <div className={classes.tree}>
+          <SpaceTree tree={tree} chosen={chosen?.cidr} onChoose={choose} />
+        </div>
+        <div className={classes.side}>
+          {error && <ProblemNote problem={error} retry={retry} />}
+          {root && !model && !error && <Skeleton height={280} aria-label="The map is being read" />}
+          {model && (
+            <PrefixMap
+              key={model.root.prefix.id}
+              model={model}
+              chosen={chosen}
+              onChoose={(item) => choose(item.cidr)}
+              onShown={setShown}
+            />
+          )}
+          {isPartial && (
+            <p className={classes.muted}>
+              There are more prefixes than one map has: the smallest are read where you zoom in.
+            </p>
+          )}
+          {model && chosen && (
+            <ChosenPanel
+              item={chosen}
+              path={model.pathTo(chosen)}
+              vrf={vrf}
+              onChoose={choose}
+              onShowMap={(map, at) => void navigate({ search: (old) => ({ ...old, map, at }) })}
+            />
+          )}
+        </div>
+      </div>
+    </div>
+  );
+}
+
+/** Which address space is shown, and where in it. */
+function Top({ onFind }: { onFind: (network: string) => void }) {
+  const { vrf, map } = route.useSearch();
+  const navigate = route.useNavigate();
+  return (
+    <div className={classes.top}>
+      <h1 className={classes.title}>Address space</h1>
+      <RecordPicker
+        resource="vrfs"
+        aria-label="VRF"
+        value={vrf}
+        onChange={(next) => void navigate({ search: next === undefined ? {} : { vrf: next } })}
+      />
+      {vrf === undefined && <span className={classes.muted}>Global table</span>}
+      <Find onFind={onFind} />
+      {map !== undefined && (
+        <Button
+          variant="default"
+          onClick={() => void navigate({ search: ({ map: _, ...rest }) => rest })}
+        >
+          Map of the whole prefix
+        </Button>
+      )}
+      <div className={classes.actions}>
+        <Button
+          variant="default"
+          renderRoot={(props) => (
+            <PageLink {...props} to="/inventory/$resource" params={{ resource: 'prefixes' }} />
+          )}
+        >
+          List of prefixes
+        </Button>
+      </div>
+    </div>
+  );
+}
+
+/** Opens the path to an address or a network. */
+function Find({ onFind }: { onFind: (network: string) => void }) {
+  const [text, setText] = useState('');
+  const [isWrong, setWrong] = useState(false);
+  const find = () => {
+    const network = networkOf(text.trim());
+    setWrong(network === undefined);
+    if (network) onFind(formatBlock(network));
+  };
+  return (
+    <form
+      className={classes.find}
+      onSubmit={(event) => {
+        event.preventDefault();
+        find();
+      }}
+    >
+      <TextInput
+        aria-label="Address or network"
+        placeholder="10.1.2.3 or 10.1.0.0/16"
+        value={text}
+        onChange={(event) => setText(event.currentTarget.value)}
+        error={isWrong ? 'This is neither an address nor a network.' : undefined}
+      />
+      <Button type="submit" variant="default">
+        Find
+      </Button>
+    </form>
+  );
+}

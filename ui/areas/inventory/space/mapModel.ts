@@ -1,0 +1,167 @@
+import { blockAt, contains, formatBlock, type Block } from '../../../../domain/inventory/cidr.ts';
+import { rectOf, type Rect } from './mapLayout.ts';
+import { byNetwork, networkOf } from './networks.ts';
+
+/** A prefix as a map has it. The id and the status are null where the user may not read it. */
+export type MappedPrefix = { cidr: string; id: string | null; status: string | null };
+
+export type MapNode = {
+  prefix: MappedPrefix;
+  block: Block;
+  rect: Rect;
+  parent: MapNode | null;
+  /** The prefixes directly in it, by network. */
+  children: MapNode[];
+};
+
+/** What can be chosen on a map: a prefix, or a free network in one. */
+export type MapItem = { cidr: string; block: Block; rect: Rect } & (
+  { node: MapNode } | { node: null; parent: MapNode }
+);
+
+export type MapModel = ReturnType<typeof createMapModel>;
+
+const isFullOf = ({ children }: MapNode): boolean => children.length > 0;
+
+/** Prefixes without doubles. */
+const unique = (prefixes: readonly MappedPrefix[]): MappedPrefix[] => [
+  ...new Map(prefixes.map((each) => [`${each.cidr} ${each.id}`, each])).values(),
+];
+
+/** Prefixes as the tree that their networks make, the root first, and then by network. */
+function nodesOf(root: MappedPrefix, whole: Block, prefixes: readonly MappedPrefix[]): MapNode[] {
+  const nodes = unique(prefixes).flatMap((prefix): MapNode[] => {
+    const block = networkOf(prefix.cidr);
+    if (!block || !contains(whole, block)) return [];
+    return [{ prefix, block, rect: rectOf(whole, block), parent: null, children: [] }];
+  });
+  nodes.sort((one, other) => byNetwork(one.block, other.block));
+  const top: MapNode = {
+    ...{ prefix: root, block: whole, rect: rectOf(whole, whole) },
+    ...{ parent: null, children: [] },
+  };
+  let parent = top;
+  for (const node of nodes) {
+    while (parent !== top && !contains(parent.block, node.block)) parent = parent.parent ?? top;
+    node.parent = parent;
+    parent.children.push(node);
+    parent = node;
+  }
+  return [top, ...nodes];
+}
+
+/** The index of the last of `nodes` that starts at or before an address; -1 if there is none. */
+function lastStartingBefore(nodes: readonly MapNode[], address: bigint): number {
+  let [low, high] = [0, nodes.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    const { first } = (nodes[middle] as MapNode).block;
+    if (first <= address) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
+}
+
+/** The largest free network around an address in a prefix, which is in none of its children. */
+function freeAt(parent: MapNode, address: bigint): Block {
+  const { children, block } = parent;
+  const at = lastStartingBefore(children, address);
+  // Of several with the same first address the largest comes first.
+  const before = at < 0 ? undefined : children[at];
+  const first = before ? before.block.last + 1n : block.first;
+  const last = (children[at + 1]?.block.first ?? block.last + 1n) - 1n;
+  let length = block.length;
+  let found = blockAt(block.family, address, length);
+  while (found.first < first || found.last > last)
+    found = blockAt(block.family, address, (length += 1));
+  return found;
+}
+
+/**
+ * The map of a prefix: all prefixes in it as rectangles, and what is at an address. `prefixes` may have
+ * some twice, if they were read in parts.
+ */
+export function createMapModel(root: MappedPrefix, prefixes: readonly MappedPrefix[]) {
+  const whole = networkOf(root.cidr) as Block;
+  const nodes = nodesOf(root, whole, prefixes);
+  const byCidr = new Map(nodes.map((node) => [node.prefix.cidr, node]));
+  const itemOf = (node: MapNode): MapItem => ({
+    ...{ cidr: node.prefix.cidr, block: node.block, rect: node.rect },
+    node,
+  });
+
+  /** The innermost prefix that has an address. */
+  const nodeAt = (address: bigint): MapNode => {
+    const top = nodes[0] as MapNode;
+    let node = nodes[lastStartingBefore(nodes, address)] ?? top;
+    while (node.block.last < address) node = node.parent ?? top;
+    return node;
+  };
+
+  const freeItem = (parent: MapNode, block: Block): MapItem => ({
+    ...{ cidr: formatBlock(block), block, rect: rectOf(whole, block) },
+    ...{ node: null, parent },
+  });
+
+  /** The part of `parent` that has an address: one of its children, or a free network. */
+  const partAt = (parent: MapNode, address: bigint): MapItem => {
+    const child = parent.children[lastStartingBefore(parent.children, address)];
+    if (child && child.block.last >= address) return itemOf(child);
+    return freeItem(parent, freeAt(parent, address));
+  };
+
+  const parentOf = (item: MapItem): MapNode | null => (item.node ? item.node.parent : item.parent);
+
+  const beside = (item: MapItem, address: bigint): MapItem | undefined => {
+    const parent = parentOf(item);
+    const isInside = parent && parent.block.first <= address && address <= parent.block.last;
+    return isInside ? partAt(parent, address) : undefined;
+  };
+
+  return {
+    whole,
+    nodes,
+    root: nodes[0] as MapNode,
+
+    /** What is at an address, if it is drawn larger than `isDrawn` asks for, or what it is in. */
+    itemAt(address: bigint, isDrawn: (rect: Rect) => boolean): MapItem {
+      let node = nodeAt(address);
+      while (node.parent && !isDrawn(node.rect)) node = node.parent;
+      if (!isFullOf(node)) return itemOf(node);
+      const part = partAt(node, address);
+      return part.node === null && isDrawn(part.rect) ? part : itemOf(node);
+    },
+
+    /** The prefix with a network, or the network as a free one; undefined outside the map. */
+    find(block: Block): MapItem | undefined {
+      if (!contains(whole, block)) return undefined;
+      const known = byCidr.get(formatBlock(block));
+      if (known) return itemOf(known);
+      let parent = nodeAt(block.first);
+      while (parent.parent && !contains(parent.block, block)) parent = parent.parent;
+      return freeItem(parent, block);
+    },
+
+    /** True if no prefix is in a network, or is the network. */
+    isFree(block: Block): boolean {
+      const last = (nodes[lastStartingBefore(nodes, block.last)] as MapNode).block;
+      return last.first < block.first || last.length < block.length;
+    },
+
+    next: (item: MapItem) => beside(item, item.block.last + 1n),
+    previous: (item: MapItem) => beside(item, item.block.first - 1n),
+    /** The first part of a prefix that has any. */
+    inside: ({ node }: MapItem): MapItem | undefined =>
+      node && isFullOf(node) ? partAt(node, node.block.first) : undefined,
+    around(item: MapItem): MapItem | undefined {
+      const parent = parentOf(item);
+      return parent ? itemOf(parent) : undefined;
+    },
+    /** The prefixes that contain an item, the outermost first. */
+    pathTo(item: MapItem): MapNode[] {
+      const path: MapNode[] = [];
+      for (let node = parentOf(item); node; node = node.parent) path.unshift(node);
+      return path;
+    },
+  };
+}
