@@ -6,6 +6,7 @@ import { FieldDiff } from '../../parts/diff/FieldDiff.tsx';
 import { rowsOf } from '../../parts/plan/effects.ts';
 import { mergeNames, type Names } from '../../parts/names.ts';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { RecordLink } from '../../parts/RecordLink.tsx';
 import { Section } from '../../parts/Section.tsx';
 import { Time } from '../../parts/Time.tsx';
 import classes from './Inventory.module.css';
@@ -65,16 +66,26 @@ export function History({ resource, id }: Props) {
   );
 }
 
+/** The request of what a job does: its page has what it was created by, such as an approved request. */
+const JOB_REQUEST = /^job:(job_[0-9a-z]{26})/;
+
 type EntryProps = { resource: Resource; recordId: string; change: RecordChange; names: Names };
 
 function Entry({ resource, recordId, change, names }: EntryProps) {
-  const { at, action, actorId, changes, version } = change;
+  const { at, action, actorId, requestId, changes, version } = change;
+  const jobId = JOB_REQUEST.exec(requestId)?.[1];
   const kinds = new Map(resource.fields.map((field) => [field.name, referenceOf(field)]));
   return (
     <li className={classes.change}>
       <div className={classes.changeHead}>
         <span>
           <Actor id={actorId} names={names} full /> {VERBS[action]}
+          {jobId !== undefined && (
+            <>
+              {' '}
+              <RecordLink id={jobId} label="by a job" />
+            </>
+          )}
         </span>
         <Time value={at} format="full" />
         <span className={classes.muted}>version {version}</span>

@@ -84,12 +84,7 @@ function Records({ resource }: { resource: Resource }) {
       title={titleOf(resource)}
       noun={[resource.singular, resource.plural]}
       permission="inventory:read"
-      actions={
-        <>
-          <SpaceLink resource={resource} />
-          <NewButton resource={resource} />
-        </>
-      }
+      actions={<Actions resource={resource} />}
       list={list}
       filters={filters}
       search={search}
@@ -112,6 +107,13 @@ function Records({ resource }: { resource: Resource }) {
 
 const toNew = ({ name }: Resource) =>
   ({ to: '/inventory/$resource/new', params: { resource: name } }) as const;
+
+const Actions = ({ resource }: { resource: Resource }) => (
+  <>
+    <SpaceLink resource={resource} />
+    <NewButton resource={resource} />
+  </>
+);
 
 /** Opens the form for a record; hidden from those who may create none. */
 function NewButton({ resource }: { resource: Resource }) {

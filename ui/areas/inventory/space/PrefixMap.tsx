@@ -1,13 +1,14 @@
 import { useComputedColorScheme } from '@mantine/core';
-import { useEffect, useMemo, useRef, useState } from 'react';
+import { useCallback, useEffect, useMemo, useRef, useState, type RefObject } from 'react';
+import { formatBlock } from '../../../../domain/inventory/cidr.ts';
 import { labelOfField } from '../../../parts/format.ts';
 import { IconButton } from '../../../parts/PermissionButton.tsx';
-import { drawMap, layersOf, LEGEND, readMapStyle, styleOf, type MapStyle } from './drawMap.ts';
+import { drawMap, layersOf, LEGEND, createMapStyles, styleOf } from './drawMap.ts';
+import { createMapController, type MapController } from './mapController.ts';
 import type { MapItem, MapModel } from './mapModel.ts';
 import { shownNetworks, type Size, type View } from './mapView.ts';
-import { sizeText } from './networks.ts';
+import { networkOf, sizeText } from './networks.ts';
 import { useMapEvents, ZOOM_STEP } from './useMapEvents.ts';
-import { useMapView } from './useMapView.ts';
 import classes from './Space.module.css';
 
 type Props = {
@@ -25,21 +26,48 @@ export function itemText({ cidr, node, block }: MapItem): string {
 }
 
 /** Draws a model on a canvas in the colours of the theme. */
-function useDrawing(canvas: React.RefObject<HTMLCanvasElement | null>, props: Props) {
-  const { model, chosen } = props;
+function useDrawing({ model, chosen }: Props) {
   const scheme = useComputedColorScheme();
   const layers = useMemo(() => layersOf(model), [model]);
-  const style = useRef<{ of: MapStyle; scheme: string; ratio: number }>(undefined);
-  return (view: View, size: Size) => {
-    const element = canvas.current;
-    const context = element?.getContext('2d', { alpha: false });
-    if (!element || !context) return;
-    const ratio = devicePixelRatio;
-    if (style.current?.scheme !== scheme || style.current.ratio !== ratio)
-      style.current = { of: readMapStyle(element, ratio), scheme, ratio };
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    drawMap({ context, style: style.current.of, view, size }, layers, chosen);
-  };
+  // Each scheme has colours of its own.
+  const styleAt = useMemo(() => createMapStyles(scheme), [scheme]);
+  return useCallback(
+    (canvas: HTMLCanvasElement, view: View, size: Size) => {
+      const context = canvas.getContext('2d', { alpha: false });
+      if (!context) return;
+      const ratio = devicePixelRatio;
+      context.setTransform(ratio, 0, 0, ratio, 0, 0);
+      drawMap({ context, style: styleAt(canvas, ratio), view, size }, layers, chosen);
+    },
+    [styleAt, layers, chosen],
+  );
+}
+
+/** The controller of the map, which lives as long as the map is of the same network. */
+function useController(canvas: RefObject<HTMLCanvasElement | null>, props: Props) {
+  const { whole } = props.model;
+  const draw = useDrawing(props);
+  const controller = useRef<MapController>(undefined);
+  const latest = useRef({ draw, onShown: props.onShown });
+  useEffect(() => {
+    latest.current = { draw, onShown: props.onShown };
+    controller.current?.redraw();
+  }, [draw, props.onShown]);
+  const network = formatBlock(whole);
+  useEffect(() => {
+    // A model that was read again has a block of its own for the same network.
+    const of = networkOf(network);
+    if (!canvas.current || !of) return undefined;
+    const started = createMapController({
+      canvas: canvas.current,
+      whole: of,
+      draw: (element, view, size) => latest.current.draw(element, view, size),
+      onRest: (view, size) => latest.current.onShown(shownNetworks(of, view, size)),
+    });
+    controller.current = started;
+    return started.stop;
+  }, [canvas, network]);
+  return controller;
 }
 
 /**
@@ -47,20 +75,13 @@ function useDrawing(canvas: React.RefObject<HTMLCanvasElement | null>, props: Pr
  * the same for those who cannot see it.
  */
 export function PrefixMap(props: Props) {
-  const { model, chosen, onChoose, onShown } = props;
+  const { model, chosen, onChoose } = props;
   const canvas = useRef<HTMLCanvasElement>(null);
   const [hovered, setHovered] = useState<MapItem>();
-  const draw = useDrawing(canvas, props);
-  const controls = useMapView({ canvas, whole: model.whole, draw });
-  const { redraw, rest } = controls;
-  const scheme = useComputedColorScheme();
-  useEffect(redraw, [redraw, model, chosen, scheme]);
-  useEffect(() => {
-    if (rest) onShown(shownNetworks(model.whole, rest.view, rest.size));
-  }, [rest, model.whole, onShown]);
+  const controller = useController(canvas, props);
   const onHover = (item: MapItem | undefined) =>
     setHovered((old) => (old?.cidr === item?.cidr ? old : item));
-  const events = useMapEvents({ canvas, model, controls, chosen, onChoose, onHover });
+  const events = useMapEvents({ canvas, model, controller, chosen, onChoose, onHover });
   return (
     <div className={classes.mapFrame}>
       <canvas
@@ -73,9 +94,17 @@ export function PrefixMap(props: Props) {
         {...events}
       />
       <div className={classes.mapTools}>
-        <IconButton icon="plus" label="Zoom in" onClick={() => controls.zoomBy(ZOOM_STEP)} />
-        <IconButton icon="minus" label="Zoom out" onClick={() => controls.zoomBy(1 / ZOOM_STEP)} />
-        <IconButton icon="home" label="Show all" onClick={controls.showWhole} />
+        <IconButton
+          icon="plus"
+          label="Zoom in"
+          onClick={() => controller.current?.zoomBy(ZOOM_STEP)}
+        />
+        <IconButton
+          icon="minus"
+          label="Zoom out"
+          onClick={() => controller.current?.zoomBy(1 / ZOOM_STEP)}
+        />
+        <IconButton icon="home" label="Show all" onClick={() => controller.current?.showWhole()} />
       </div>
       <div className={classes.mapFoot}>
         <span className={classes.hovered} aria-hidden="true">

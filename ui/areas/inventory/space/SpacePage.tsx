@@ -59,9 +59,10 @@ function useModel(root: SpacePrefix | undefined, shown: readonly string[]) {
   const status = root?.status ?? null;
   const partial = parts.some((part) => part !== undefined) ? parts : undefined;
   const model = useMemo(() => {
-    if (found === undefined || cidr === undefined) return undefined;
+    const network = cidr === undefined ? undefined : networkOf(cidr);
+    if (found === undefined || cidr === undefined || !network) return undefined;
     const more = partial?.flatMap((part) => part ?? []) ?? [];
-    return createMapModel({ cidr, id, status }, [...found, ...more]);
+    return createMapModel({ cidr, id, status }, network, [...found, ...more]);
   }, [found, partial, cidr, id, status]);
   return { model, isPartial, error: whole.error, retry: () => void whole.refetch() };
 }

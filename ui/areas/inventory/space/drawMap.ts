@@ -9,7 +9,7 @@ type Style = {
   pattern: 'open' | 'none' | 'rising' | 'crossed' | 'dotted';
 };
 
-export type MapStyle = ReturnType<typeof readMapStyle>;
+type MapStyle = ReturnType<typeof readMapStyle>;
 
 const STYLES: Readonly<Record<string, { tone: string; pattern: Style['pattern'] }>> = {
   container: { tone: 'neutral', pattern: 'open' },
@@ -60,7 +60,7 @@ function fillOf({ line, fill, pattern }: Style, ratio: number): CanvasPattern | 
 }
 
 /** Reads the colours of the theme from the page. */
-export function readMapStyle(element: Element, ratio: number) {
+function readMapStyle(element: Element, ratio: number) {
   const computed = getComputedStyle(element);
   const colour = (name: string) => computed.getPropertyValue(`--hf-${name}`).trim();
   const fills = new Map<string | null, { fill: CanvasPattern | string; line: string }>();
@@ -81,6 +81,17 @@ export function readMapStyle(element: Element, ratio: number) {
     line: colour('muted'),
     chosen: computed.getPropertyValue('--mantine-primary-color-filled').trim() || computed.color,
     font: `12px ${computed.fontFamily}`,
+  };
+}
+
+/** Reads the colours of a scheme once for each number of pixels per CSS pixel. */
+export function createMapStyles(scheme: string) {
+  const read = new Map<string, MapStyle>();
+  return (element: Element, ratio: number): MapStyle => {
+    const key = `${scheme} ${ratio}`;
+    const known = read.get(key) ?? readMapStyle(element, ratio);
+    read.set(key, known);
+    return known;
   };
 }
 

@@ -29,7 +29,7 @@ const unique = (prefixes: readonly MappedPrefix[]): MappedPrefix[] => [
 ];
 
 /** Prefixes as the tree that their networks make, the root first, and then by network. */
-function nodesOf(root: MappedPrefix, whole: Block, prefixes: readonly MappedPrefix[]): MapNode[] {
+function nodesOf(root: MappedPrefix, whole: Block, prefixes: readonly MappedPrefix[]) {
   const nodes = unique(prefixes).flatMap((prefix): MapNode[] => {
     const block = networkOf(prefix.cidr);
     if (!block || !contains(whole, block)) return [];
@@ -47,7 +47,7 @@ function nodesOf(root: MappedPrefix, whole: Block, prefixes: readonly MappedPref
     parent.children.push(node);
     parent = node;
   }
-  return [top, ...nodes];
+  return { top, nodes: [top, ...nodes] };
 }
 
 /** The index of the last of `nodes` that starts at or before an address; -1 if there is none. */
@@ -55,8 +55,8 @@ function lastStartingBefore(nodes: readonly MapNode[], address: bigint): number 
   let [low, high] = [0, nodes.length];
   while (low < high) {
     const middle = (low + high) >> 1;
-    const { first } = (nodes[middle] as MapNode).block;
-    if (first <= address) low = middle + 1;
+    const node = nodes[middle];
+    if (node && node.block.first <= address) low = middle + 1;
     else high = middle;
   }
   return low - 1;
@@ -78,12 +78,15 @@ function freeAt(parent: MapNode, address: bigint): Block {
 }
 
 /**
- * The map of a prefix: all prefixes in it as rectangles, and what is at an address. `prefixes` may have
+ * The map of a prefix, whose network is `whole`: all prefixes in it as rectangles, and what is at an address. `prefixes` may have
  * some twice, if they were read in parts.
  */
-export function createMapModel(root: MappedPrefix, prefixes: readonly MappedPrefix[]) {
-  const whole = networkOf(root.cidr) as Block;
-  const nodes = nodesOf(root, whole, prefixes);
+export function createMapModel(
+  root: MappedPrefix,
+  whole: Block,
+  prefixes: readonly MappedPrefix[],
+) {
+  const { top, nodes } = nodesOf(root, whole, prefixes);
   const byCidr = new Map(nodes.map((node) => [node.prefix.cidr, node]));
   const itemOf = (node: MapNode): MapItem => ({
     ...{ cidr: node.prefix.cidr, block: node.block, rect: node.rect },
@@ -92,7 +95,6 @@ export function createMapModel(root: MappedPrefix, prefixes: readonly MappedPref
 
   /** The innermost prefix that has an address. */
   const nodeAt = (address: bigint): MapNode => {
-    const top = nodes[0] as MapNode;
     let node = nodes[lastStartingBefore(nodes, address)] ?? top;
     while (node.block.last < address) node = node.parent ?? top;
     return node;
@@ -121,7 +123,7 @@ export function createMapModel(root: MappedPrefix, prefixes: readonly MappedPref
   return {
     whole,
     nodes,
-    root: nodes[0] as MapNode,
+    root: top,
 
     /** What is at an address, if it is drawn larger than `isDrawn` asks for, or what it is in. */
     itemAt(address: bigint, isDrawn: (rect: Rect) => boolean): MapItem {
@@ -140,12 +142,6 @@ export function createMapModel(root: MappedPrefix, prefixes: readonly MappedPref
       let parent = nodeAt(block.first);
       while (parent.parent && !contains(parent.block, block)) parent = parent.parent;
       return freeItem(parent, block);
-    },
-
-    /** True if no prefix is in a network, or is the network. */
-    isFree(block: Block): boolean {
-      const last = (nodes[lastStartingBefore(nodes, block.last)] as MapNode).block;
-      return last.first < block.first || last.length < block.length;
     },
 
     next: (item: MapItem) => beside(item, item.block.last + 1n),

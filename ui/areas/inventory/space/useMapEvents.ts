@@ -1,13 +1,13 @@
 import { useEffect, useRef, type KeyboardEvent, type PointerEvent, type RefObject } from 'react';
+import type { MapController } from './mapController.ts';
 import { addressAt, type Rect } from './mapLayout.ts';
 import type { MapItem, MapModel } from './mapModel.ts';
 import { isInside, onScreen } from './mapView.ts';
-import type { MapControls } from './useMapView.ts';
 
 type Options = {
   canvas: RefObject<HTMLCanvasElement | null>;
   model: MapModel;
-  controls: MapControls;
+  controller: RefObject<MapController | undefined>;
   chosen: MapItem | undefined;
   onChoose: (item: MapItem) => void;
   onHover: (item: MapItem | undefined) => void;
@@ -25,10 +25,14 @@ const PAN_STEP = 80;
 type Point = { x: number; y: number };
 
 /** What is at a point of the canvas. */
-function itemAt({ canvas, model, controls }: Options, event: { clientX: number; clientY: number }) {
+function itemAt(
+  { canvas, model, controller }: Options,
+  event: { clientX: number; clientY: number },
+): MapItem | undefined {
   const box = canvas.current?.getBoundingClientRect();
-  const { view } = controls.current();
-  if (!box || view.scale === 0) return undefined;
+  const shown = controller.current?.current();
+  if (!box || !shown) return undefined;
+  const { view } = shown;
   const x = (event.clientX - box.left) / view.scale + view.x;
   const y = (event.clientY - box.top) / view.scale + view.y;
   const address = addressAt(model.whole, Math.max(x, 0), Math.max(y, 0));
@@ -41,7 +45,7 @@ function itemAt({ canvas, model, controls }: Options, event: { clientX: number; 
 /** Moves the map with a pressed pointer; a press that does not move chooses what is there. */
 function usePointer(options: Options) {
   const pressed = useRef<{ last: Point; isDragged: boolean }>(undefined);
-  const { controls, onChoose, onHover } = options;
+  const { controller, onChoose, onHover } = options;
   return {
     onPointerDown: (event: PointerEvent<HTMLCanvasElement>) => {
       if (event.button !== 0) return;
@@ -50,12 +54,15 @@ function usePointer(options: Options) {
     },
     onPointerMove: (event: PointerEvent<HTMLCanvasElement>) => {
       const press = pressed.current;
-      if (!press) return onHover(itemAt(options, event));
+      if (!press) {
+        onHover(itemAt(options, event));
+        return;
+      }
       const [x, y] = [event.clientX - press.last.x, event.clientY - press.last.y];
       if (!press.isDragged && Math.hypot(x, y) < DRAG_PIXELS) return;
       press.isDragged = true;
       press.last = { x: event.clientX, y: event.clientY };
-      controls.panBy(x, y);
+      controller.current?.panBy(x, y);
     },
     onPointerUp: (event: PointerEvent<HTMLCanvasElement>) => {
       const press = pressed.current;
@@ -67,15 +74,13 @@ function usePointer(options: Options) {
     onPointerLeave: () => onHover(undefined),
     onDoubleClick: (event: { clientX: number; clientY: number }) => {
       const item = itemAt(options, event);
-      if (item) controls.showRect(item.rect);
+      if (item) controller.current?.showRect(item.rect);
     },
   };
 }
 
 /** Turns of the wheel; React's own listener could not keep the page from scrolling. */
-function useWheel(canvas: RefObject<HTMLCanvasElement | null>, controls: MapControls): void {
-  const latest = useRef(controls);
-  useEffect(() => void (latest.current = controls));
+function useWheel({ canvas, controller }: Options): void {
   useEffect(() => {
     const element = canvas.current;
     const onWheel = (event: WheelEvent) => {
@@ -83,11 +88,11 @@ function useWheel(canvas: RefObject<HTMLCanvasElement | null>, controls: MapCont
       const box = element?.getBoundingClientRect();
       const lines = event.deltaMode === WheelEvent.DOM_DELTA_LINE ? 16 : 1;
       const at = { x: event.clientX - (box?.left ?? 0), y: event.clientY - (box?.top ?? 0) };
-      latest.current.zoomBy(WHEEL_ZOOM ** (-event.deltaY * lines), at);
+      controller.current?.zoomBy(WHEEL_ZOOM ** (-event.deltaY * lines), at);
     };
     element?.addEventListener('wheel', onWheel, { passive: false });
     return () => element?.removeEventListener('wheel', onWheel);
-  }, [canvas]);
+  }, [canvas, controller]);
 }
 
 /** Where an arrow leads: to the next or previous part of the same prefix, into a prefix, or out of it. */
@@ -105,17 +110,20 @@ const MOVES: Readonly<Record<string, Point>> = {
   ArrowDown: { x: 0, y: -PAN_STEP },
 };
 
-function useKeys({ model, controls, chosen, onChoose }: Options) {
+function useKeys({ model, controller, chosen, onChoose }: Options) {
   /** Brings what was chosen into view, large enough to be seen. */
   const reveal = (item: MapItem) => {
-    const { view, size } = controls.current();
-    const screen = onScreen(view, item.rect);
+    const shown = controller.current?.current();
+    if (!shown) return;
+    const screen = onScreen(shown.view, item.rect);
     const isSmall = screen.width < HIT_PIXELS * 2 || screen.height < HIT_PIXELS * 2;
-    if (!isSmall && isInside(screen, size)) return;
+    if (!isSmall && isInside(screen, shown.size)) return;
     const around = model.around(item);
-    controls.showRect(isSmall || !around ? item.rect : around.rect);
+    controller.current?.showRect(isSmall || !around ? item.rect : around.rect);
   };
   return (event: KeyboardEvent) => {
+    const controls = controller.current;
+    if (!controls) return;
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const { key } = event;
     const move = MOVES[key];
@@ -137,7 +145,7 @@ function useKeys({ model, controls, chosen, onChoose }: Options) {
 
 /** What the pointer, the wheel and keys do on a map. */
 export function useMapEvents(options: Options) {
-  useWheel(options.canvas, options.controls);
+  useWheel(options);
   return { ...usePointer(options), onKeyDown: useKeys(options) };
 }
 
