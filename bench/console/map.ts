@@ -46,7 +46,7 @@ async function createPrefixes({ send }: Installation): Promise<string> {
   return id;
 }
 
-/** Runs in the page: magnifies and moves the map for so many frames. Returns the time of each. */
+/** Runs in the page: magnifies and moves the map for a number of frames. Returns the time of each. */
 const MOVE = `async (frames) => {
   const canvas = document.querySelector('canvas');
   const { left, top, width, height } = canvas.getBoundingClientRect();

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 
-/** The tables whose records the planner looks up. Others are small, or are read by their ids only. */
+/** The tables whose records the planner finds by keys. Others are small, or are read by their ids only. */
 const TABLES = [
   'prefixes',
   'ip_addresses',

@@ -9,7 +9,7 @@ const textOf = (value: unknown): string | undefined =>
   typeof value === 'string' ? value : undefined;
 
 /** Where a record is in the address spaces; undefined for resources that are in none. */
-function placeOf({ resource: { name }, record }: Props) {
+function spaceOf({ resource: { name }, record }: Props) {
   if (name === 'vrfs') return record && { vrf: record.id };
   const network = { prefixes: 'cidr', 'ip-addresses': 'address', 'ip-ranges': 'startAddress' }[
     name as string
@@ -21,7 +21,7 @@ function placeOf({ resource: { name }, record }: Props) {
 
 /** Leads to the tree and the map of the address space that records are in. */
 export function SpaceLink(props: Props) {
-  const search = placeOf(props);
+  const search = spaceOf(props);
   if (search === undefined) return null;
   return (
     <Button

@@ -95,7 +95,7 @@ export function createMapStyles(scheme: string) {
   };
 }
 
-/** Smaller rectangles are drawn at this size, so that no prefix looks free. */
+/** Smaller rectangles are drawn at this size, so that no prefix seems free. */
 const LEAST = 1;
 /** Rectangles from here on have a border. */
 const BORDERED = 4;
