@@ -74,7 +74,7 @@ describe('the map of a prefix', () => {
     );
   });
 
-  test('finds the address at the place where it is drawn', () => {
+  test('finds the address where it is drawn', () => {
     fc.assert(
       fc.property(several, (blocks) => {
         for (const block of blocks) {
