@@ -16,11 +16,12 @@ const TABLES = [
  * A plan that was made while a table had one page reads all of it for each lookup: nothing shows then that
  * another index is better. PostgreSQL keeps plans until the table is analysed, which may be a minute after it
  * was filled, and a batch of 1,000 records then took longer than a statement may. Each connection now drops its
- * plans when one of the tables has grown or shrunk by a factor of four.
+ * plans when one of the tables has grown or shrunk by a factor of four. The numbers of rows are those of the
+ * statistics, which are a second old: reading the size of a table would wait for whoever has locked it.
  */
 export async function up(knex: Knex): Promise<void> {
   const sizes = TABLES.map(
-    (table) => `floor(ln(pg_relation_size('${table}'::regclass) / 8192 + 1) / ln(4))`,
+    (table) => `floor(ln(pg_stat_get_live_tuples('${table}'::regclass) / 64 + 1) / ln(4))`,
   );
   await knex.raw(`
     CREATE OR REPLACE FUNCTION use_indexes() RETURNS void LANGUAGE plpgsql AS $$
