@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from 'react';
-import { answer, api, Problem } from '../../app/api.ts';
+import { answer, api } from '../../app/api.ts';
+import { incompleteFile, readFile } from '../../app/download.ts';
 import { localNow } from '../../parts/clock.ts';
 import { downloadBlob } from '../../parts/clipboard.ts';
 import type { Artifact } from './jobQueries.ts';
@@ -25,17 +26,14 @@ export function useArtifactDownload(jobId: string, { name, bytes }: Artifact) {
         signal,
       }),
     );
-    const parts: Blob[] = [];
-    let [size, shownAt] = [0, 0];
-    for await (const part of piecesOf(stream)) {
-      parts.push(new Blob([part]));
-      size += part.length;
-      if (localNow() - shownAt < SHOWN_MS) continue;
+    let shownAt = 0;
+    const file = await readFile(stream, (size) => {
+      if (localNow() - shownAt < SHOWN_MS) return;
       shownAt = localNow();
       setProgress(bytes === 0 ? 1 : Math.min(1, size / bytes));
-    }
-    if (size !== bytes) throw incomplete(`It has ${size} instead of ${bytes} bytes.`);
-    return new Blob(parts);
+    });
+    if (file.size !== bytes) throw incompleteFile(`It has ${file.size} instead of ${bytes} bytes.`);
+    return file;
   }
 
   async function run(signal: AbortSignal): Promise<void> {
@@ -59,21 +57,4 @@ export function useArtifactDownload(jobId: string, { name, bytes }: Artifact) {
       void run(stopped.current.signal);
     },
   };
-}
-
-const incomplete = (detail: string): Problem =>
-  new Problem({ status: 0, code: 'network', title: 'The file is incomplete', detail });
-
-/** The pieces of a stream. Error: Problem, if the connection breaks before its end. */
-async function* piecesOf(stream: unknown): AsyncGenerator<Uint8Array<ArrayBuffer>> {
-  if (!(stream instanceof ReadableStream)) return;
-  const reader = (stream as ReadableStream<Uint8Array<ArrayBuffer>>).getReader();
-  for (;;) {
-    const { done, value } = await reader.read().catch((error: unknown) => {
-      if (error instanceof Error && error.name === 'AbortError') throw error;
-      throw incomplete('The connection broke before the end of the file.');
-    });
-    if (done) return;
-    yield value;
-  }
 }
