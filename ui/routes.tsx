@@ -6,6 +6,7 @@ import { otherRoute } from './app/shell/otherRoute.ts';
 import { NotFoundPage } from './app/shell/NotFoundPage.tsx';
 import { PageError } from './app/shell/PageError.tsx';
 import { approvalRoutes } from './areas/approvals/routes.tsx';
+import { auditRoutes } from './areas/audit/routes.tsx';
 import { accountRoutes, signInRoutes } from './areas/auth/routes.tsx';
 import { homeRoutes } from './areas/home/routes.tsx';
 import { inventoryRoutes } from './areas/inventory/routes.tsx';
@@ -29,6 +30,7 @@ const routeTree = rootRoute.addChildren([
     ...secretRoutes,
     ...scheduleRoutes,
     ...searchRoutes,
+    ...auditRoutes,
     ...accountRoutes,
     idRoute,
     otherRoute,

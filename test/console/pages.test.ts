@@ -63,6 +63,7 @@ describeConsole('the pages', (console) => {
       jobs: (await job()).id,
       schedules: (await root.post<WithId>('/api/schedules', schedule).expect(201)).id,
       approvals: request.id,
+      audit: (await root.get<{ items: WithId[] }>('/api/audit?limit=1').expect(200)).items[0]?.id,
     });
     await job();
   });

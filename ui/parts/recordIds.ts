@@ -4,6 +4,7 @@ const ID = /^([a-z]{3})_[0-9a-z]{26}$/;
 /** Pages of records, by the letters of their ids. Other records are found by `/id/<id>`. */
 const PAGES: Readonly<Record<string, string>> = {
   apr: '/approvals',
+  aud: '/audit',
   job: '/jobs',
   rnr: '/runners',
   sch: '/schedules',

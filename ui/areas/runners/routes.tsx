@@ -13,7 +13,7 @@ const runnersRoute = createRoute({
     title: 'Runners',
     navigation: {
       label: 'Runners',
-      icon: 'server',
+      icon: 'network',
       order: 52,
       permissions: READERS,
       key: 'n',
