@@ -2,10 +2,10 @@ import { useState } from 'react';
 import { AskApproval } from '../../app/AskApproval.tsx';
 import { PermissionButton } from '../../parts/PermissionButton.tsx';
 import type { Where } from '../../parts/permissions.tsx';
-import type { Mutation } from './usePlan.ts';
+import { bodyOf, type Mutations } from './usePlan.ts';
 
 type Props = {
-  mutation: Mutation;
+  mutation: Mutations;
   /** What the request is called at first: `Change the site ams1`. */
   title: string;
   where: Where;
@@ -17,7 +17,6 @@ type Props = {
 /** Asks others to approve a change instead of making it. */
 export function AskButton({ mutation, title, where, headers, reason, onAsked }: Props) {
   const [isAsking, setAsking] = useState(false);
-  const { resource, operation, record } = mutation;
   return (
     <>
       <PermissionButton
@@ -37,7 +36,7 @@ export function AskButton({ mutation, title, where, headers, reason, onAsked }: 
         title={title}
         note="After the approval exactly this change is made, with your permissions. If it would do something else by then, it is not made."
         content={{
-          validationRequest: { resource, operation, record },
+          validationRequest: bodyOf(mutation),
           ...(where.tenantId !== undefined && { tenantId: where.tenantId }),
           ...(typeof where.siteId === 'string' && { siteId: where.siteId }),
         }}

@@ -10,6 +10,7 @@ import { Icon } from '../../parts/icons.tsx';
 import { ListPage } from '../../parts/list/ListPage.tsx';
 import { withoutAppearance, type ListSearch } from '../../parts/list/search.ts';
 import { useList } from '../../parts/list/useList.ts';
+import { BulkActions } from './bulk/BulkActions.tsx';
 import { PageLink } from '../../parts/PageLink.tsx';
 import { usePermissions } from '../../parts/permissions.tsx';
 import {
@@ -33,7 +34,7 @@ export function ResourcePage() {
   const { resource: name } = route.useParams();
   return (
     <WithResource name={name}>
-      {(resource) => <Records key={name} resource={resource} />}
+      {(resource, all) => <Records key={name} resource={resource} all={all} />}
     </WithResource>
   );
 }
@@ -47,7 +48,9 @@ function useSortedSearch({ label, sorts }: Resource): ListSearch {
   );
 }
 
-function Records({ resource }: { resource: Resource }) {
+type RecordsProps = { resource: Resource; all: readonly Resource[] };
+
+function Records({ resource, all }: RecordsProps) {
   useTitle(titleOf(resource));
   const search = useSortedSearch(resource);
   const navigate = route.useNavigate();
@@ -93,6 +96,7 @@ function Records({ resource }: { resource: Resource }) {
       rowKey={keyOf}
       rowName={(record) => labelIn(resource, record)}
       onOpen={open}
+      bulk={useBulkActions(resource, all)}
       empty={
         <Empty
           kind="nothing"
@@ -107,6 +111,15 @@ function Records({ resource }: { resource: Resource }) {
 
 const toNew = ({ name }: Resource) =>
   ({ to: '/inventory/$resource/new', params: { resource: name } }) as const;
+
+/** What can be done with selected rows; undefined for those who may change none. */
+function useBulkActions(resource: Resource, all: readonly Resource[]) {
+  const { canAnywhere } = usePermissions();
+  if (!canAnywhere('inventory:write')) return undefined;
+  return (ids: ReadonlySet<string>, done: () => void) => (
+    <BulkActions resource={resource} all={all} ids={[...ids]} onDone={done} />
+  );
+}
 
 const Actions = ({ resource }: { resource: Resource }) => (
   <>

@@ -84,6 +84,33 @@ export function recordSchema({ fields, idPrefix }: Resource, isNew: boolean): Js
   };
 }
 
+/** The fields that several records can be given together: not those that tell them apart. */
+export const sharedFields = ({ fields, label }: Resource): readonly ResourceField[] =>
+  fields.filter(
+    (field) =>
+      isShown(field, false) &&
+      !field.immutable &&
+      field.name !== label &&
+      field.name !== 'tenantId',
+  );
+
+/** What clears a field. Null would mean that a field that cannot be null is not given. */
+export function emptyValue({ nullable, type, default: initial }: ResourceField): unknown {
+  if (nullable) return null;
+  return initial ?? (type === 'texts' ? [] : '');
+}
+
+/** The form of some fields of a record, none of which is required. */
+export const partialSchema = (resource: Resource, names: readonly string[]): JsonSchema => ({
+  type: 'object',
+  additionalProperties: false,
+  properties: Object.fromEntries(
+    sharedFields(resource)
+      .filter(({ name }) => names.includes(name))
+      .map((field) => [field.name, fieldSchema(field, false)]),
+  ),
+});
+
 function customSchema({ type, choices, minimum, maximum, description }: CustomField): JsonSchema {
   const words = description === '' ? {} : { description };
   const limits = {

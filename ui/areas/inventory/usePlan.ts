@@ -20,7 +20,11 @@ export type Mutation = {
   record: Readonly<Record<string, unknown>>;
 };
 
-type Validation = Schemas['InventoryValidation'];
+/** One change, or several that are made together. */
+export type Mutations = Mutation | { mutations: readonly Mutation[] };
+
+type OneValidation = Schemas['InventoryValidation'];
+type Validation = OneValidation | Schemas['InventoryValidations'];
 
 /** What a change would do, as far as the service has said. */
 export type Plan = {
@@ -39,11 +43,23 @@ export type Plan = {
 const isValidation = (body: unknown): body is Validation =>
   typeof body === 'object' && body !== null && 'validation' in body;
 
+const oneBodyOf = ({ record, ...mutation }: Mutation) => ({ ...mutation, record: { ...record } });
+
+/** Changes as the API takes them. */
+export const bodyOf = (wanted: Mutations) =>
+  'mutations' in wanted ? { mutations: wanted.mutations.map(oneBodyOf) } : oneBodyOf(wanted);
+
+/** What all changes of a plan do, in their order. */
+const effectsOf = (validation: Validation): OneValidation['effects'] =>
+  'results' in validation
+    ? validation.results.flatMap(({ effects }) => effects)
+    : validation.effects;
+
 /** An invalid change is an answer too, with the status 400 or 409. */
-const planQuery = (mutation: Mutation, headers: Readonly<Record<string, string>>) => ({
-  queryKey: ['plan', mutation, headers],
+const planQuery = (wanted: Mutations, headers: Readonly<Record<string, string>>) => ({
+  queryKey: ['plan', wanted, headers],
   queryFn: async ({ signal }: { signal: AbortSignal }): Promise<Validation> => {
-    const body = { ...mutation, record: { ...mutation.record } };
+    const body = bodyOf(wanted);
     const call = api.POST('/api/validation/inventory', { body, headers: { ...headers }, signal });
     const found: unknown = await answer(call).catch((error: unknown) => {
       if (error instanceof Problem && isValidation(error.body)) return error.body;
@@ -60,12 +76,12 @@ const NO_ERRORS: readonly FieldError[] = [];
 
 /** Plans a change a moment after the last key. Nothing is planned while there is none. */
 export function usePlan(
-  mutation: Mutation | undefined,
+  mutation: Mutations | undefined,
   headers: Readonly<Record<string, string>> = {},
 ): Plan {
   const typed = mutation ? JSON.stringify(mutation) : '';
   const [asked] = useDebouncedValue(typed, DEBOUNCE_MS);
-  const wanted = asked === '' ? undefined : (JSON.parse(asked) as Mutation);
+  const wanted = asked === '' ? undefined : (JSON.parse(asked) as Mutations);
   const query = useQuery({
     ...planQuery(wanted ?? { resource: '', operation: 'create', record: {} }, headers),
     enabled: wanted !== undefined,
@@ -79,7 +95,7 @@ export function usePlan(
   );
   const effects = useMemo(
     () =>
-      (data?.effects ?? []).map((effect, at): Effect => ({
+      (data ? effectsOf(data) : []).map((effect, at): Effect => ({
         ...effect,
         id: effect.id ?? `new:${at}`,
         version: null,

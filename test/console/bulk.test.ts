@@ -1,0 +1,96 @@
+import { beforeAll, expect, test } from '@jest/globals';
+import type { Page } from 'playwright-core';
+import { describePages } from '../support/console/console.ts';
+import { accessibilityProblems } from '../support/console/page.ts';
+import { admin, createUser, type TestUser } from '../support/users.ts';
+
+type Site = { id: string; name: string; status: string; description: string; version: number };
+
+describePages('several records together', (console) => {
+  let administrator: TestUser;
+
+  beforeAll(async () => {
+    administrator = await createUser(console.app, 'platform-admin');
+    const client = admin(console.app);
+    for (const name of ['ams1', 'ber1', 'fra1', 'lon1'])
+      await client.post('/api/inventory/sites', { name, description: 'old' }).expect(201);
+    await client.post('/api/inventory/racks', { name: 'r1', siteId: { name: 'ams1' } }).expect(201);
+  });
+
+  const sites = async (): Promise<Site[]> =>
+    (await admin(console.app).get<{ items: Site[] }>('/api/inventory/sites?sort=name').expect(200))
+      .items;
+
+  const select = async (page: Page, ...names: string[]) => {
+    for (const name of names) await page.getByLabel(`Select ${name}`).click();
+    await page.getByRole('group', { name: 'Selected' }).waitFor();
+  };
+
+  test('are changed in the fields that one chooses, after the plan was shown', async () => {
+    const page = await console.open(administrator, '/inventory/sites');
+    await select(page, 'ber1', 'lon1');
+    await page.getByRole('button', { name: 'Change …' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Change 2 sites' });
+    const confirm = dialog.getByRole('button', { name: 'Change 2 sites' });
+    expect(await confirm.isDisabled()).toBe(true);
+    await dialog.getByRole('combobox', { name: 'Fields to change' }).click();
+    await page.getByRole('option', { name: 'Description' }).click();
+    await page.getByRole('option', { name: 'Status' }).click();
+    await page.keyboard.press('Escape');
+    await dialog.getByLabel('Status').selectOption('retired');
+    // A field that is chosen and has no value is cleared.
+    await dialog.getByText('2 changed').waitFor();
+    await dialog.locator('[aria-busy="true"]').waitFor({ state: 'detached' });
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await confirm.click();
+    await dialog.waitFor({ state: 'detached' });
+    expect(await page.getByRole('group', { name: 'Selected' }).count()).toBe(0);
+    expect(await sites()).toMatchObject([
+      { name: 'ams1', status: 'active', version: 1 },
+      { name: 'ber1', status: 'retired', description: '', version: 2 },
+      { name: 'fra1', status: 'active', version: 1 },
+      { name: 'lon1', status: 'retired', description: '', version: 2 },
+    ]);
+  });
+
+  test('are deleted all or not at all, and the reason names who uses one', async () => {
+    const page = await console.open(administrator, '/inventory/sites');
+    await select(page, 'ams1', 'fra1');
+    await page.getByRole('button', { name: 'Delete …' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Delete 2 sites' });
+    await dialog.getByRole('link', { name: 'open the rack' }).waitFor();
+    expect(await dialog.getByRole('button', { name: 'Delete 2 sites' }).isDisabled()).toBe(true);
+    await dialog.getByRole('button', { name: 'Back' }).click();
+    await page.getByRole('button', { name: 'Clear selection' }).click();
+    await select(page, 'fra1', 'lon1');
+    await page.getByRole('button', { name: 'Delete …' }).click();
+    await dialog.getByText('2 deleted').waitFor();
+    await dialog.getByRole('button', { name: 'Delete 2 sites' }).click();
+    await page.getByRole('gridcell', { name: 'fra1', exact: true }).waitFor({ state: 'detached' });
+    expect((await sites()).map(({ name }) => name)).toEqual(['ams1', 'ber1']);
+  });
+
+  test('are asked for as one request', async () => {
+    const page = await console.open(administrator, '/inventory/sites');
+    await select(page, 'ams1', 'ber1');
+    await page.getByRole('button', { name: 'Change …' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Change 2 sites' });
+    await dialog.getByRole('combobox', { name: 'Fields to change' }).click();
+    await page.getByRole('option', { name: 'Description' }).click();
+    await page.keyboard.press('Escape');
+    await dialog.getByLabel('Description').fill('new hall');
+    await dialog.getByText('2 changed').waitFor();
+    await dialog.getByRole('button', { name: 'Ask for approval' }).click();
+    const asking = page.getByRole('dialog', { name: 'Ask for approval' });
+    await asking.getByRole('checkbox').first().check();
+    await asking.getByRole('button', { name: 'Ask for approval' }).click();
+    await page.getByRole('heading', { name: 'Change 2 sites' }).waitFor();
+    await page.getByText('2 changed').waitFor();
+  });
+
+  test('are not offered to those who may change none', async () => {
+    const page = await console.open(await createUser(console.app, 'viewer'), '/inventory/sites');
+    await page.getByRole('link', { name: 'ams1' }).waitFor();
+    expect(await page.getByLabel('Select ams1').count()).toBe(0);
+  });
+});

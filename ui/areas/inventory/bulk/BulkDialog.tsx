@@ -1,0 +1,41 @@
+import type { ReactNode } from 'react';
+import { formatNumberOf } from '../../../parts/format.ts';
+import { ConfirmDialog } from '../../../parts/ConfirmDialog.tsx';
+import { AskButton } from '../AskButton.tsx';
+import { PlanPanel } from '../PlanPanel.tsx';
+import type { Mutation } from '../usePlan.ts';
+import type { BulkProps } from './BulkActions.tsx';
+import { useBulk } from './useBulk.ts';
+
+type Props = BulkProps & {
+  onClose: () => void;
+  verb: 'Change' | 'Delete';
+  changes: readonly Mutation[];
+  /** What there is to say before anything is planned. */
+  nothing: string;
+  children?: ReactNode;
+};
+
+/** Shows what changes of several records do, record by record, before all of them are made or asked for. */
+export function BulkDialog({ resource, all, ids, onDone, onClose, ...props }: Props) {
+  const { verb, changes, nothing, children } = props;
+  const { wanted, plan, reason, apply, isBusy, error } = useBulk(changes, onDone);
+  const title = `${verb} ${formatNumberOf(ids.length, resource.singular, resource.plural)}`;
+  return (
+    <ConfirmDialog
+      opened
+      onClose={onClose}
+      title={title}
+      confirm={title}
+      danger={verb === 'Delete'}
+      reason={reason}
+      onConfirm={apply}
+      busy={isBusy}
+      problem={error}
+    >
+      {children}
+      <PlanPanel plan={plan} all={all} nothing={nothing} />
+      <AskButton mutation={wanted} title={title} where={{}} reason={reason} onAsked={onClose} />
+    </ConfirmDialog>
+  );
+}

@@ -1,0 +1,43 @@
+import { useQueryClient } from '@tanstack/react-query';
+import { answer, api, Problem } from '../../../app/api.ts';
+import { useCreation } from '../../../app/useCreation.ts';
+import { whyNotApply } from '../planState.ts';
+import { bodyOf, usePlan, type Mutation, type Mutations } from '../usePlan.ts';
+
+/** The API takes no more in one request. */
+export const MAX_RECORDS = 1_000;
+
+/** Plans several changes, and makes all of them or none. */
+export function useBulk(changes: readonly Mutation[], onDone: () => void) {
+  const client = useQueryClient();
+  const isTooMany = changes.length > MAX_RECORDS;
+  const wanted: Mutations = { mutations: changes };
+  const plan = usePlan(changes.length === 0 || isTooMany ? undefined : wanted);
+  const { create, isBusy, error } = useCreation({
+    send: async (mutations: Mutations, header) => {
+      const body = { mode: 'all' as const, ...(bodyOf(mutations) as { mutations: [] }) };
+      const call = api.POST('/api/inventory/bulk', { params: { header }, body });
+      const { counts, results } = await answer(call);
+      if ((counts.invalid ?? 0) + (counts.conflict ?? 0) === 0) return counts;
+      const first = results.flatMap((each) => [...each.errors, ...each.conflicts])[0];
+      throw new Problem({
+        ...{ status: 409, code: first?.code ?? 'conflict', title: 'Nothing was changed' },
+        detail: first?.message ?? 'Others have changed a record at the same time.',
+      });
+    },
+    onMade: () => {
+      void client.invalidateQueries({ queryKey: ['inventory'] });
+      onDone();
+    },
+  });
+  return {
+    wanted,
+    plan,
+    reason: isTooMany
+      ? `${MAX_RECORDS} records can be changed together: choose fewer.`
+      : whyNotApply(plan, false),
+    apply: () => create(wanted),
+    isBusy,
+    error,
+  };
+}
