@@ -1,11 +1,14 @@
 import { beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { describePages } from '../support/console/console.ts';
-import { accessibilityProblems } from '../support/console/page.ts';
+import { accessibilityProblems, contentWidth } from '../support/console/page.ts';
 import { eventually } from '../support/eventually.ts';
 import { admin, createUser, type TestUser } from '../support/users.ts';
 
 type WithId = { id: string };
+
+/** The width of a phone. */
+const NARROW = 360;
 
 const SPACE = '/inventory/prefixes/space';
 
@@ -70,6 +73,7 @@ describePages('the address space', (console) => {
     await isChosen(page, '10.128.0.0/9');
     expect(await chosen(page).getByRole('link').count()).toBe(0);
     expect(await accessibilityProblems(page)).toEqual([]);
+    expect(await contentWidth(page, NARROW)).toBe(NARROW);
   });
 
   test('opens the path to an address, and has what is in a network without a prefix', async () => {
