@@ -17,7 +17,7 @@ const TABLES = [
  * another index is better. PostgreSQL keeps plans until the table is analysed, which may be a minute after it
  * was filled, and a batch of 1,000 records then took longer than a statement may. Each connection now drops its
  * plans when one of the tables has grown or shrunk by a factor of four. The numbers of rows are those of the
- * statistics, which are a second old: reading the size of a table would wait for whoever has locked it.
+ * statistics, which are a second old: reading the size of a table would wait for a lock of it.
  */
 export async function up(knex: Knex): Promise<void> {
   const sizes = TABLES.map(

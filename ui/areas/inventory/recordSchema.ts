@@ -84,7 +84,7 @@ export function recordSchema({ fields, idPrefix }: Resource, isNew: boolean): Js
   };
 }
 
-/** The fields that several records can be given together: not those that tell them apart. */
+/** The fields that several records can be given together: not those that distinguish them. */
 export const sharedFields = ({ fields, label }: Resource): readonly ResourceField[] =>
   fields.filter(
     (field) =>

@@ -7,7 +7,7 @@ import { emptyValue, partialSchema, sharedFields, type RecordValues } from '../r
 import type { BulkProps } from './BulkActions.tsx';
 import { BulkDialog } from './BulkDialog.tsx';
 
-/** Gives several records the same values in some fields. A field without a value is cleared. */
+/** Sets the same values of several records in some fields. A field without a value is cleared. */
 export function BulkChangeDialog(props: BulkProps & { onClose: () => void }) {
   const { resource, ids } = props;
   const [names, setNames] = useState<string[]>([]);
