@@ -1,16 +1,8 @@
 import { useState } from 'react';
 import { PermissionButton } from '../../../parts/PermissionButton.tsx';
-import type { Resource } from '../inventoryQueries.ts';
 import { BulkChangeDialog } from './BulkChangeDialog.tsx';
 import { BulkDeleteDialog } from './BulkDeleteDialog.tsx';
-
-export type BulkProps = {
-  resource: Resource;
-  all: readonly Resource[];
-  /** The records that were selected: never all that a filter matches. */
-  ids: readonly string[];
-  onDone: () => void;
-};
+import type { BulkProps } from './useBulk.ts';
 
 /** What can be done with several records together. */
 export function BulkActions(props: BulkProps) {

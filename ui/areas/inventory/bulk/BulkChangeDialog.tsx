@@ -4,8 +4,8 @@ import { objectOf } from '../../../parts/form/fieldErrors.ts';
 import { labelOfField } from '../../../parts/format.ts';
 import { SchemaForm } from '../../../parts/schemaForm/SchemaForm.tsx';
 import { emptyValue, partialSchema, sharedFields, type RecordValues } from '../recordSchema.ts';
-import type { BulkProps } from './BulkActions.tsx';
 import { BulkDialog } from './BulkDialog.tsx';
+import type { BulkProps } from './useBulk.ts';
 
 /** Sets the same values of several records in some fields. A field without a value is cleared. */
 export function BulkChangeDialog(props: BulkProps & { onClose: () => void }) {

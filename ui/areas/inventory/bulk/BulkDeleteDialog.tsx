@@ -1,5 +1,5 @@
-import type { BulkProps } from './BulkActions.tsx';
 import { BulkDialog } from './BulkDialog.tsx';
+import type { BulkProps } from './useBulk.ts';
 
 /** Deletes several records, after it has shown who uses them. */
 export function BulkDeleteDialog(props: BulkProps & { onClose: () => void }) {

@@ -4,8 +4,7 @@ import { ConfirmDialog } from '../../../parts/ConfirmDialog.tsx';
 import { AskButton } from '../AskButton.tsx';
 import { PlanPanel } from '../PlanPanel.tsx';
 import type { Mutation } from '../usePlan.ts';
-import type { BulkProps } from './BulkActions.tsx';
-import { useBulk } from './useBulk.ts';
+import { useBulk, type BulkProps } from './useBulk.ts';
 
 type Props = BulkProps & {
   onClose: () => void;

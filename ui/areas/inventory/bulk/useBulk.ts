@@ -1,8 +1,18 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { answer, api, Problem } from '../../../app/api.ts';
 import { useCreation } from '../../../app/useCreation.ts';
+import type { Resource } from '../inventoryQueries.ts';
 import { whyNotApply } from '../planState.ts';
 import { bodyOf, usePlan, type Mutation, type Mutations } from '../usePlan.ts';
+
+/** What a dialog about several records needs. */
+export type BulkProps = {
+  resource: Resource;
+  all: readonly Resource[];
+  /** The records that were selected: never all that a filter matches. */
+  ids: readonly string[];
+  onDone: () => void;
+};
 
 /** The API takes no more in one request. */
 export const MAX_RECORDS = 1_000;
