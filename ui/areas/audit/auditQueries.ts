@@ -4,7 +4,6 @@ import { toQuery, type ListPart, type ListSearch } from '../../parts/list/search
 import { AUDIT_FILTERS } from './auditFilters.ts';
 
 export type AuditEntry = Schemas['AuditEntry'];
-export type AuditList = Schemas['AuditList'];
 type AuditQuery = NonNullable<paths['/api/audit']['get']['parameters']['query']>;
 type ExportQuery = NonNullable<paths['/api/audit/export']['get']['parameters']['query']>;
 

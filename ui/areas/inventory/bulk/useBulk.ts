@@ -15,7 +15,7 @@ export type BulkProps = {
 };
 
 /** The API takes no more in one request. */
-export const MAX_RECORDS = 1_000;
+const MAX_RECORDS = 1_000;
 
 /** Plans several changes, and makes all of them or none. */
 export function useBulk(changes: readonly Mutation[], onDone: () => void) {
