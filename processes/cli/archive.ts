@@ -5,10 +5,6 @@ import path from 'node:path';
 import { compose } from '../composition/index.ts';
 import { openDatabase, type Knex } from '../../db/core/knex.ts';
 import { migrateUp } from '../../db/core/migrate.ts';
-import { freePort } from '../../dev/freePort.ts';
-import { lockFolder } from '../../dev/lock.ts';
-import { ensureDatabase, startPostgres } from '../../dev/postgres.ts';
-import { prepareDataFolder } from '../../dev/dataFolder.ts';
 import { readArchive, readHeader, type ArchiveHeader } from '../../platform/archive/index.ts';
 import { readArchiveConfig, readConfig } from '../../platform/config.ts';
 import { createLog } from '../../platform/log.ts';
@@ -19,6 +15,7 @@ import { createVault } from '../../platform/vault.ts';
 import { entryOf, readSegment } from '../../services/audit/segmentFile.ts';
 import { unsealWith } from '../../services/backups/archives.ts';
 import { registerArchives, importArchive } from '../../services/backups/importArchive.ts';
+import { withEmbeddedStack } from './embeddedStack.ts';
 
 const EXIT_USAGE = 2;
 const say = (text: string) => void process.stdout.write(`${text}\n`);
@@ -115,21 +112,8 @@ async function audit(name: string): Promise<number> {
 async function database(): Promise<{ url: string; stop(): Promise<void> }> {
   if (process.env.DATABASE_URL)
     return { url: process.env.DATABASE_URL, stop: () => Promise.resolve() };
-  const folder = await prepareDataFolder(dataDir);
-  const lock = await lockFolder(folder, () => `An archive is being restored into ${folder}.`);
-  const server = await startPostgres({
-    dataDir: path.join(folder, 'postgres'),
-    port: await freePort(5_433),
-    logFile: path.join(folder, 'postgres.log'),
-  });
-  await ensureDatabase(server, 'holdfast');
-  return {
-    url: server.url('holdfast'),
-    async stop() {
-      await server.stop();
-      await lock.release();
-    },
-  };
+  const { startEmbeddedDatabase } = await withEmbeddedStack(() => import('./embeddedDatabase.ts'));
+  return startEmbeddedDatabase(dataDir);
 }
 
 async function restore(name: string): Promise<number> {

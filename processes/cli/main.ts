@@ -1,10 +1,10 @@
 import path from 'node:path';
-import { readRunningStack } from '../../dev/runningStack.ts';
 import { ConfigError, readConfig } from '../../platform/config.ts';
 import { createLog } from '../../platform/log.ts';
 import { admin } from './admin.ts';
 import { EXIT_USAGE, type Command } from './command.ts';
 import { demoData } from './demoData.ts';
+import { withEmbeddedStack } from './embeddedStack.ts';
 import { reencryptSecrets } from './reencryptSecrets.ts';
 import { token } from './token.ts';
 import { verifyAudit } from './verifyAudit.ts';
@@ -24,16 +24,20 @@ function printUsage(): number {
   return EXIT_USAGE;
 }
 
+/** Without `DATABASE_URL`: how to reach the embedded stack that runs on this machine. */
+async function stackEnv(): Promise<Record<string, string>> {
+  if (process.env.DATABASE_URL) return {};
+  const { readRunningStack } = await withEmbeddedStack(() => import('../../dev/runningStack.ts'));
+  return readRunningStack(path.resolve(process.env.HOLDFAST_DATA_DIR ?? '.holdfast'));
+}
+
 async function main([name = '', ...args]: readonly string[]): Promise<number> {
   const command = COMMANDS[name];
   if (!command) return printUsage();
   // Loaded late: a wrong name is answered immediately.
   const { compose } = await import('../composition/index.ts');
   const { loadJobTypeModules } = await import('../../services/jobTypes/modules/load.ts');
-  const stackEnv = process.env.DATABASE_URL
-    ? {}
-    : await readRunningStack(path.resolve(process.env.HOLDFAST_DATA_DIR ?? '.holdfast'));
-  const config = readConfig({ ...stackEnv, ...process.env });
+  const config = readConfig({ ...(await stackEnv()), ...process.env });
   const modules = await loadJobTypeModules(config.jobTypeModules);
   const deps = compose(config, createLog(config.logLevel), { modules });
   try {
