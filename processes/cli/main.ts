@@ -5,6 +5,7 @@ import { admin } from './admin.ts';
 import { EXIT_USAGE, type Command } from './command.ts';
 import { demoData } from './demoData.ts';
 import { withEmbeddedStack } from './embeddedStack.ts';
+import { leaveTemporal } from './leaveTemporal.ts';
 import { reencryptSecrets } from './reencryptSecrets.ts';
 import { token } from './token.ts';
 import { verifyAudit } from './verifyAudit.ts';
@@ -16,6 +17,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   'verify-audit': verifyAudit,
   'demo-data': demoData,
   'reencrypt-secrets': reencryptSecrets,
+  'leave-temporal': leaveTemporal,
 };
 
 function printUsage(): number {

@@ -1,0 +1,65 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { JobRecord } from '../../../api/jobs/schemas.ts';
+import { systemScheduleId } from '../../../domain/dispatch/workflowIds.ts';
+import { findInTemporal } from '../../../temporal/removeInstallation.ts';
+import { startApp, startAppOn, type TestApp } from '../../support/app.ts';
+import { createDatabase, type TestDatabase } from '../../support/database.ts';
+import { eventually } from '../../support/eventually.ts';
+import { runCommand } from '../../support/processes.ts';
+import { createMinutelySchedule } from '../../support/schedules.ts';
+import { admin } from '../../support/users.ts';
+
+let app: TestApp;
+let other: TestApp;
+let database: TestDatabase;
+beforeAll(async () => {
+  app = await startApp();
+  database = await createDatabase();
+  other = await startAppOn(database.url);
+});
+afterAll(async () => {
+  await runCommand(other.env, 'leave-temporal', '--remove');
+  await other.stop();
+  await database.drop();
+  await app.stop();
+});
+
+const found = ({ deps }: TestApp) => findInTemporal(deps.temporal, deps.config.taskQueue);
+
+/** Starts work that goes on for longer than the test, and waits until Temporal lists all of it. */
+async function startWork(target: TestApp): Promise<{ job: JobRecord; scheduleId: string }> {
+  const client = admin(target);
+  const { id: scheduleId } = await createMinutelySchedule(client, {
+    // Not due in the middle of the test.
+    cronExpression: '0 0 1 1 *',
+  });
+  const job = await client
+    .post<JobRecord>('/api/jobs', { type: 'core.sleep', payload: { durationMs: 60_000 } })
+    .expect(201);
+  await eventually(
+    () => found(target),
+    ({ schedules, workflows }) => schedules.length === 3 && workflows.length > 0,
+  );
+  return { job, scheduleId };
+}
+
+describe('leave-temporal', () => {
+  test('lists, then removes what this installation has in the namespace, and nothing of another', async () => {
+    const [own] = await Promise.all([startWork(app), startWork(other)]);
+    const listed = await runCommand(app.env, 'leave-temporal');
+    expect(listed.stdout).toMatch(/Schedules {3}3\nWorkflows {3}1\n[^]*Nothing was removed/);
+    expect((await found(app)).schedules.sort()).toEqual(
+      [
+        `schedule:${own.scheduleId}`,
+        systemScheduleId(app.env.HOLDFAST_TASK_QUEUE ?? '', 'reconcile'),
+        systemScheduleId(app.env.HOLDFAST_TASK_QUEUE ?? '', 'reconcileSchedules'),
+      ].sort(),
+    );
+
+    const removed = await runCommand(app.env, 'leave-temporal', '--remove');
+    expect([removed.status, removed.stderr]).toEqual([0, '']);
+    expect(await found(app)).toEqual({ schedules: [], workflows: [] });
+    const untouched = await found(other);
+    expect([untouched.schedules.length, untouched.workflows.length]).toEqual([3, 1]);
+  });
+});
