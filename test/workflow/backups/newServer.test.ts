@@ -24,7 +24,7 @@ import {
 } from '../../support/schedules.ts';
 
 /**
- * The day the server is gone, by the commands of docs/backups.md: an installation is backed up while it works and then
+ * The day the server is lost, by the commands of docs/backups.md: an installation is backed up while it works and then
  * killed. Its archive and its master key are restored to an empty database, with an empty Temporal namespace as far as
  * this installation is concerned: another task queue.
  */
@@ -52,7 +52,7 @@ const envOf = (index: number): Record<string, string> =>
 const clientOf = ({ base }: TestProcess): TestClient =>
   createClient(base, { actor: 'root', roles: 'platform-admin' });
 
-/** Rows of a database whose processes are gone. */
+/** Rows of a database whose processes have ended. */
 async function withRows<T>(index: number, read: (db: Knex) => Promise<T>): Promise<T> {
   const log = createLog('silent', false);
   const db = openDatabase({
@@ -83,7 +83,7 @@ const idsOf = (index: number): Promise<Ids> =>
       }),
     );
     return Object.fromEntries(
-      TABLES.map((table, place) => [table, new Set<string>(found[place])]),
+      TABLES.map((table, index) => [table, new Set<string>(found[index])]),
     ) as Ids;
   });
 
@@ -114,7 +114,7 @@ function startLoad(client: TestClient) {
   };
 }
 
-describe('the day the server is gone', () => {
+describe('the day the server is lost', () => {
   test('everything from before the backup is there again, and work goes on', async () => {
     const source = await startProcess(envOf(0));
     const old = clientOf(source);
@@ -156,7 +156,7 @@ describe('the day the server is gone', () => {
       expect([table, invented]).toEqual([table, []]);
     }
 
-    // Three minutes pass before somebody starts it.
+    // Three minutes pass before an operator starts it.
     const firstMissed = minuteFromNow(-3);
     await withRows(1, (db) =>
       db('schedules').where({ id: schedule.id }).update({ next_due_at: firstMissed }),
