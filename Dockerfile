@@ -27,4 +27,4 @@ EXPOSE 8080
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s \
   CMD ["node", "-e", "fetch('http://127.0.0.1:' + process.env.HOLDFAST_PORT + '/livez').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
 # Starts node directly: npm does not forward SIGTERM.
-CMD ["node", "processes/main.ts"]
+CMD ["node", "processes/serve.js"]

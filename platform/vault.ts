@@ -57,6 +57,9 @@ export function createVault(keys: readonly NamedKey[]) {
           .digest(),
       ),
 
+    /** Returns true if values that are encrypted with this key can be opened. */
+    has: (keyId: string): boolean => byId.has(keyId),
+
     /** The id of the key that encrypts; undefined without keys. */
     currentKeyId: (): string | undefined => current?.id,
 

@@ -1,3 +1,4 @@
+import './nodeVersion.js';
 import { ConfigError, readConfig } from '../platform/config.ts';
 import { createLog } from '../platform/log.ts';
 import { shutdownOnSignals } from './shutdown.ts';

@@ -7,6 +7,7 @@ import { APP_VERSION as version } from '../platform/version.ts';
 import { loadJobTypeModules } from '../services/jobTypes/modules/load.ts';
 import { findConsoleBundle } from '../ui/build.ts';
 import { compose, type Composition } from './composition/index.ts';
+import { reportMissingKeys } from './missingKeys.ts';
 
 export type RunningProcess = {
   deps: Composition;
@@ -39,6 +40,7 @@ export async function startProcess(config: Config, log: Log): Promise<RunningPro
     }
     for (const { port } of servers) deps.ownEndpoints.add({ host: config.host, port });
     deps.start();
+    void reportMissingKeys(deps, log, shutdown.signal);
     const port = servers[0]?.port ?? config.port;
     log.info({ role: config.role, host: config.host, port, version }, 'listening');
     return {

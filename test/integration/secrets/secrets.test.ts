@@ -8,6 +8,9 @@ import { publishEvents } from '../../../db/events/publish.ts';
 import { startApp, startAppOn, type TestApp } from '../../support/app.ts';
 import type { TestClient } from '../../support/client.ts';
 import { runHere } from '../../support/commands.ts';
+import type { Log } from '../../../platform/log.ts';
+import { createVault, type Vault } from '../../../platform/vault.ts';
+import { reportMissingKeys } from '../../../processes/missingKeys.ts';
 import { reencryptSecrets } from '../../../processes/cli/reencryptSecrets.ts';
 import { expectInvalid, expectProblem } from '../../support/problem.ts';
 import { type Page } from '../../support/users.ts';
@@ -150,6 +153,20 @@ describe('a named secret', () => {
       // The first process has no such key.
       await app.deps.db('secrets').delete();
     }
+  });
+});
+
+describe('the master keys of a process', () => {
+  test('must open every stored secret: those that it lacks are named at start, and no others', async () => {
+    await create(red).expect(201);
+    const lines: unknown[] = [];
+    const log = { error: (fields: object) => lines.push(fields) } as unknown as Log;
+    const report = (vault: Vault) =>
+      reportMissingKeys({ db: app.deps.db, vault }, log, AbortSignal.timeout(10_000));
+    await report(app.deps.vault);
+    expect(lines).toEqual([]);
+    await report(createVault([{ id: 'another', key: Buffer.alloc(32, 1) }]));
+    expect(lines).toEqual([{ keys: ['test'] }]);
   });
 });
 

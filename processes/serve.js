@@ -1,0 +1,4 @@
+import './nodeVersion.js';
+
+/** What production starts. Unlike `main.ts`, every version of Node can read it, and says which version is needed. */
+await import('./main.ts');
