@@ -235,6 +235,7 @@ export const TABLES: readonly BackedUpTable[] = [
 export const NOT_BACKED_UP: Readonly<Record<string, string>> = {
   schema_migrations: 'an archive names its schema version',
   schema_migrations_lock: 'see schema_migrations',
+  schema_contracts: 'see schema_migrations',
   outbox: 'the reconcilers derive pending tasks from the records',
   idempotency_keys: 'responses to finished requests of the last day',
   sessions: 'users remain signed in as long as their account allows it',

@@ -1,4 +1,4 @@
-import type { Knex } from 'knex';
+import type { Migrations } from '../core/migration.ts';
 import * as jobs from './0001_jobs.ts';
 import * as audit from './0002_audit.ts';
 import * as access from './0003_access.ts';
@@ -52,12 +52,13 @@ import * as approvedVersions from './0062_approved_versions.ts';
 import * as artifacts from './0063_artifacts.ts';
 import * as modulesPool from './0064_modules_pool.ts';
 import * as plansOfGrowingTables from './0065_plans_of_growing_tables.ts';
+import * as upgrades from './0072_upgrades.ts';
 
 /**
  * All migrations in the order in which they run. A released migration is never edited. Numbers that
  * are missing belong to migrations that were never released.
  */
-export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
+export const MIGRATIONS: Migrations = {
   '0001_jobs': jobs,
   '0002_audit': audit,
   '0003_access': access,
@@ -111,4 +112,5 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0063_artifacts': artifacts,
   '0064_modules_pool': modulesPool,
   '0065_plans_of_growing_tables': plansOfGrowingTables,
+  '0072_upgrades': upgrades,
 };
