@@ -17,6 +17,7 @@ import { createClientAddress } from './middleware/clientAddress.ts';
 import { redirectToOrigin } from './middleware/oneOrigin.ts';
 import { compression } from './middleware/compression.ts';
 import { requestContext } from './middleware/requestContext.ts';
+import { schemaGate } from './middleware/schemaGate.ts';
 import { createStrangers } from './middleware/strangers.ts';
 import { approvalRoutes } from './approvals/routes.ts';
 import { auditRoutes } from './audit/routes.ts';
@@ -100,6 +101,7 @@ type AppDeps = RouteDeps &
       | 'metricsToken'
       | 'strangerBudget'
     >;
+    schema: Parameters<typeof schemaGate>[0];
     idempotency: MountDeps['idempotency'];
     findNames: MountDeps['findNames'];
     accessChanges: MountDeps['accessChanges'];
@@ -203,6 +205,7 @@ export function createApp(
   app.use(operationRoutes({ ...deps, mayReadMetrics, isMetricsPort: false }));
   app.use(redirectToOrigin(clientAddress));
   if (config.role !== 'worker') app.use(consolePages(consoleBundle));
+  app.use(schemaGate(deps.schema));
   app.use(compression());
   app.use((ctx, next) =>
     useConnectionsFor(

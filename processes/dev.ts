@@ -109,6 +109,7 @@ async function start(context: StartContext): Promise<void> {
   const temporalUi = stack.temporalUi && endpointOf(stack.temporalUi);
   if (temporalUi) running.deps.ownEndpoints.add(temporalUi);
   resources.defer(() => running.stop());
+  void running.refused.then(({ message }) => context.onServerFailure(message));
 
   const base = `http://127.0.0.1:${running.port}`;
   describe(`Holdfast already runs on ${folder}: ${base}`);

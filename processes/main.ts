@@ -13,7 +13,11 @@ async function startServer(): Promise<void> {
   const log = createLog(config.logLevel);
   installRuntime(log);
   const running = await startProcess(config, log);
-  shutdownOnSignals(log, () => running.stop());
+  const stop = shutdownOnSignals(log, () => running.stop());
+  void running.refused.then(({ message }) => {
+    log.fatal(message);
+    stop(1);
+  });
 }
 
 // A runner loads nothing of the server: it has no database.

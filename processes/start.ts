@@ -8,11 +8,14 @@ import { loadJobTypeModules } from '../services/jobTypes/modules/load.ts';
 import { findConsoleBundle } from '../ui/build.ts';
 import { compose, type Composition } from './composition/index.ts';
 import { reportMissingKeys } from './missingKeys.ts';
+import { startWithSchema } from './startWithSchema.ts';
 
 export type RunningProcess = {
   deps: Composition;
   /** Port of the API. */
   port: number;
+  /** Resolves, with the reason, if the schema becomes too new for this version: the process must stop. */
+  refused: Promise<Error>;
   /** Finishes running requests and tasks within the grace period, and closes all connections. */
   stop(): Promise<void>;
 };
@@ -39,16 +42,19 @@ export async function startProcess(config: Config, log: Log): Promise<RunningPro
       servers.push(await startServer(createOperationsApp(deps), address));
     }
     for (const { port } of servers) deps.ownEndpoints.add({ host: config.host, port });
-    deps.start();
-    void reportMissingKeys(deps, log, shutdown.signal);
+    const work = startWithSchema(deps, shutdown.signal, () => {
+      void reportMissingKeys(deps, log, shutdown.signal);
+    });
     const port = servers[0]?.port ?? config.port;
     log.info({ role: config.role, host: config.host, port, version }, 'listening');
     return {
       deps,
       port,
+      refused: work.refused,
       async stop() {
         // Requests may still commit, and commits are dispatched to Temporal: that stops last.
         shutdown.abort();
+        await work.stop();
         await Promise.all([stopAll(servers, config.stopGraceMs), deps.stopWorkers()]);
         await deps.stop();
         log.info('stopped');

@@ -18,6 +18,7 @@ import { scheduleCompletionHook } from '../../services/schedules/completionHook.
 import { createIdempotency } from '../../services/shared/idempotency.ts';
 import { createFindNames } from '../../services/shared/names.ts';
 import { createReadiness } from '../../services/shared/readiness.ts';
+import { createSchemaState } from '../../services/shared/schemaState.ts';
 import { createWorkers } from '../../temporal/worker.ts';
 import { composeApprovals } from './approvals.ts';
 import { composeAuth } from './auth.ts';
@@ -71,6 +72,7 @@ export function compose(
   core.bind({ workers, relay: areas.webhooks.relay, ...areas.jobs });
 
   const runsWorker = config.role !== 'api';
+  const schema = createSchemaState(core);
   const { auth, webhooks, jobs, runners, schedules, retention, secrets, ...rest } = areas;
   return {
     ...core,
@@ -83,11 +85,13 @@ export function compose(
     ...secrets,
     ...rest,
     activities,
+    schema,
     accessChanges: createAccessChanges(core),
     idempotency: createIdempotency(core),
     findNames: createFindNames(core),
     readiness: createReadiness({
       ...core,
+      schema,
       worker: runsWorker ? workers : undefined,
       workerRequired: config.role === 'worker',
     }),

@@ -1,9 +1,10 @@
 import { ping, type Knex } from '../../db/core/knex.ts';
-import { pendingMigrations } from '../../db/core/migrate.ts';
+import type { SchemaState } from './schemaState.ts';
 
 export type Readiness = ReturnType<typeof createReadiness>;
 
-export type ComponentState = 'ready' | 'unavailable' | 'starting' | 'schema_outdated';
+export type ComponentState =
+  'ready' | 'unavailable' | 'starting' | 'schema_outdated' | 'schema_too_new';
 export type ReadinessReport = {
   status: 'ready' | 'degraded' | 'unready';
   components: { postgres: ComponentState; temporal: ComponentState; worker?: ComponentState };
@@ -11,6 +12,7 @@ export type ReadinessReport = {
 
 type Deps = {
   db: Knex;
+  schema: Pick<SchemaState, 'check'>;
   temporal: { check(deadlineMs: number): Promise<void> };
   worker: { isRunning(): boolean } | undefined;
   /** True for processes that only run a worker: without Temporal they cannot do anything. */
@@ -23,16 +25,14 @@ const CHECK_TIMEOUT_MS = 1_000;
 const CACHE_MS = 250;
 
 /** Reports which components of the process are ready. */
-export function createReadiness({ db, temporal, worker, workerRequired }: Deps) {
-  let schemaIsCurrent = false;
+export function createReadiness({ db, schema, temporal, worker, workerRequired }: Deps) {
   let last: { at: number; report: Promise<ReadinessReport> } | undefined;
 
   async function checkPostgres(): Promise<ComponentState> {
     const reachable = await succeedsWithin(CHECK_TIMEOUT_MS, ping(db));
     if (!reachable) return 'unavailable';
-    // Migrations only add to the schema while processes run, so a current schema stays current.
-    schemaIsCurrent ||= (await pendingMigrations(db)).length === 0;
-    return schemaIsCurrent ? 'ready' : 'schema_outdated';
+    const fit = await schema.check();
+    return fit === 'current' ? 'ready' : `schema_${fit}`;
   }
 
   async function checkComponents(): Promise<ReadinessReport> {
