@@ -20,11 +20,17 @@ async function startServer(): Promise<void> {
   });
 }
 
-// A runner loads nothing of the server: it has no database.
-const start = async (): Promise<void> =>
-  process.env.HOLDFAST_ROLE?.trim() === 'runner'
-    ? (await import('./runner.ts')).startRunnerProcess(process.env)
-    : startServer();
+async function start(): Promise<void> {
+  if (process.argv.includes('--version')) {
+    const { versionText } = await import('./versionText.ts');
+    process.stdout.write(`${versionText()}\n`);
+    return;
+  }
+  // A runner loads nothing of the server: it has no database.
+  if (process.env.HOLDFAST_ROLE?.trim() === 'runner')
+    return (await import('./runner.ts')).startRunnerProcess(process.env);
+  await startServer();
+}
 
 try {
   await start();

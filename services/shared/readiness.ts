@@ -1,4 +1,5 @@
 import { ping, type Knex } from '../../db/core/knex.ts';
+import { APP_VERSION } from '../../platform/version.ts';
 import type { SchemaState } from './schemaState.ts';
 
 export type Readiness = ReturnType<typeof createReadiness>;
@@ -7,6 +8,8 @@ export type ComponentState =
   'ready' | 'unavailable' | 'starting' | 'schema_outdated' | 'schema_too_new';
 export type ReadinessReport = {
   status: 'ready' | 'degraded' | 'unready';
+  /** Of this process: in a rolling upgrade, processes differ. */
+  version: string;
   components: { postgres: ComponentState; temporal: ComponentState; worker?: ComponentState };
 };
 
@@ -47,7 +50,8 @@ export function createReadiness({ db, schema, temporal, worker, workerRequired }
     if (worker) components.worker = worker.isRunning() && temporalReachable ? 'ready' : 'starting';
     const missing = Object.values(components).some((state) => state !== 'ready');
     const unready = postgresState !== 'ready' || (workerRequired && missing);
-    return { status: unready ? 'unready' : missing ? 'degraded' : 'ready', components };
+    const status = unready ? 'unready' : missing ? 'degraded' : 'ready';
+    return { status, version: APP_VERSION, components };
   }
 
   return {

@@ -14,12 +14,18 @@ const ROOT = path.resolve(import.meta.dirname, '../..');
 const running = new Set<ChildProcess>();
 
 /** Starts the product's own entry in a process of its own, which can be killed while it still starts. */
-export function launchProcess(env: Record<string, string>): {
+export function launchProcess(
+  env: Record<string, string>,
+  /** Where the product is: another version, or this one. */
+  root = ROOT,
+): {
   kill(): Promise<void>;
   ready: Promise<TestProcess>;
+  exited: Promise<number | null>;
+  output(): string;
 } {
   const child = spawn(process.execPath, ['--max-semi-space-size=16', 'processes/main.ts'], {
-    cwd: ROOT,
+    cwd: root,
     env: {
       PATH: process.env.PATH,
       NODE_COMPILE_CACHE: COMPILE_CACHE,
@@ -50,6 +56,8 @@ export function launchProcess(env: Record<string, string>): {
   });
   return {
     kill,
+    exited,
+    output: () => output,
     ready: listening.then((port) => ({
       base: `http://127.0.0.1:${port}`,
       kill,
@@ -59,8 +67,8 @@ export function launchProcess(env: Record<string, string>): {
 }
 
 /** The same, ready to answer. */
-export const startProcess = (env: Record<string, string>): Promise<TestProcess> =>
-  launchProcess(env).ready;
+export const startProcess = (env: Record<string, string>, root?: string): Promise<TestProcess> =>
+  launchProcess(env, root).ready;
 
 /** For afterAll: nothing that a failed test started stays. */
 export async function killAll(): Promise<void> {

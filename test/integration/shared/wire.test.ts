@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { encodeCursor } from '../../../api/http/pagination.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import { EVENT_DATA } from '../../../domain/events/events.ts';
+import { APP_VERSION } from '../../../platform/version.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { ProblemBody } from '../../support/client.ts';
 import { expectProblem } from '../../support/problem.ts';
@@ -452,6 +453,7 @@ describe('other responses', () => {
     expect(await (await fetchPublic('/livez')).json()).toEqual({ status: 'alive' });
     expect(await (await fetchPublic('/readyz')).json()).toEqual({
       status: 'ready',
+      version: APP_VERSION,
       components: { postgres: 'ready', temporal: 'ready', worker: 'ready' },
     });
     expect(await (await fetchPublic('/metrics')).text()).toContain('holdfast_dispatches_total');
