@@ -9,7 +9,7 @@ import type { ApplyRestore } from '../services/backups/applyRestore.ts';
 import type { RestoreRunSteps } from '../services/backups/restoreRun.ts';
 import type { PreRestoreBackup } from '../services/backups/preRestoreBackup.ts';
 import type { MultiStepJobs, StepTools } from '../services/jobs/multiStep.ts';
-import { toTemporalFailure } from './jobs.ts';
+import { attemptSignal, toTemporalFailure } from './jobs.ts';
 import { startHeartbeat, withHeartbeat } from './heartbeat.ts';
 import { sanitizeErrors } from './sanitizeErrors.ts';
 
@@ -49,7 +49,7 @@ export function createBackupActivities({
     const stopHeartbeat = startHeartbeat(context);
     try {
       return await steps.runStep(
-        { jobId, attempt: context.info.attempt, signal: context.cancellationSignal },
+        { jobId, attempt: context.info.attempt, signal: attemptSignal() },
         (tools) =>
           action(tools).catch((error: unknown) => {
             throw asJobFailure(error);

@@ -50,6 +50,7 @@ const summary = (job: JobSummaryData): JobSummary => ({
   status: job.status,
   retryCount: Math.max(job.attempts - 1, 0),
   attempts: job.attempts,
+  interruptions: job.interruptions,
   progress: job.progress,
   error: job.error && { code: job.error.code, message: maskText(job.error.message) },
   retryPolicy: job.retryPolicy,

@@ -86,6 +86,10 @@ const summary = {
   status: JobStatus,
   retryCount: Type.Integer({ description: 'Attempts after the first.' }),
   attempts: Type.Integer({ description: 'Attempts that have started.' }),
+  interruptions: Type.Integer({
+    description:
+      'Attempts that ended because their worker was stopped. The retry policy does not count the first ten.',
+  }),
   progress: Nullable(
     Type.Object(
       { percent: Type.Number(), message: Nullable(Type.String()) },

@@ -100,12 +100,17 @@ export async function readSlotDemands(trx: Knex, pool: string, limit: number): P
 /** A job that got a slot. */
 export type JobWithSlot = { id: string; type: string; tenantId: string; status: string };
 
-/** Grants slots of a pool to the oldest waiting jobs of each tenant. The caller holds the lock. */
+/**
+ * Grants slots of a pool to the oldest waiting jobs of each tenant, as far as they are of `types`; null
+ * allows all. The caller holds the lock.
+ */
 export async function grantSlots(
   trx: Knex,
   pool: string,
   grants: ReadonlyMap<string, number>,
+  types: readonly string[] | null,
 ): Promise<JobWithSlot[]> {
+  const known = types && [...types];
   const { rows } = await trx.raw<{ rows: JobWithSlot[] }>(
     `UPDATE jobs SET slot = 'held'
      WHERE id IN (
@@ -113,10 +118,11 @@ export async function grantSlots(
        CROSS JOIN LATERAL (
          SELECT id FROM jobs
          WHERE slot = 'waiting' AND pool = ? AND ${UNFINISHED} AND tenant_id = g.tenant_id
+           AND (?::text[] IS NULL OR type = ANY (?::text[]))
          ORDER BY id LIMIT g.count FOR UPDATE SKIP LOCKED
        ) AS j)
      RETURNING id, type, tenant_id AS "tenantId", status`,
-    [[...grants.keys()], [...grants.values()], pool],
+    [[...grants.keys()], [...grants.values()], pool, known, known],
   );
   return rows.sort((a, b) => (a.id < b.id ? -1 : 1));
 }

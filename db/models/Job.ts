@@ -32,6 +32,8 @@ export class Job extends Model {
   declare error: JobError | null;
   declare progress: JobProgress | null;
   declare attempts: number;
+  /** Those of the attempts that an orderly stop has interrupted. */
+  declare interruptions: number;
   declare logCount: number;
   /** Workflow run that has claimed this job. Other runs of the job do nothing. */
   declare runId: string | null;

@@ -22,6 +22,12 @@ export type JobWorkflowInput = {
 /** Why an attempt failed, and after how long the next one follows; null if there is none. */
 export type FailedFirstAttempt = { code: string; retryInMs: number | null };
 
+/**
+ * The failure of a local activity that another worker must repeat, because this one stops or does not know the
+ * type of the job. Its detail is after how many milliseconds.
+ */
+export const OTHER_WORKER_NEEDED = 'other_worker_needed';
+
 /** Input of the workflow that makes the first attempts of short jobs of one tenant and type. */
 export type ShortJobsInput = { jobIds: string[]; timeoutMs: number };
 
@@ -36,7 +42,15 @@ export type ScheduleWorkflowInput = { scheduleId: string };
  * occurrence of the schedule record.
  */
 export type ScheduleRunResult = {
-  outcome: 'fired' | 'skipped' | 'failed' | 'buffered' | 'already_handled' | 'purged' | 'not_due';
+  outcome:
+    | 'fired'
+    | 'skipped'
+    | 'failed'
+    | 'buffered'
+    | 'already_handled'
+    | 'left_to_others'
+    | 'purged'
+    | 'not_due';
   reason?: string;
   jobId?: string;
 };

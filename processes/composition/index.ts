@@ -166,13 +166,15 @@ function composeLifecycle(core: Core, areas: Areas, workers: Workers | undefined
   const { auth, webhooks, jobs, runners, schedules, backups } = areas;
 
   /** From now on others get the slots that this worker offered, not only when its work has ended. */
-  const stopWorkers = async (): Promise<void> =>
-    void (await Promise.all([
+  const stopWorkers = async (): Promise<void> => {
+    jobs.stopSignal.begin();
+    await Promise.all([
       jobs.workerPresence.stop(),
       workers?.stop(),
       webhooks.firstAttempts.stop(),
       jobs.immediateAttempts.stop(),
-    ]));
+    ]);
+  };
 
   return {
     /** Starts the background work of the role of this process. */

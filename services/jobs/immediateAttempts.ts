@@ -14,7 +14,7 @@ import {
 import type { Log } from '../../platform/log.ts';
 import type { JobAttempts, SharedRunRef } from './attempts.ts';
 import { jobCancelTopic } from './jobAudit.ts';
-import { AttemptFailed } from './lifecycle.ts';
+import { AttemptFailed, INTERRUPTED, WorkerStopping } from './lifecycle.ts';
 import type { RecordTogether } from './recordTogether.ts';
 import type { SharedRuns } from './sharedRuns.ts';
 
@@ -32,9 +32,6 @@ type Deps = {
 
 /** An attempt ends within its time limit, and its outcome is recorded within this time after it. */
 const LEASE_MARGIN_MS = 3_000;
-
-/** When the job's own run repeats an attempt that was interrupted. */
-const INTERRUPTED = new AttemptFailed('interrupted', 200);
 
 /** How long interrupted attempts may take to be recorded when the process stops. */
 const STOP_RECORD_MS = 3_000;
@@ -158,7 +155,7 @@ export function createImmediateAttempts({
     async stop(): Promise<void> {
       accepts = false;
       await waitUntilIdle(stopGraceMs);
-      stopping.abort();
+      stopping.abort(new WorkerStopping());
       await waitUntilIdle(STOP_RECORD_MS);
     },
   };

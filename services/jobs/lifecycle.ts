@@ -6,7 +6,13 @@ import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
 import { mayRunJob } from '../../domain/jobs/jobRights.ts';
 import { JobFailure, needsSlot, type JobType, type Lane } from '../../domain/jobs/jobType.ts';
 import { MAX_RESULT_BYTES, type FinalJobStatus, type JobError } from '../../domain/jobs/jobs.ts';
-import { mayRetry, retryDelayMs, type RetryPolicy } from '../../domain/jobs/retry.ts';
+import {
+  countedAttempts,
+  mayRetry,
+  repeatsInterrupted,
+  retryDelayMs,
+  type RetryPolicy,
+} from '../../domain/jobs/retry.ts';
 import { scopeOfTarget, targetOf, type Target } from '../../domain/jobs/targets.ts';
 import type { Rights } from '../../domain/access/scope.ts';
 import { systemCaller, type Caller } from '../../domain/shared/caller.ts';
@@ -58,24 +64,42 @@ const MAX_UNCHECKED_MS = 3_600_000;
 
 /**
  * What follows after attempt number `attempt` has failed: in how many milliseconds the next one is due,
- * or null if there is none, and the line that the log of the job gets.
+ * or null if there is none, and the line that the log of the job gets. `counted` is how many attempts the
+ * policy counts, this one included.
  */
 export function planRetry(
   policy: RetryPolicy,
   attempt: number,
   { code, message, retryable, retryAfterMs = 0 }: JobFailure,
+  counted = attempt,
 ): { retryInMs: number | null; line: string } {
   const retryInMs =
-    retryable && mayRetry(policy, attempt, code)
-      ? Math.max(retryDelayMs(policy, attempt), Math.min(retryAfterMs, MAX_RETRY_AFTER_MS))
+    retryable && mayRetry(policy, counted, code)
+      ? Math.max(
+          retryDelayMs(policy, Math.max(counted, 1)),
+          Math.min(retryAfterMs, MAX_RETRY_AFTER_MS),
+        )
       : null;
   const next = retryInMs === null ? 'no further attempt' : `next attempt in ${retryInMs / 1_000} s`;
   return { retryInMs, line: `Attempt ${attempt} failed: ${code}: ${message}; ${next}` };
 }
 
+/** The worker of an attempt was stopped in order. The attempt ends, and another worker repeats it. */
+export class WorkerStopping extends Error {}
+
+/** When the job's own run repeats an attempt that was interrupted. */
+export const INTERRUPTED = new AttemptFailed('interrupted', 200);
+
+/** What a job gets when its attempt is interrupted by an orderly stop. */
+export const interruption = ({ retryPolicy, interruptions }: Job): { interruptions?: number } =>
+  repeatsInterrupted(retryPolicy) ? { interruptions: interruptions + 1 } : {};
+
 /** The time of the last check of a job whose next attempt is due in `retryInMs`. */
 export const checkedBefore = (retryInMs: number, now: Date): Date =>
   new Date(now.getTime() + Math.min(retryInMs, MAX_UNCHECKED_MS));
+
+/** `interruptions`: the new number, if an orderly stop has ended the attempt. */
+type FailedAttempt = { error: JobError; retryInMs: number; interruptions?: number };
 
 /** The steps of a multi-step job share one slot, which it keeps. */
 const freesSlot = (lane: Lane, retryInMs: number): boolean =>
@@ -147,7 +171,7 @@ export function createJobLifecycle({
     job: Job,
     lane: Lane,
     { lines, progress }: PendingLog,
-    { error, retryInMs }: { error: JobError; retryInMs: number },
+    { error, retryInMs, interruptions }: FailedAttempt,
     now: Date,
   ): RecordChange {
     const values = {
@@ -155,6 +179,7 @@ export function createJobLifecycle({
       updated_at: now,
       checked_at: checkedBefore(retryInMs, now),
       ...(freesSlot(lane, retryInMs) && { slot: null }),
+      ...(interruptions !== undefined && { interruptions }),
       ...progress,
     };
     return jobChange(job.id, attemptGuard(job), values, lines, [jobLogTopic(job.id)]);
@@ -169,12 +194,12 @@ export function createJobLifecycle({
     job: Job,
     lane: Lane,
     pending: PendingLog,
-    error: JobError,
-    retryInMs: number,
+    failed: FailedAttempt,
   ): Promise<void> {
+    const { error, retryInMs } = failed;
     const write = () =>
       writeUnaudited((db, now) =>
-        writeJobChange(db, failedAttempt(job, lane, pending, { error, retryInMs }, now)),
+        writeJobChange(db, failedAttempt(job, lane, pending, failed, now)),
       );
     await retryWrite(write, lane).catch((failure: unknown) => {
       log.error(
@@ -193,7 +218,7 @@ export function createJobLifecycle({
     job: Job,
     lane: Lane,
     pending: PendingLog,
-    failed: { error: JobError; retryInMs: number },
+    failed: FailedAttempt,
     also: RecordChange,
   ): Promise<boolean> {
     const done = await writeUnaudited((db, now) =>
@@ -215,10 +240,11 @@ export function createJobLifecycle({
     attempt = job.attempts,
   ): Promise<never> {
     const { code, message, response } = failure;
-    const { retryInMs, line } = planRetry(job.retryPolicy, attempt, failure);
+    const counted = countedAttempts({ attempts: attempt, interruptions: job.interruptions });
+    const { retryInMs, line } = planRetry(job.retryPolicy, attempt, failure, counted);
     runLog.logSystem('error', line, response && { response });
     const error = { code, message, ...(response && { response }) };
-    await recordFailedAttempt(job, lane, runLog.drain(), error, retryInMs ?? 0);
+    await recordFailedAttempt(job, lane, runLog.drain(), { error, retryInMs: retryInMs ?? 0 });
     throw new AttemptFailed(code, retryInMs);
   }
 

@@ -59,6 +59,7 @@ export function newJobRow(
     error: null,
     progress: null,
     attempts: 0,
+    interruptions: 0,
     logCount: 0,
     runId: null,
     workflowId: null,
