@@ -24,7 +24,7 @@ export type Blocker = { pid: number; user: string; application: string; openSeco
 type LockWaits = {
   /** Called before each pause, with those that had the lock. */
   onBlocked(blockers: readonly Blocker[], pauseMs: number): void;
-  /** When to give up, as `Date.now()` counts. */
+  /** The end of all tries, as `Date.now()` counts. */
   deadline: number;
 };
 

@@ -9,7 +9,7 @@ export class MigrationBlocked extends Error {}
 const RETRY_MS = 250;
 
 type Turn = {
-  /** When to give up, as `Date.now()` counts. */
+  /** The end of the wait, as `Date.now()` counts. */
   deadline: number;
   /** Called once, if another process has the lock. */
   onWait(): void;

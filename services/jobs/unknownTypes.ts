@@ -34,7 +34,7 @@ type Deps = { db: Knex; writeUnaudited: WriteUnaudited; jobTypes: JobTypes };
 
 /**
  * What happens to jobs whose type this process does not know. In a rolling upgrade, processes of the new
- * version create jobs of new types, and Temporal gives them to any worker.
+ * version create jobs of new types, and Temporal hands them to any worker.
  */
 export function createUnknownTypes({ db, writeUnaudited, jobTypes }: Deps) {
   /** The job says once that it waits; `error` and its time remain until an attempt succeeds. */
@@ -73,7 +73,7 @@ export function createUnknownTypes({ db, writeUnaudited, jobTypes }: Deps) {
         throw new TypeNotKnownHere(await waitMs(job));
     },
 
-    /** Of these jobs, those that no run has begun and whose type this process does not know. */
+    /** Of these jobs, those that no run has started and whose type this process does not know. */
     async findQueued(jobIds: readonly string[]): Promise<string[]> {
       const jobs = await Job.query(db)
         .findByIds([...jobIds])

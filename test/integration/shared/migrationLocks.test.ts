@@ -109,7 +109,7 @@ test('a transaction that stays open delays a migration, and no request', async (
   }
 });
 
-test('a migration gives up after its time, says who was in the way, and has changed nothing', async () => {
+test('a migration fails after its time, says who was in the way, and has changed nothing', async () => {
   const endReader = await startReader();
   const { options } = nextVersion(ADDS_COLUMN);
   const migrating = migrateUp(open(), { ...options, waitMs: 300 });
