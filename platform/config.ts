@@ -144,6 +144,28 @@ export function readTemporal(read: EnvReader): TemporalSettings {
   };
 }
 
+/** A version of the workers of this installation: the name of their deployment in Temporal, and a build id. */
+export type Deployment = { name: string; buildId: string };
+
+const DEPLOYMENT_TEXT = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$/;
+
+/** Reads the version of the worker; without a build id Temporal knows nothing of versions. */
+function readDeployment(read: EnvReader) {
+  const taskQueue = read.text('HOLDFAST_TASK_QUEUE') ?? 'holdfast';
+  const name = read.text('HOLDFAST_DEPLOYMENT') ?? taskQueue;
+  const buildId = read.text('HOLDFAST_BUILD_ID');
+  for (const [variable, value] of [
+    ['HOLDFAST_DEPLOYMENT', name],
+    ['HOLDFAST_BUILD_ID', buildId],
+  ] as const)
+    if (value !== undefined && !DEPLOYMENT_TEXT.test(value))
+      read.addProblem(variable, 'must be 1 to 100 letters, digits, -, _ and dots');
+  return {
+    deploymentName: name,
+    deployment: buildId === undefined ? undefined : ({ name, buildId } satisfies Deployment),
+  };
+}
+
 /** How many attempts a worker makes concurrently. */
 const readMaxRuns = (read: EnvReader) => ({
   maxInlineRuns: read.integer('HOLDFAST_MAX_INLINE_RUNS', 100, [1, 1_000]),
@@ -240,6 +262,7 @@ export function readConfig(env: Env) {
     maxEventStreams: read.integer('HOLDFAST_MAX_EVENT_STREAMS', 500, [10, 4_000]),
     tenantSharePercent: read.integer('HOLDFAST_TENANT_SHARE_PERCENT', 50, [1, 100]),
     taskQueue: read.text('HOLDFAST_TASK_QUEUE') ?? 'holdfast',
+    ...readDeployment(read),
     jobTypeModules: read.texts('HOLDFAST_JOB_TYPES'),
     quotas: readQuotas(read),
     retention: readRetention(read),

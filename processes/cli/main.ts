@@ -5,6 +5,7 @@ import { admin } from './admin.ts';
 import { versionText } from '../versionText.ts';
 import { EXIT_USAGE, print, type Command } from './command.ts';
 import { demoData } from './demoData.ts';
+import { deployment } from './deployment.ts';
 import { withEmbeddedStack } from './embeddedStack.ts';
 import { leaveTemporal } from './leaveTemporal.ts';
 import { reencryptSecrets } from './reencryptSecrets.ts';
@@ -16,6 +17,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   admin,
   token,
   'verify-audit': verifyAudit,
+  deployment,
   'demo-data': demoData,
   'reencrypt-secrets': reencryptSecrets,
   'leave-temporal': leaveTemporal,
