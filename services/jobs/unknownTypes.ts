@@ -3,7 +3,6 @@ import type { Knex } from '../../db/core/knex.ts';
 import { jobChange, writeJobChange } from '../../db/jobs/jobs.ts';
 import { Job } from '../../db/models/Job.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
-import type { JobRunRef } from './attempts.ts';
 import { jobLogTopic } from './jobAudit.ts';
 import { AttemptFailed } from './lifecycle.ts';
 
@@ -65,7 +64,7 @@ export function createUnknownTypes({ db, writeUnaudited, jobTypes }: Deps) {
      * Call it for a job that this run could not claim. Errors: `TypeNotKnownHere` if that was because of
      * its type; after a day `AttemptFailed`, without a further attempt.
      */
-    async assertKnown({ jobId, runId }: JobRunRef): Promise<void> {
+    async assertKnown({ jobId, runId }: { jobId: string; runId: string }): Promise<void> {
       const job = await Job.query(db).findById(jobId);
       if (!job || jobTypes.isOwn(job.type)) return;
       const isOwnRun = job.runId === null || job.runId === runId;
