@@ -144,6 +144,16 @@ export function readTemporal(read: EnvReader): TemporalSettings {
   };
 }
 
+/** The database, and how many connections the installation needs there. */
+const readDatabase = (read: EnvReader) => ({
+  databaseUrl: readDatabaseUrl(read),
+  databasePool: read.integer('HOLDFAST_DATABASE_POOL', 20, [2, 200]),
+  databaseWaitMs: read.integer('HOLDFAST_DATABASE_WAIT_MS', 5_000, [100, 60_000]),
+  /** Processes of the installation, as the operator has said; 0: not said. */
+  processes: read.integer('HOLDFAST_PROCESSES', 0, [0, 1_000]),
+  otherConnections: read.integer('HOLDFAST_DATABASE_OTHER_CONNECTIONS', 10, [0, 10_000]),
+});
+
 /** How many attempts a worker makes concurrently. */
 const readMaxRuns = (read: EnvReader) => ({
   maxInlineRuns: read.integer('HOLDFAST_MAX_INLINE_RUNS', 100, [1, 1_000]),
@@ -208,8 +218,7 @@ export function readConfig(env: Env) {
     metricsPort: read.integer('HOLDFAST_METRICS_PORT', 0, [0, 65_535]),
     metricsToken: readMetricsToken(read),
     logLevel: read.oneOf<LogLevelName>('HOLDFAST_LOG_LEVEL', LOG_LEVELS, 'info'),
-    databaseUrl: readDatabaseUrl(read),
-    databasePool: read.integer('HOLDFAST_DATABASE_POOL', 20, [2, 200]),
+    ...readDatabase(read),
     statementTimeoutMs: read.integer('HOLDFAST_STATEMENT_TIMEOUT_MS', 15_000, [100, 600_000]),
     questionTimeoutMs: read.integer('HOLDFAST_QUESTION_TIMEOUT_MS', 10_000, [100, 600_000]),
     searchTimeoutMs: read.integer('HOLDFAST_SEARCH_TIMEOUT_MS', 300, [50, 60_000]),
@@ -231,6 +240,7 @@ export function readConfig(env: Env) {
       6_000,
       [1, 1_000_000],
     ),
+    stopDelayMs: read.integer('HOLDFAST_STOP_DELAY_MS', 5_000, [0, 120_000]),
     stopGraceMs: read.integer('HOLDFAST_STOP_GRACE_MS', 10_000, [0, 600_000]),
     heartbeatMs: read.integer('HOLDFAST_HEARTBEAT_MS', 10_000, [500, 600_000]),
     reconcileSeconds: read.integer('HOLDFAST_RECONCILE_SECONDS', 60, [1, 86_400]),

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { databasePoolMetrics } from './metrics/databasePool.ts';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
 
 export type Metrics = ReturnType<typeof createMetrics>;
@@ -150,6 +151,7 @@ export function createMetrics() {
       registers,
     }),
     ...eventCounters(registers),
+    ...databasePoolMetrics(registers),
     deliveryAttempts: new Counter({
       name: 'holdfast_delivery_attempts_total',
       help: 'Delivery attempts to webhooks, by outcome (succeeded, failed).',

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { toAppError } from '../api/http/problem.ts';
+import { isOutage } from '../domain/shared/outage.ts';
 import { migrateUp } from '../db/core/migrate.ts';
 import { openDatabase } from '../db/core/knex.ts';
 import { createConsole, type TerminalConsole } from '../dev/console.ts';
@@ -150,6 +150,8 @@ async function readStackConfig(folder: string, stack: Stack): Promise<Config> {
     HOLDFAST_MASTER_KEYS: await masterKeys(folder),
     HOLDFAST_BACKUP_DIR: path.join(folder, 'backups'),
     HOLDFAST_TEMPORAL_UI_URL: stack.temporalUi,
+    // No proxy watches it.
+    HOLDFAST_STOP_DELAY_MS: '0',
     ...env,
     HOLDFAST_PORT: port ?? String(await freePort(DEFAULT_PORT)),
     DATABASE_URL: stack.databaseUrl,
@@ -181,7 +183,7 @@ async function retryWhileUnavailable<T>(work: () => Promise<T>, signal: AbortSig
     try {
       return await work();
     } catch (error) {
-      if (toAppError(error).code !== 'unavailable' || Date.now() > deadline) throw error;
+      if (!isOutage(error) || Date.now() > deadline) throw error;
       await sleep(RETRY_MS, undefined, { signal });
     }
   }
@@ -197,7 +199,7 @@ async function waitUntilReady(
 ): Promise<void> {
   const deadline = Date.now() + READY_LIMIT_MS;
   for (;;) {
-    const report = await readiness.report();
+    const report = readiness.report();
     if (report.status === 'ready') return;
     if (Date.now() > deadline) {
       terminal.line(`Not every component is ready yet: ${JSON.stringify(report)}`);

@@ -59,6 +59,8 @@ export type ErrorCode =
   | 'provider_unavailable'
   | 'master_key_missing'
   | 'unavailable'
+  | 'server_busy'
+  | 'no_database_connection'
   | 'internal';
 
 /** The part of the request that has the invalid value. */

@@ -3,13 +3,14 @@ import {
   createDispatchUnaudited,
   createWriteUnaudited,
 } from '../../db/core/commit.ts';
-import { openSharedDatabase } from '../../db/core/knex.ts';
+import { openSharedDatabase } from '../../db/core/connectionPool.ts';
+import { listenerName } from '../../db/core/connectionFacts.ts';
 import { createNotifications, type Notifications } from '../../db/core/notifications.ts';
 import type { Config } from '../../platform/config.ts';
 import { createGuardedHttp } from '../../platform/guardedHttp.ts';
 import { createIds } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
-import { createMetrics } from '../../platform/metrics.ts';
+import { createMetrics, type Metrics } from '../../platform/metrics.ts';
 import { createOwnEndpoints, endpointOf } from '../../platform/ownEndpoints.ts';
 import { createReadBudgets } from '../../platform/readBudgets.ts';
 import { createVault } from '../../platform/vault.ts';
@@ -36,9 +37,9 @@ export function composeCore(config: Config, log: Log, passwordCost?: PasswordCos
   const { taskQueue, heartbeatMs, dispatchGraceMs, databaseUrl } = config;
   const ids = createIds();
   const metrics = createMetrics();
-  const db = openPool(config, log);
+  const db = openPool(config, log, metrics);
   const ownEndpoints = createOwnEndpoints(ownServers(config).map(endpointOf));
-  const notifications = createNotifications(databaseUrl, log);
+  const notifications = createNotifications(databaseUrl, log, listenerName(config.databasePool));
   const temporal = createTemporalConnection(config.temporal);
   const late = createLateBindings();
   const dispatcher = createDispatcher({
@@ -131,10 +132,12 @@ type LateServices = {
   immediateAttempts: MakeAttempts;
 };
 
-const openPool = (config: Config, log: Log) =>
+const openPool = (config: Config, log: Log, metrics: Metrics) =>
   openSharedDatabase({
     url: config.databaseUrl,
     poolSize: config.databasePool,
+    waitMs: config.databaseWaitMs,
+    metrics,
     sharePercent: config.tenantSharePercent,
     statementTimeoutMs: config.statementTimeoutMs,
     log,
