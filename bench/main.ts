@@ -24,6 +24,9 @@ const AREAS: Readonly<Record<string, () => Promise<{ bench(): Promise<BenchResul
   start: () => import('./start.ts'),
 };
 
+// No proxy watches the processes that are measured.
+process.env.HOLDFAST_STOP_DELAY_MS ??= '0';
+
 /** Areas that take long and run only when they are named. */
 const ON_REQUEST: ReadonlySet<string> = new Set([
   'console',

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createApp, createOperationsApp } from '../api/app.ts';
 import { readConsoleBundle } from '../api/console/bundle.ts';
 import { startServer, type HttpServer } from '../api/server.ts';
@@ -29,7 +30,10 @@ export async function startProcess(config: Config, log: Log): Promise<RunningPro
   const resources = new AsyncDisposableStack();
   resources.defer(() => deps.stop());
   const shutdown = new AbortController();
+  resources.defer(() => deps.stopHealth());
   try {
+    await deps.connectionCheck.beforeStart();
+    deps.startHealth();
     const consoleBundle = await readConsole(config, log);
     const api = createApp(deps, { version, shutdownSignal: shutdown.signal, consoleBundle });
     const servers = [await startServer(api, config)];
@@ -48,8 +52,13 @@ export async function startProcess(config: Config, log: Log): Promise<RunningPro
       port,
       async stop() {
         // Requests may still commit, and commits are dispatched to Temporal: that stops last.
-        shutdown.abort();
-        await Promise.all([stopAll(servers, config.stopGraceMs), deps.stopWorkers()]);
+        const closeServers = async () => {
+          await announceStop(deps, log);
+          shutdown.abort();
+          await stopAll(servers, config.stopGraceMs);
+        };
+        await Promise.all([closeServers(), deps.stopWorkers()]);
+        await deps.stopHealth();
         await deps.stop();
         log.info('stopped');
       },
@@ -68,6 +77,15 @@ async function readConsole({ role }: Config, log: Log) {
   if (folder !== undefined) return readConsoleBundle(folder);
   log.warn('the console has not been built; npm run bundle builds it');
   return undefined;
+}
+
+/** Lets proxies see that the process stops, before its listener closes. Requests are still served. */
+async function announceStop({ readiness, config }: Composition, log: Log): Promise<void> {
+  const delayMs = config.role === 'worker' ? 0 : config.stopDelayMs;
+  readiness.announceStop();
+  if (delayMs === 0) return;
+  log.info({ delayMs }, 'not ready any more; the listener closes after the delay');
+  await sleep(delayMs);
 }
 
 const stopAll = async (servers: readonly HttpServer[], graceMs: number): Promise<void> =>

@@ -17,6 +17,7 @@ import { deliveryCompletionHook } from '../../services/jobTypes/webhooks/deliver
 import { scheduleCompletionHook } from '../../services/schedules/completionHook.ts';
 import { createIdempotency } from '../../services/shared/idempotency.ts';
 import { createFindNames } from '../../services/shared/names.ts';
+import { createConnectionCheck } from '../../services/shared/connectionCheck.ts';
 import { createReadiness } from '../../services/shared/readiness.ts';
 import { createWorkers } from '../../temporal/worker.ts';
 import { composeApprovals } from './approvals.ts';
@@ -86,12 +87,8 @@ export function compose(
     accessChanges: createAccessChanges(core),
     idempotency: createIdempotency(core),
     findNames: createFindNames(core),
-    readiness: createReadiness({
-      ...core,
-      worker: runsWorker ? workers : undefined,
-      workerRequired: config.role === 'worker',
-    }),
     search: composeSearch(core, areas.approvals),
+    ...composeHealth(core, runsWorker ? workers : undefined),
     ...composeLifecycle(core, areas, runsWorker ? workers : undefined),
   };
 }
@@ -155,6 +152,23 @@ const composeActivities = (
 });
 
 type Workers = ReturnType<typeof createWorkers>;
+
+/** What probes and operators learn of the process. It is checked from before the work starts. */
+function composeHealth(core: Core, worker: Workers | undefined) {
+  const workerRequired = core.config.role === 'worker';
+  const readiness = createReadiness({ ...core, worker, workerRequired });
+  const connectionCheck = createConnectionCheck(core);
+  return {
+    readiness,
+    connectionCheck,
+    startHealth(): void {
+      readiness.start();
+      connectionCheck.start();
+    },
+    stopHealth: async (): Promise<void> =>
+      void (await Promise.all([readiness.stop(), connectionCheck.stop()])),
+  };
+}
 
 /** Starts and stops the background work. A process that serves only the API has no `workers`. */
 function composeLifecycle(core: Core, areas: Areas, workers: Workers | undefined) {
