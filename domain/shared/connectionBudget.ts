@@ -21,7 +21,7 @@ export type ConnectionSettings = {
 
 export type ConnectionBudget = {
   /** `fits`; `short`: it may run out of connections; `impossible`: Holdfast alone exceeds the limit. */
-  verdict: 'fits' | 'short' | 'impossible';
+  result: 'fits' | 'short' | 'impossible';
   processes: number;
   /** What the processes of Holdfast may open. */
   own: number;
@@ -33,7 +33,7 @@ export type ConnectionBudget = {
 /** A process has its pool, and one connection that listens for notifications. */
 const connectionsOf = (poolSize: number): number => poolSize + 1;
 
-/** Works out what an installation may open, against what PostgreSQL accepts. */
+/** Computes what an installation may open, against what PostgreSQL accepts. */
 export function connectionBudget(
   facts: ConnectionFacts,
   { poolSize, processes: declared, otherConnections }: ConnectionSettings,
@@ -50,7 +50,7 @@ export function connectionBudget(
   const certain = Math.max(declared, 1) * connectionsOf(poolSize);
   const isShort = own > ownUsable || own + others > usable;
   return {
-    verdict: certain > ownUsable ? 'impossible' : isShort ? 'short' : 'fits',
+    result: certain > ownUsable ? 'impossible' : isShort ? 'short' : 'fits',
     processes: pools.length + missing,
     own,
     others,

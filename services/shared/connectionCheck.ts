@@ -15,7 +15,7 @@ type Deps = {
   config: { databasePool: number; processes: number; otherConnections: number };
 };
 
-/** Other processes join and leave: the budget is worked out again this often. */
+/** Other processes join and leave: the budget is computed again this often. */
 const INTERVAL_MS = 60_000;
 
 /** How long the start of a process waits for the check. */
@@ -44,11 +44,11 @@ export function createConnectionCheck({ db, log, metrics, config }: Deps) {
 
   /** Logs a budget, unless it says the same as the last one. */
   function report(budget: ConnectionBudget): void {
-    const { verdict, processes } = budget;
-    const key = `${verdict} ${processes}`;
+    const { result, processes } = budget;
+    const key = `${result} ${processes}`;
     if (key === reported) return;
     reported = key;
-    if (verdict === 'fits') log.info(budget, `database connections: ${inWords(budget)}`);
+    if (result === 'fits') log.info(budget, `database connections: ${inWords(budget)}`);
     else log.warn(budget, `database connections may run out: ${inWords(budget)}. ${ADVICE}`);
   }
 
@@ -67,7 +67,7 @@ export function createConnectionCheck({ db, log, metrics, config }: Deps) {
         sleep(START_LIMIT_MS, undefined, { signal: limit.signal }).catch(() => undefined),
       ]).finally(() => limit.abort());
       if (!budget) return;
-      if (budget.verdict === 'impossible')
+      if (budget.result === 'impossible')
         throw new ConfigError(`Too few database connections: ${inWords(budget)}. ${ADVICE}`);
       report(budget);
     },
