@@ -154,6 +154,12 @@ const readDatabase = (read: EnvReader) => ({
   otherConnections: read.integer('HOLDFAST_DATABASE_OTHER_CONNECTIONS', 10, [0, 10_000]),
 });
 
+/** How many jobs may wait. */
+const readQueueLimits = (read: EnvReader) => ({
+  all: read.integer('HOLDFAST_QUEUE_LIMIT', 20_000, [1, 1_000_000]),
+  tenant: read.integer('HOLDFAST_QUEUE_LIMIT_TENANT', 5_000, [1, 1_000_000]),
+});
+
 /** How many attempts a worker makes concurrently. */
 const readMaxRuns = (read: EnvReader) => ({
   maxInlineRuns: read.integer('HOLDFAST_MAX_INLINE_RUNS', 100, [1, 1_000]),
@@ -247,6 +253,7 @@ export function readConfig(env: Env) {
     catchUpSeconds: read.integer('HOLDFAST_CATCH_UP_SECONDS', 5, [1, 86_400]),
     dispatchGraceMs: read.integer('HOLDFAST_DISPATCH_GRACE_MS', 6_000, [100, 60_000]),
     ...readMaxRuns(read),
+    queueLimits: readQueueLimits(read),
     maxEventStreams: read.integer('HOLDFAST_MAX_EVENT_STREAMS', 500, [10, 4_000]),
     tenantSharePercent: read.integer('HOLDFAST_TENANT_SHARE_PERCENT', 50, [1, 100]),
     taskQueue: read.text('HOLDFAST_TASK_QUEUE') ?? 'holdfast',

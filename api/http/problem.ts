@@ -58,6 +58,7 @@ export const PROBLEMS: Readonly<Record<ErrorCode, { status: number; title: strin
   media_type_unsupported: { status: 415, title: 'Unsupported media type' },
   idempotency_mismatch: { status: 422, title: 'Idempotency key reused for a different request' },
   too_many_requests: { status: 429, title: 'Too many requests' },
+  queue_full: { status: 429, title: 'Too many jobs are waiting' },
   internal: { status: 500, title: 'Internal error' },
   not_supported: { status: 501, title: 'Not supported by this installation' },
   provider_unavailable: { status: 502, title: 'Identity provider unavailable' },

@@ -82,6 +82,7 @@ export const jobPresenter = (jobTypes: JobTypes) => ({
       workflowForgotten = false,
       retriedPurged = false,
       waitingFor = null,
+      queue = null,
       targetName = null,
     }: JobWithLogs,
     caller: Caller,
@@ -102,6 +103,7 @@ export const jobPresenter = (jobTypes: JobTypes) => ({
       workflowForgotten,
       waitingFor: waitingFor && { ...waitingFor, since: waitingFor.since.toISOString() },
       typeDigest: job.typeDigest,
+      queue,
     };
   },
 });

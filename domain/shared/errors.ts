@@ -56,6 +56,7 @@ export type ErrorCode =
   | 'body_too_large'
   | 'media_type_unsupported'
   | 'too_many_requests'
+  | 'queue_full'
   | 'provider_unavailable'
   | 'master_key_missing'
   | 'unavailable'

@@ -3,6 +3,7 @@ import { createTokenKeeper } from '../../services/auth/apiTokens/keeper.ts';
 import { createJobAttempts } from '../../services/jobs/attempts.ts';
 import { createImmediateAttempts } from '../../services/jobs/immediateAttempts.ts';
 import { createJobs } from '../../services/jobs/jobs.ts';
+import { createJobQueue } from '../../services/jobs/queue.ts';
 import { createMultiStepJobs } from '../../services/jobs/multiStep.ts';
 import { createJobSlots } from '../../services/jobs/slots.ts';
 import { createReconcile } from '../../services/jobs/reconcile.ts';
@@ -25,7 +26,7 @@ export function composeJobs(core: Core, deliveryQueue: DeliveryQueue) {
   const recordTogether = createRecordTogether({ ...core, jobAttempts });
   const sharedRuns = createSharedRuns({ ...core, jobAttempts, recordTogether });
   return {
-    jobs: createJobs(core),
+    jobs: createJobs({ ...core, jobQueue: createJobQueue(core) }),
     jobAttempts,
     sharedRuns,
     immediateAttempts: createImmediateAttempts({

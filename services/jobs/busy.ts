@@ -3,6 +3,7 @@ import { AppError } from '../../domain/shared/errors.ts';
 
 const BUSY_CODES: ReadonlySet<string> = new Set([
   'too_many_requests',
+  'queue_full',
   'unavailable',
   'server_busy',
   'no_database_connection',
