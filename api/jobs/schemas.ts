@@ -217,7 +217,7 @@ export const JobRecord = Type.Object(
           }),
         },
         {
-          title: 'JobQueuePlace',
+          title: 'JobQueuePosition',
           description: 'Where a queued job waits. Null for other jobs, and where it was not read.',
         },
       ),

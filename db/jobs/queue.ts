@@ -30,7 +30,7 @@ export async function readQueues(db: Knex, limit: number): Promise<Map<string, T
 }
 
 /** How many queued jobs of its tenant were created before a job, counted up to a limit, and the oldest. */
-export async function readPlace(
+export async function readPosition(
   db: Knex,
   { id, tenantId }: { id: string; tenantId: string },
 ): Promise<{ ahead: number; oldestAt: Date | null }> {

@@ -9,12 +9,12 @@ export type QueueState = ReadonlyMap<string, TenantQueue>;
 export type QueueLimits = { tenant: number; all: number };
 
 /** Where a queued job is in the queue of its tenant, from 1 on, and for how long the oldest one waits. */
-export type QueuePlace = { position: number; oldestSeconds: number };
+export type QueuePosition = { position: number; oldestSeconds: number };
 
 /** Positions are counted up to this one. */
 export const MAX_POSITION = 1_001;
 
-export const queuePlace = (ahead: number, oldestAt: Date, now: number): QueuePlace => ({
+export const queuePosition = (ahead: number, oldestAt: Date, now: number): QueuePosition => ({
   position: Math.min(ahead + 1, MAX_POSITION),
   oldestSeconds: Math.max(Math.floor((now - oldestAt.getTime()) / 1_000), 0),
 });
@@ -39,7 +39,7 @@ export function queueRefusal(
 
 const RETRY_AFTER_SECONDS = { min: 2, max: 60 };
 
-/** The older the oldest job of a queue, the longer it takes until there is a place in it. */
+/** The older the oldest job of a queue, the longer it takes until there is space in it. */
 export const queueRetryAfter = (oldestAt: Date | undefined, now: number): number => {
   const ageSeconds = oldestAt ? (now - oldestAt.getTime()) / 1_000 : 0;
   const { min, max } = RETRY_AFTER_SECONDS;

@@ -10,7 +10,7 @@ import type { WaitReason } from '../../domain/runners/records.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
 import { isFinal, type JobSource } from '../../domain/jobs/jobs.ts';
 import { permissionsToCreate } from '../../domain/jobs/jobType.ts';
-import type { QueuePlace } from '../../domain/jobs/queue.ts';
+import type { QueuePosition } from '../../domain/jobs/queue.ts';
 import type { JobData, JobLogData, JobSummaryData } from '../../domain/jobs/records.ts';
 import { scopeOfTarget, targetOf, type TargetRef } from '../../domain/jobs/targets.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
@@ -60,11 +60,11 @@ export type JobWithLogs = {
   /** What a queued job of runners waits for. */
   waitingFor?: WaitingFor | null;
   /** Where a queued job is in the queue of its tenant. */
-  queue?: QueuePlace | null;
+  queue?: QueuePosition | null;
 };
 
 /** A job that was just created. */
-export type CreatedJob = { job: JobData; queue: QueuePlace };
+export type CreatedJob = { job: JobData; queue: QueuePosition };
 
 /** A pool, how many of its runners are alive, and why the job waits. */
 export type WaitingFor = { pool: string; runners: number; reason: WaitReason; since: Date };
@@ -174,7 +174,7 @@ export function createJobs({
       ...found,
       targetName: target && (await jobTargets.nameOf(caller, target)),
       waitingFor: await readWaitingFor(found.job),
-      queue: await jobQueue.placeOf(found.job),
+      queue: await jobQueue.positionOf(found.job),
       workflowForgotten: await isForgotten(found.job.finishedAt),
       retriedPurged: retryOf !== null && !(await Job.query(db).findById(retryOf).select('id')),
     };

@@ -1,11 +1,11 @@
 import type { Knex } from '../../db/core/knex.ts';
-import { readPlace, readQueues } from '../../db/jobs/queue.ts';
+import { readPosition, readQueues } from '../../db/jobs/queue.ts';
 import {
-  queuePlace,
+  queuePosition,
   queueRefusal,
   queueRetryAfter,
   type QueueLimits,
-  type QueuePlace,
+  type QueuePosition,
   type TenantQueue,
 } from '../../domain/jobs/queue.ts';
 import type { JobSummaryData } from '../../domain/jobs/records.ts';
@@ -38,7 +38,7 @@ export function createJobQueue({ db, config: { queueLimits: limits } }: Deps) {
     freshMs = Math.max(FRESH_MS, (readAt - startedAt) / MAX_READING_SHARE);
   }
 
-  /** Reads the queues unless that was a moment ago. Values that are not too old are used meanwhile. */
+  /** Reads the queues unless that was a moment ago. Values that are not too old are used in the meantime. */
   async function refresh(): Promise<void> {
     const ageMs = performance.now() - readAt;
     if (ageMs < freshMs) return;
@@ -66,18 +66,18 @@ export function createJobQueue({ db, config: { queueLimits: limits } }: Deps) {
         : new AppError('server_busy', 'Too many jobs wait already.', extra);
     },
 
-    /** Counts a job that was added, and returns its place. */
-    added({ tenantId, createdAt }: JobSummaryData): QueuePlace {
+    /** Counts a job that was added, and returns its position. */
+    added({ tenantId, createdAt }: JobSummaryData): QueuePosition {
       const { queued, oldestAt } = queues.get(tenantId) ?? { queued: 0, oldestAt: createdAt };
       queues.set(tenantId, { queued: queued + 1, oldestAt });
-      return queuePlace(queued, oldestAt, Date.now());
+      return queuePosition(queued, oldestAt, Date.now());
     },
 
-    /** The place of a job that waits; null for others. */
-    async placeOf(job: JobSummaryData): Promise<QueuePlace | null> {
+    /** The position of a job that waits; null for others. */
+    async positionOf(job: JobSummaryData): Promise<QueuePosition | null> {
       if (job.status !== 'queued') return null;
-      const { ahead, oldestAt } = await readPlace(db, job);
-      return queuePlace(ahead, oldestAt ?? job.createdAt, Date.now());
+      const { ahead, oldestAt } = await readPosition(db, job);
+      return queuePosition(ahead, oldestAt ?? job.createdAt, Date.now());
     },
   };
 }

@@ -40,14 +40,14 @@ test('a queued job has its position; beyond the limits jobs are refused, each te
   expect(busy.headers.get('retry-after')).toBe('2');
   await createMany('green', 1);
 
-  const place = async () =>
+  const position = async () =>
     (await as('red').get<JobRecord>(`/api/jobs/${red[5]?.id}`).expect(200)).queue;
-  expect(await place()).toEqual({ position: 6, oldestSeconds: expect.any(Number) });
+  expect(await position()).toEqual({ position: 6, oldestSeconds: expect.any(Number) });
   for (const { id } of red.slice(0, 3)) {
     const cancelled = as('red').post<JobRecord>(`/api/jobs/${id}/cancel`).expect(202);
     expect(await cancelled).toMatchObject({ status: 'cancelled', queue: null });
   }
-  expect((await place())?.position).toBe(3);
+  expect((await position())?.position).toBe(3);
   await eventually(
     () => create('red'),
     ({ status }) => status === 201,

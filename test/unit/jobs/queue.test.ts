@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import {
   MAX_POSITION,
-  queuePlace,
+  queuePosition,
   queueRefusal,
   queueRetryAfter,
   type QueueState,
@@ -45,8 +45,8 @@ describe('a job is refused', () => {
 });
 
 test('positions are counted from 1 up to a limit, with the age of the oldest job', () => {
-  expect(queuePlace(0, AT, AT.getTime() + 2_900)).toEqual({ position: 1, oldestSeconds: 2 });
-  expect(queuePlace(5_000, AT, AT.getTime() - 5)).toEqual({
+  expect(queuePosition(0, AT, AT.getTime() + 2_900)).toEqual({ position: 1, oldestSeconds: 2 });
+  expect(queuePosition(5_000, AT, AT.getTime() - 5)).toEqual({
     position: MAX_POSITION,
     oldestSeconds: 0,
   });
