@@ -119,7 +119,7 @@ test('during an outage of PostgreSQL requests get 503, and attempts that end the
     expect(response).toMatchObject({ status: 503, body: { code: 'unavailable' } });
   const probe = async (path: string) => {
     const response = await fetch(app.client.base + path);
-    return { status: response.status, body: (await response.json()) };
+    return { status: response.status, body: await response.json() };
   };
   await eventually(
     () => probe('/readyz'),
