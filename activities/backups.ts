@@ -1,6 +1,6 @@
 import { Context } from '@temporalio/activity';
 import type { RunAttributes } from '../domain/dispatch/tasks.ts';
-import type { Log } from '../platform/log.ts';
+import { jobLog, type Log } from '../platform/log.ts';
 import { asJobFailure } from '../services/backups/archives.ts';
 import type { BackupRunSteps } from '../services/backups/backupRun.ts';
 import type { BackupCompletion } from '../services/backups/backupCompletion.ts';
@@ -56,7 +56,7 @@ export function createBackupActivities({
           }),
       );
     } catch (error) {
-      throw toTemporalFailure(error, log.child({ jobId }));
+      throw toTemporalFailure(error, jobLog(log, jobId));
     } finally {
       stopHeartbeat();
     }

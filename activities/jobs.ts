@@ -2,7 +2,7 @@ import { Context } from '@temporalio/activity';
 import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
 import { assertDefined } from '../domain/shared/assert.ts';
 import type { ChildWorkflowSpec, Lane } from '../domain/jobs/jobType.ts';
-import type { Log } from '../platform/log.ts';
+import { jobLog, type Log } from '../platform/log.ts';
 import {
   AttemptFailed,
   type JobAttempts,
@@ -45,13 +45,13 @@ export function createJobActivities({
       try {
         return await multiStepJobs.start(runRef(jobId));
       } catch (error) {
-        throw toTemporalFailure(error, log.child({ jobId }));
+        throw toTemporalFailure(error, jobLog(log, jobId));
       }
     },
 
     /** Records the success of a job whose child workflow has completed. */
     completeMultiStepJob: (jobId: string): Promise<void> =>
-      sanitizeErrors(log.child({ jobId }), () => multiStepJobs.complete(runRef(jobId))),
+      sanitizeErrors(jobLog(log, jobId), () => multiStepJobs.complete(runRef(jobId))),
 
     /**
      * Makes one attempt. The failure that Temporal stores has an error code and no data of the job.
@@ -62,7 +62,7 @@ export function createJobActivities({
       try {
         await jobAttempts.runAttempt(runRef(jobId), lane, context.cancellationSignal);
       } catch (error) {
-        throw toTemporalFailure(error, log.child({ jobId }));
+        throw toTemporalFailure(error, jobLog(log, jobId));
       } finally {
         stopHeartbeat();
       }
@@ -76,7 +76,7 @@ export function createJobActivities({
       try {
         return await remoteAttempts.finalize(runRef(jobId));
       } catch (error) {
-        throw toTemporalFailure(error, log.child({ jobId }));
+        throw toTemporalFailure(error, jobLog(log, jobId));
       }
     },
 
@@ -102,7 +102,7 @@ export function createJobActivities({
 
     /** Records the end of a job that no attempt has recorded. */
     finalizeJob: (jobId: string, status: 'failed' | 'cancelled', code: string): Promise<void> =>
-      sanitizeErrors(log.child({ jobId }), async () => {
+      sanitizeErrors(jobLog(log, jobId), async () => {
         await jobAttempts.finalizeAbandoned(runRef(jobId), status, errorCode(code));
       }),
   };

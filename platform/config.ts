@@ -9,7 +9,7 @@ import {
 import type { NamedKey } from './aesGcm.ts';
 import { readBackupConfig } from './backupConfig.ts';
 import { createEnvReader, type Env, type EnvReader } from './envReader.ts';
-import type { LogLevelName } from './log.ts';
+import { defaultInstance, type LogLevelName } from './log.ts';
 
 export type ProcessRole = 'all' | 'api' | 'worker';
 
@@ -144,6 +144,14 @@ export function readTemporal(read: EnvReader): TemporalSettings {
   };
 }
 
+/** Reads the name of the process in its log lines. */
+export function readInstance(read: EnvReader): string {
+  const value = read.text('HOLDFAST_INSTANCE') ?? defaultInstance();
+  if (!/^[\x21-\x7e]{1,128}$/.test(value))
+    read.addProblem('HOLDFAST_INSTANCE', 'must be 1 to 128 visible ASCII characters');
+  return value;
+}
+
 /** How many attempts a worker makes concurrently. */
 const readMaxRuns = (read: EnvReader) => ({
   maxInlineRuns: read.integer('HOLDFAST_MAX_INLINE_RUNS', 100, [1, 1_000]),
@@ -204,6 +212,7 @@ export function readConfig(env: Env) {
   const config = {
     role: read.oneOf<ProcessRole>('HOLDFAST_ROLE', ['all', 'api', 'worker'], 'all'),
     host: read.text('HOLDFAST_HOST') ?? '127.0.0.1',
+    instance: readInstance(read),
     port: read.integer('HOLDFAST_PORT', 8080, [0, 65_535]),
     metricsPort: read.integer('HOLDFAST_METRICS_PORT', 0, [0, 65_535]),
     metricsToken: readMetricsToken(read),

@@ -11,7 +11,7 @@ import {
   useConnectionsFor,
   useConnectionsForProcess,
 } from '../../platform/connectionUser.ts';
-import type { Log } from '../../platform/log.ts';
+import { jobLog, type Log } from '../../platform/log.ts';
 import type { JobAttempts, SharedRunRef } from './attempts.ts';
 import { jobCancelTopic } from './jobAudit.ts';
 import { AttemptFailed } from './lifecycle.ts';
@@ -66,7 +66,9 @@ export function createImmediateAttempts({
     useConnectionsForProcess(async () => {
       if (await isCancelRequested(db, jobId)) controller.abort();
       // An attempt that is not aborted ends within its limit.
-    }).catch((error: unknown) => log.debug({ err: error, jobId }, 'a cancellation was not read'));
+    }).catch((error: unknown) =>
+      jobLog(log, jobId).debug({ err: error }, 'a cancellation was not read'),
+    );
 
   async function attempt(
     run: SharedRunRef,
@@ -84,7 +86,10 @@ export function createImmediateAttempts({
       await jobAttempts.makeAttempt(job, 'inline', signal, record);
     } catch (error) {
       if (!(error instanceof AttemptFailed) && !signal.aborted)
-        log.warn({ err: error, jobId: job.id }, 'an attempt could not be recorded');
+        jobLog(log, job.id, run.workflowId).warn(
+          { err: error },
+          'an attempt could not be recorded',
+        );
       const { code, retryInMs } = error instanceof AttemptFailed ? error : INTERRUPTED;
       await sharedRuns.goOnAlone(run, job.id, timeoutMs, { code, retryInMs });
     } finally {
@@ -101,7 +106,10 @@ export function createImmediateAttempts({
       claimed.map((job) =>
         attempt(run, job, timeoutMs, record).catch((error: unknown) => {
           // Its lease expires, and its run makes another attempt.
-          log.warn({ err: error, jobId: job.id }, 'a job goes on after the end of its lease');
+          jobLog(log, job.id, workflowId).warn(
+            { err: error },
+            'a job goes on after the end of its lease',
+          );
           failed.add(job.id);
         }),
       ),
