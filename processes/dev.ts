@@ -50,12 +50,12 @@ async function main(): Promise<void> {
   resources.defer(() => lock.release());
 
   // Configuration errors are reported before anything is started.
-  const { logLevel, jobTypeModules } = readConfig({
+  const { logLevel, instance, jobTypeModules } = readConfig({
     DATABASE_URL: 'postgres://unused',
     ...process.env,
   });
   await loadJobTypeModules(jobTypeModules);
-  const log = createLog(logLevel);
+  const log = createLog(logLevel, undefined, { role: 'all', instance });
   const shutdown = new AbortController();
   const started = Promise.withResolvers<undefined>();
   let stopped: Promise<void> | undefined;
@@ -102,7 +102,7 @@ async function start(context: StartContext): Promise<void> {
   void stack.failed.then((message) => context.onServerFailure(message));
 
   const config = await readStackConfig(folder, stack);
-  installRuntime(log);
+  installRuntime(log, { withMetrics: true });
   await retryWhileUnavailable(() => migrate(config.databaseUrl, log), signal);
   await consoleBuilt;
   const running = await startProcess(config, log);

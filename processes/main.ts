@@ -10,8 +10,8 @@ async function startServer(): Promise<void> {
     import('./start.ts'),
   ]);
   const config = readConfig(process.env);
-  const log = createLog(config.logLevel);
-  installRuntime(log);
+  const log = createLog(config.logLevel, undefined, config);
+  installRuntime(log, { withMetrics: true });
   const running = await startProcess(config, log);
   shutdownOnSignals(log, () => running.stop());
 }

@@ -11,7 +11,10 @@ import { shutdownOnSignals } from './shutdown.ts';
  */
 export async function startRunnerProcess(env: NodeJS.ProcessEnv): Promise<void> {
   const config = readRunnerConfig(env);
-  const log = createLog(config.logLevel);
+  const log = createLog(config.logLevel, undefined, {
+    role: 'runner',
+    instance: config.instance,
+  });
   installRuntime(log);
   const temporal = createTemporalConnection(config.temporal);
   const runner = await startRunner({ config, temporal, log });

@@ -108,6 +108,12 @@ export function createDispatcher({
     task: OutboxTask | StartShortJobsTask,
     deadlineMs: number,
   ) {
+    const startedAt = performance.now();
+    const onEnded = (outcome: 'done' | 'failed') => {
+      const seconds = (performance.now() - startedAt) / 1_000;
+      metrics.dispatches.inc({ path, outcome });
+      metrics.temporalCallSeconds.observe({ kind: task.kind, outcome }, seconds);
+    };
     try {
       await temporal.call(deadlineMs, (client) =>
         executeTask(client, task, {
@@ -117,9 +123,9 @@ export function createDispatcher({
           syncSchedule,
         }),
       );
-      metrics.dispatches.inc({ path, outcome: 'done' });
+      onEnded('done');
     } catch (error) {
-      metrics.dispatches.inc({ path, outcome: 'failed' });
+      onEnded('failed');
       throw error;
     }
   }

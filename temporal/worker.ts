@@ -21,6 +21,7 @@ import { activityTaskQueue } from '../domain/dispatch/workflowIds.ts';
 import type { TemporalConnection } from './connection.ts';
 import { TENANT_HEADER } from './workflows/shared/tenantHeader.ts';
 import { prepareNamespace } from './prepare.ts';
+import { collectSdkMetrics } from './sdkMetrics.ts';
 
 type Deps = {
   temporal: TemporalConnection;
@@ -59,8 +60,9 @@ const connectionsForTenant: ActivityInterceptorsFactory = ({ info }) => ({
 
 /**
  * Sends the log lines of the SDK to our log. Connection errors of the core are logged by us only.
+ * `withMetrics`: the metrics of the SDK are collected, for `/metrics`.
  */
-export function installRuntime(log: Log): void {
+export function installRuntime(log: Log, { withMetrics = false } = {}): void {
   Runtime.install({
     logger: {
       log: (level, message, meta) => log.debug({ sdk: level, ...meta }, message),
@@ -72,6 +74,7 @@ export function installRuntime(log: Log): void {
     },
     telemetryOptions: {
       logging: { forward: {}, filter: makeTelemetryFilterString({ core: 'ERROR' }) },
+      ...(withMetrics && { metrics: { buffer: collectSdkMetrics() } }),
     },
     // The process handles signals: it stops its components in order.
     shutdownSignals: [],

@@ -250,6 +250,7 @@ export const NOT_BACKED_UP: Readonly<Record<string, string>> = {
   backups: 'a restore does not change which archives exist',
   restore_runs: 'see backups',
   workers: 'processes that run now',
+  installation_state: 'is measured again',
   job_artifacts: 'their files are in the store of backups already, and are removed with their jobs',
   artifact_removals: 'see job_artifacts',
   runners: 'see workers',

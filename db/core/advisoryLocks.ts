@@ -15,6 +15,8 @@ export const LOCKS = {
   restore: 7_203_117,
   /** One process grants slots to jobs, so that they are counted correctly. */
   jobSlots: 7_203_118,
+  /** One process measures the state of the installation. */
+  installationState: 7_203_171,
 } as const;
 
 /** Locks with one number per name: the number is the hash of the prefix and the name. */

@@ -69,6 +69,8 @@ export type Work = {
   dispatch(task: OutboxTask): void;
   /** Says that the use case leaves a job waiting for a slot. The slots are checked after the commit. */
   awaitSlot(): void;
+  /** Calls `report` after the commit, and not if it fails. `report` must not throw. */
+  onCommitted(report: () => void): void;
 };
 
 /** A record was not in the state that a change requires. Nothing was written. */
@@ -119,7 +121,11 @@ type Deps = DispatchDeps & {
   onSlotAwaited(): void;
   /** Called after a commit with the topics of its changes. Must not throw. */
   onChanged(topics: readonly string[]): void;
+  /** Called with the duration of each commit. Must not throw. */
+  onEnded?(outcome: CommitOutcome, seconds: number): void;
 };
+
+export type CommitOutcome = 'committed' | 'refused' | 'failed';
 
 /** Adds a task to the outbox of a unit of work. */
 function addTask(
@@ -160,6 +166,9 @@ export const createDispatchUnaudited =
 export const createCommit =
   (deps: Deps): Commit =>
   async (caller, useCase) => {
+    const startedAt = performance.now();
+    const onEnded = (outcome: CommitOutcome) =>
+      deps.onEnded?.(outcome, (performance.now() - startedAt) / 1_000);
     const unitOfWork = emptyUnitOfWork();
     let startedTrx: Promise<Transaction> | undefined;
     const trx = () => (startedTrx ??= transaction.start(deps.db));
@@ -180,12 +189,17 @@ export const createCommit =
       if (unitOfWork.outbox.length > 0) deps.dispatcher.onCommitted(unitOfWork.outbox);
       if (unitOfWork.events.length > 0) deps.onEventsCommitted();
       if (unitOfWork.awaitsSlot) deps.onSlotAwaited();
+      for (const report of unitOfWork.reports) report();
       deps.onChanged([...unitOfWork.changes.flatMap(({ topics }) => topics), ...changedAccess]);
+      onEnded('committed');
       return result;
     } catch (error) {
       // When the connection failed, the server has rolled back already.
       await (await startedTrx?.catch(() => undefined))?.rollback().catch(() => undefined);
-      throw (error as { code?: unknown }).code === NO_CHANGE ? new NoChange() : asRefusal(error);
+      const refusal =
+        (error as { code?: unknown }).code === NO_CHANGE ? new NoChange() : asRefusal(error);
+      onEnded(refusal instanceof AppError || refusal instanceof NoChange ? 'refused' : 'failed');
+      throw refusal;
     }
   };
 
@@ -238,6 +252,7 @@ function createWork(
       void (caller.idempotency && unitOfWork.results.set(caller.idempotency, recordId)),
     dispatch: (task) => addTask(deps, unitOfWork, task, now),
     awaitSlot: () => void (unitOfWork.awaitsSlot = true),
+    onCommitted: (report) => void unitOfWork.reports.push(report),
   };
 }
 

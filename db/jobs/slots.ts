@@ -10,7 +10,7 @@ const UNFINISHED = `status IN ('queued', 'running')`;
 const HAS_WORKFLOW = `(j.status = 'running' OR j.source_kind = 'approval')`;
 
 /** A worker announces itself more often than this, in seconds. */
-const WORKER_LIFETIME_SECONDS = 30;
+export const WORKER_LIFETIME_SECONDS = 30;
 
 /** What a worker offers: attempts of the lane `activity`, and deliveries. */
 export type WorkerSlots = { activity: number; delivery: number };

@@ -15,6 +15,7 @@ import type { ModuleJobType } from '../../services/jobTypes/modules/jobType.ts';
 import { moduleJobType } from '../../services/jobTypes/modules/moduleJobType.ts';
 import { deliveryCompletionHook } from '../../services/jobTypes/webhooks/deliver.ts';
 import { scheduleCompletionHook } from '../../services/schedules/completionHook.ts';
+import { createReadInstallationState } from '../../services/operations/installationState.ts';
 import { createIdempotency } from '../../services/shared/idempotency.ts';
 import { createFindNames } from '../../services/shared/names.ts';
 import { createReadiness } from '../../services/shared/readiness.ts';
@@ -71,6 +72,13 @@ export function compose(
   core.bind({ workers, relay: areas.webhooks.relay, ...areas.jobs });
 
   const runsWorker = config.role !== 'api';
+  const readiness = createReadiness({
+    ...core,
+    worker: runsWorker ? workers : undefined,
+    workerRequired: config.role === 'worker',
+  });
+  core.metrics.measureComponents(async () => (await readiness.report()).components);
+  core.metrics.measureInstallation(createReadInstallationState(core));
   const { auth, webhooks, jobs, runners, schedules, retention, secrets, ...rest } = areas;
   return {
     ...core,
@@ -86,11 +94,7 @@ export function compose(
     accessChanges: createAccessChanges(core),
     idempotency: createIdempotency(core),
     findNames: createFindNames(core),
-    readiness: createReadiness({
-      ...core,
-      worker: runsWorker ? workers : undefined,
-      workerRequired: config.role === 'worker',
-    }),
+    readiness,
     search: composeSearch(core, areas.approvals),
     ...composeLifecycle(core, areas, runsWorker ? workers : undefined),
   };

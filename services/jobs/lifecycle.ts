@@ -11,12 +11,12 @@ import { scopeOfTarget, targetOf, type Target } from '../../domain/jobs/targets.
 import type { Rights } from '../../domain/access/scope.ts';
 import { systemCaller, type Caller } from '../../domain/shared/caller.ts';
 import { isQuotaExceeded } from '../../domain/shared/errors.ts';
-import type { Log } from '../../platform/log.ts';
-import type { Metrics } from '../../platform/metrics.ts';
+import { jobLog, type Log } from '../../platform/log.ts';
 import type { UserRights } from '../access/rights.ts';
 import { busyFailure } from './busy.ts';
 import type { JobCompletion } from './completion.ts';
 import { jobFinishedTopic, jobLogTopic, jobRecord, type JobView } from './jobAudit.ts';
+import type { ReportJobEnd } from './reportJobEnd.ts';
 import { retryWrite } from './retryWrite.ts';
 import type { JobTargets } from './targets.ts';
 import type { PendingLog, RunLog } from './runLog.ts';
@@ -43,8 +43,8 @@ export type LifecycleDeps = {
   jobTargets: JobTargets;
   /** Called when a job releases its slot. Must not throw. */
   onSlotFreed(): void;
+  reportJobEnd: ReportJobEnd;
   log: Log;
-  metrics: Metrics;
 };
 
 /** A run checks a lease again this long after its end, in milliseconds. */
@@ -109,8 +109,8 @@ export function createJobLifecycle({
   jobCompletion,
   jobTargets,
   onSlotFreed,
+  reportJobEnd,
   log,
-  metrics,
 }: LifecycleDeps) {
   /** Moves a job to its final status; false when `guard` does not hold, because another run did. */
   async function finish(
@@ -138,7 +138,7 @@ export function createJobLifecycle({
       return true;
     }).catch(ignoreNoChange(false));
     if (done && job.slot !== null) onSlotFreed();
-    if (done) metrics.jobsFinished.inc({ type: job.type, status: outcome.status });
+    if (done) reportJobEnd(job, { status: outcome.status, code: error?.code ?? null });
     return done;
   }
 
@@ -177,8 +177,8 @@ export function createJobLifecycle({
         writeJobChange(db, failedAttempt(job, lane, pending, { error, retryInMs }, now)),
       );
     await retryWrite(write, lane).catch((failure: unknown) => {
-      log.error(
-        { err: failure, jobId: job.id, attempt: job.attempts, code: error.code },
+      jobLog(log, job.id, job.workflowId).error(
+        { err: failure, attempt: job.attempts, code: error.code },
         'a failed attempt could not be recorded',
       );
     });
@@ -300,8 +300,8 @@ export function toJobFailure(error: unknown, log: Log, job: Job): JobFailure {
     return new JobFailure(error.code, error.message, { retryable: false });
   const busy = busyFailure(error);
   if (busy) return busy;
-  log.error(
-    { err: error, jobId: job.id, jobType: job.type, attempt: job.attempts, runId: job.runId },
+  jobLog(log, job.id, job.workflowId).error(
+    { err: error, jobType: job.type, attempt: job.attempts, runId: job.runId },
     'a job type threw an unexpected error',
   );
   return new JobFailure(

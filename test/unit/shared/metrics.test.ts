@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { askWithin } from '../../../platform/metrics.ts';
+import { askWithin } from '../../../platform/metrics/askWithin.ts';
 
 test('a scrape waits for the database only so long, and asks one question at a time', async () => {
   let asked = 0;
