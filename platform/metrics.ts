@@ -76,6 +76,14 @@ const eventCounters = (registers: Registry[]) => ({
   }),
 });
 
+export type MetricDescription = {
+  name: string;
+  type: string;
+  help: string;
+  labels: readonly string[];
+};
+type RegisteredMetric = Omit<MetricDescription, 'labels'> & { labelNames: readonly string[] };
+
 /** What a process is, and metrics of others that it shows, in text format. */
 type MetricsOptions = ProcessInfo & { others?: () => Promise<string> };
 
@@ -90,8 +98,12 @@ export function createMetrics({ others, ...info }: MetricsOptions) {
       const texts = await Promise.all([node.metrics(), registry.metrics(), others?.() ?? '']);
       return texts.join('');
     },
-    /** Names of the metrics of the product, for checks of dashboards and documentation. */
-    describe: () => registry.getMetricsAsArray().map(({ name, help }) => ({ name, help })),
+    /** The metrics of the product, for their documentation. */
+    describe: (): MetricDescription[] =>
+      // Metrics know their labels; the types of the library do not say so.
+      (registry.getMetricsAsArray() as unknown as RegisteredMetric[]).map(
+        ({ name, type, help, labelNames }) => ({ name, type, help, labels: labelNames }),
+      ),
     /** Sets how the state of retention is read when the metrics are. */
     measureRetention: retentionGauges(registers),
     /** Sets how the state of the installation is read when the metrics are. */

@@ -4,7 +4,7 @@ import { MetricsBuffer, type BufferedMetricUpdate } from '@temporalio/worker';
 /** Updates that are kept until they are read; those beyond are lost, and the SDK says so. */
 const MAX_UPDATES = 50_000;
 
-/** Updates are read this often, whether somebody reads the metrics or not. */
+/** Updates are read this often, whether the metrics are read or not. */
 const DRAIN_MS = 1_000;
 
 /**
