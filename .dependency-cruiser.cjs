@@ -113,6 +113,19 @@ module.exports = {
       from: { pathNot: '^(ui|test)/' },
       to: { path: '^ui/', pathNot: '^ui/build\\.ts$' },
     },
+    {
+      name: 'tracing-is-loaded-late',
+      comment: 'Without a collector nothing of OpenTelemetry is loaded.',
+      severity: 'error',
+      from: { pathNot: '^platform/tracing/openTelemetry\\.ts$' },
+      to: { path: 'node_modules/@opentelemetry/' },
+    },
+    {
+      name: 'tracing-is-imported-dynamically',
+      severity: 'error',
+      from: {},
+      to: { path: '^platform/tracing/openTelemetry\\.ts$', dependencyTypesNot: ['dynamic-import'] },
+    },
     only(
       'no-area-in-shared',
       'Shared code must not depend on an area.',

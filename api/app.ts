@@ -17,6 +17,7 @@ import { createClientAddress } from './middleware/clientAddress.ts';
 import { redirectToOrigin } from './middleware/oneOrigin.ts';
 import { compression } from './middleware/compression.ts';
 import { requestContext } from './middleware/requestContext.ts';
+import { requestSpans } from './middleware/requestSpans.ts';
 import { createStrangers } from './middleware/strangers.ts';
 import { approvalRoutes } from './approvals/routes.ts';
 import { auditRoutes } from './audit/routes.ts';
@@ -198,6 +199,7 @@ export function createApp(
   const { config, access, accessChanges, idempotency, findNames } = deps;
   const app = new Koa();
   const { clientAddress, strangers, authenticate, mayReadMetrics } = createAuthentication(deps);
+  app.use(requestSpans(clientAddress.isTrusted));
   app.use(requestContext(deps, clientAddress.isTrusted));
   app.use(helmet(HELMET_OPTIONS));
   app.use(operationRoutes({ ...deps, mayReadMetrics, isMetricsPort: false }));

@@ -9,6 +9,7 @@ import {
 import type { NamedKey } from './aesGcm.ts';
 import { readBackupConfig } from './backupConfig.ts';
 import { createEnvReader, type Env, type EnvReader } from './envReader.ts';
+import { readTracing } from './tracing/config.ts';
 import { defaultInstance, type LogLevelName } from './log.ts';
 
 export type ProcessRole = 'all' | 'api' | 'worker';
@@ -152,6 +153,15 @@ export function readInstance(read: EnvReader): string {
   return value;
 }
 
+/** What a process shows of itself. */
+const readMonitoring = (read: EnvReader) => ({
+  instance: readInstance(read),
+  metricsPort: read.integer('HOLDFAST_METRICS_PORT', 0, [0, 65_535]),
+  metricsToken: readMetricsToken(read),
+  logLevel: read.oneOf<LogLevelName>('HOLDFAST_LOG_LEVEL', LOG_LEVELS, 'info'),
+  tracing: readTracing(read),
+});
+
 /** How many attempts a worker makes concurrently. */
 const readMaxRuns = (read: EnvReader) => ({
   maxInlineRuns: read.integer('HOLDFAST_MAX_INLINE_RUNS', 100, [1, 1_000]),
@@ -212,11 +222,8 @@ export function readConfig(env: Env) {
   const config = {
     role: read.oneOf<ProcessRole>('HOLDFAST_ROLE', ['all', 'api', 'worker'], 'all'),
     host: read.text('HOLDFAST_HOST') ?? '127.0.0.1',
-    instance: readInstance(read),
     port: read.integer('HOLDFAST_PORT', 8080, [0, 65_535]),
-    metricsPort: read.integer('HOLDFAST_METRICS_PORT', 0, [0, 65_535]),
-    metricsToken: readMetricsToken(read),
-    logLevel: read.oneOf<LogLevelName>('HOLDFAST_LOG_LEVEL', LOG_LEVELS, 'info'),
+    ...readMonitoring(read),
     databaseUrl: readDatabaseUrl(read),
     databasePool: read.integer('HOLDFAST_DATABASE_POOL', 20, [2, 200]),
     statementTimeoutMs: read.integer('HOLDFAST_STATEMENT_TIMEOUT_MS', 15_000, [100, 600_000]),

@@ -3,6 +3,7 @@ import { pino, type Logger } from 'pino';
 import pretty from 'pino-pretty';
 import { jobWorkflowId } from '../domain/dispatch/workflowIds.ts';
 import { createRepeatedWarnings } from './repeatedWarnings.ts';
+import { currentTraceId } from './tracing.ts';
 import { APP_VERSION } from './version.ts';
 
 export type Log = Logger;
@@ -40,6 +41,10 @@ export function createLog(
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
     hooks: { logMethod: createRepeatedWarnings() },
+    mixin: () => {
+      const traceId = currentTraceId();
+      return traceId === undefined ? {} : { traceId };
+    },
     redact: { paths: REDACTED_FIELDS.flatMap((name) => [name, `*.${name}`]), censor: '********' },
   };
   return readable

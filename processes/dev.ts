@@ -13,6 +13,8 @@ import { buildConsole } from '../ui/build.ts';
 import { ConfigError, readConfig, type Config } from '../platform/config.ts';
 import { createLog, type Log } from '../platform/log.ts';
 import { endpointOf } from '../platform/ownEndpoints.ts';
+import { startTracing } from '../platform/tracing.ts';
+import { APP_VERSION } from '../platform/version.ts';
 import { loadJobTypeModules } from '../services/jobTypes/modules/load.ts';
 import { installRuntime, type Composition } from './composition/index.ts';
 import { shutdownOnSignals } from './shutdown.ts';
@@ -102,6 +104,10 @@ async function start(context: StartContext): Promise<void> {
   void stack.failed.then((message) => context.onServerFailure(message));
 
   const config = await readStackConfig(folder, stack);
+  const identity = { role: 'all', instance: config.instance, version: APP_VERSION };
+  resources.defer(
+    await startTracing(config.tracing, identity, (message) => log.warn({ message }, 'traces')),
+  );
   installRuntime(log, { withMetrics: true });
   await retryWhileUnavailable(() => migrate(config.databaseUrl, log), signal);
   await consoleBuilt;

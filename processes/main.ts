@@ -1,6 +1,8 @@
 import './nodeVersion.js';
 import { ConfigError, readConfig } from '../platform/config.ts';
 import { createLog } from '../platform/log.ts';
+import { startTracing } from '../platform/tracing.ts';
+import { APP_VERSION as version } from '../platform/version.ts';
 import { shutdownOnSignals } from './shutdown.ts';
 
 /** Starts a process with the role `api`, `worker` or `all`. */
@@ -11,9 +13,15 @@ async function startServer(): Promise<void> {
   ]);
   const config = readConfig(process.env);
   const log = createLog(config.logLevel, undefined, config);
+  const stopTracing = await startTracing(config.tracing, { ...config, version }, (message) =>
+    log.warn({ message }, 'traces'),
+  );
   installRuntime(log, { withMetrics: true });
   const running = await startProcess(config, log);
-  shutdownOnSignals(log, () => running.stop());
+  shutdownOnSignals(log, async () => {
+    await running.stop();
+    await stopTracing();
+  });
 }
 
 // A runner loads nothing of the server: it has no database.

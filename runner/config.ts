@@ -5,6 +5,7 @@ import { POOL_NAME } from '../domain/runners/definition.ts';
 import { configError, LOG_LEVELS, readInstance, readTemporal } from '../platform/config.ts';
 import { createEnvReader, type Env, type EnvReader } from '../platform/envReader.ts';
 import type { LogLevelName } from '../platform/log.ts';
+import { readTracing } from '../platform/tracing/config.ts';
 
 export type RunnerConfig = ReturnType<typeof readRunnerConfig>;
 
@@ -104,6 +105,7 @@ export function readRunnerConfig(env: Env) {
     secretsFolder: read.text('HOLDFAST_RUNNER_SECRETS'),
     wrapper: wrapperOf(read),
     instance: readInstance(read),
+    tracing: readTracing(read),
     stopGraceMs: read.integer('HOLDFAST_STOP_GRACE_MS', 10_000, [0, 600_000]),
     logLevel: read.oneOf<LogLevelName>('HOLDFAST_LOG_LEVEL', LOG_LEVELS, 'info'),
     temporal: readTemporal(read),

@@ -15,6 +15,7 @@ import {
   useConnectionsForProcess,
 } from '../platform/connectionUser.ts';
 import type { Log } from '../platform/log.ts';
+import { activitySpans } from '../platform/tracing/activitySpans.ts';
 import { workflowBundle } from './bundle.ts';
 import { SYSTEM_FAIRNESS_KEY } from '../domain/dispatch/tasks.ts';
 import { activityTaskQueue } from '../domain/dispatch/workflowIds.ts';
@@ -97,7 +98,7 @@ export function createWorkers(deps: Deps) {
     namespace: temporal.namespace,
     dataConverter: temporal.dataConverter,
     activities,
-    interceptors: { activity: [connectionsForTenant] },
+    interceptors: { activity: [activitySpans, connectionsForTenant] },
     shutdownGraceTime: deps.stopGraceMs,
     shutdownForceTime: deps.stopGraceMs + 5_000,
   });

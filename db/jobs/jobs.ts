@@ -18,7 +18,7 @@ const JOB_COLUMNS = `id, type, tenant_id, status, payload, retry_policy, result,
   attempts, log_count, run_id, created_by, authority, source_kind, source_id, retry_of,
   cancel_requested_at, created_at, updated_at, started_at, finished_at, checked_at, version, slot,
   workflow_id, data_purged_at, leased_until, target_site_id, target_device_id, site_id, device_id,
-  pool, type_digest`;
+  pool, type_digest, trace`;
 
 /** The columns with the resource scope of a job. */
 export const JOB_SCOPE = { tenant: 'tenant_id', site: 'site_id', device: 'device_id' } as const;

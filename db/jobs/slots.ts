@@ -98,7 +98,13 @@ export async function readSlotDemands(trx: Knex, pool: string, limit: number): P
 }
 
 /** A job that got a slot. */
-export type JobWithSlot = { id: string; type: string; tenantId: string; status: string };
+export type JobWithSlot = {
+  id: string;
+  type: string;
+  tenantId: string;
+  status: string;
+  trace: string | null;
+};
 
 /** Grants slots of a pool to the oldest waiting jobs of each tenant. The caller holds the lock. */
 export async function grantSlots(
@@ -115,7 +121,7 @@ export async function grantSlots(
          WHERE slot = 'waiting' AND pool = ? AND ${UNFINISHED} AND tenant_id = g.tenant_id
          ORDER BY id LIMIT g.count FOR UPDATE SKIP LOCKED
        ) AS j)
-     RETURNING id, type, tenant_id AS "tenantId", status`,
+     RETURNING id, type, tenant_id AS "tenantId", status, trace`,
     [[...grants.keys()], [...grants.values()], pool],
   );
   return rows.sort((a, b) => (a.id < b.id ? -1 : 1));

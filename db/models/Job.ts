@@ -62,6 +62,8 @@ export class Job extends Model {
   declare pool: string;
   /** Of a job of runners: what ran it, or what was approved. */
   declare typeDigest: string | null;
+  /** The trace that it was created in, as a W3C `traceparent`; null while traces are off. */
+  declare trace: string | null;
   /** When retention deleted payload and result. */
   declare dataPurgedAt: Date | null;
 }

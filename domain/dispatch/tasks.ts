@@ -123,13 +123,18 @@ type StartTask<Workflow extends string, Input> = {
 };
 
 /** Starts the workflow of a job: as a call of its own, or as a child of another workflow. */
-export type StartJobTask = StartTask<'job', JobWorkflowInput>;
+export type StartJobTask = Traced & StartTask<'job', JobWorkflowInput>;
 
 /**
  * A call to Temporal that a commit writes to the outbox. The dispatcher makes it at least once, so
  * every task must be idempotent.
  */
-export type OutboxTask =
+export type OutboxTask = Traced & Task;
+
+/** The trace that a task belongs to, as a W3C `traceparent`. It is no part of the input of a workflow. */
+type Traced = { trace?: string | null };
+
+type Task =
   | StartJobTask
   | StartTask<'releaseBufferedRun', ScheduleWorkflowInput>
   | StartTask<'approval', ApprovalWorkflowInput>
@@ -153,7 +158,7 @@ export const tenantOfTask = (task: OutboxTask): string =>
   task.kind === 'start' ? task.attributes.tenant : task.tenantId;
 
 export const startJobTask = (
-  job: { id: string; type: string; tenantId: string },
+  job: { id: string; type: string; tenantId: string; trace?: string | null },
   settings: Omit<JobWorkflowInput, 'jobId'>,
 ): StartJobTask => ({
   kind: 'start',
@@ -162,10 +167,11 @@ export const startJobTask = (
   input: { jobId: job.id, ...settings },
   summary: job.type,
   attributes: { tenant: job.tenantId, jobType: job.type, record: job.id },
+  ...(typeof job.trace === 'string' && { trace: job.trace }),
 });
 
 /** Starts one workflow for several short jobs. It is not kept in the outbox: each job has its own task there. */
-export type StartShortJobsTask = StartTask<'shortJobs', ShortJobsInput>;
+export type StartShortJobsTask = Traced & StartTask<'shortJobs', ShortJobsInput>;
 
 /**
  * What jobs must have in common to be started together; undefined for tasks that are not starts of
@@ -198,6 +204,8 @@ export const startShortJobsTask = (
     summary: others.length === 0 ? first.summary : `${inputs.length} × ${first.summary}`,
     // The jobs name this workflow; it cannot name all of them in an attribute for one.
     attributes: { ...first.attributes, ...(others.length > 0 && { record: 'several' }) },
+    // Of one of them: the attempts themselves are in the traces of their jobs.
+    ...(typeof first.trace === 'string' && { trace: first.trace }),
   };
 };
 

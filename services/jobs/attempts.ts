@@ -11,6 +11,7 @@ import { JobFailure, needsSlot, type JobType, type Lane } from '../../domain/job
 import { isFinal, type JobError } from '../../domain/jobs/jobs.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import type { Ids } from '../../platform/ids.ts';
+import { inSpanOf } from '../../platform/tracing.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import { claimReport } from './claimReport.ts';
 import {
@@ -80,6 +81,15 @@ function errorFor(job: Job, type: JobType | undefined, code: string): JobError {
     ? { code: 'outcome_unknown', message: `${message}. ${OUTCOME_UNKNOWN}` }
     : { code, message };
 }
+
+const attemptSpan = (job: Job) => ({
+  attributes: {
+    'holdfast.job.id': job.id,
+    'holdfast.job.type': job.type,
+    'holdfast.job.attempt': job.attempts,
+    'holdfast.tenant.id': job.tenantId,
+  },
+});
 
 /** What the job workflow does with the record of its job. Each activity may run more than once. */
 export function createJobAttempts({ db, jobTypes, jobSlots, admissionChecks, ...deps }: Deps) {
@@ -203,12 +213,22 @@ export function createJobAttempts({ db, jobTypes, jobSlots, admissionChecks, ...
   const recordSuccess: RecordSuccess = (job, pendingLog, result) =>
     lifecycle.finish(job, pendingLog, { status: 'succeeded', result, guard: attemptGuard(job) });
 
-  /** Makes a claimed attempt. Errors: those of `runAttempt`. */
-  async function makeAttempt(
+  /** Makes a claimed attempt, in the trace that the job was created in. Errors: those of `runAttempt`. */
+  const makeAttempt = (
     job: Job,
     lane: Lane,
     signal: AbortSignal,
     record = recordSuccess,
+  ): Promise<void> =>
+    inSpanOf(job.trace, `attempt ${job.type}`, attemptSpan(job), () =>
+      attemptJob(job, lane, signal, record),
+    );
+
+  async function attemptJob(
+    job: Job,
+    lane: Lane,
+    signal: AbortSignal,
+    record: RecordSuccess,
   ): Promise<void> {
     await using runLog = createRunLog({ writeUnaudited, log, job });
     const type = jobTypes.find(job.type);
