@@ -41,13 +41,13 @@ function promName(ofSdk: string, kind: string): string {
   return kind === 'histogram' && name.endsWith('_latency') ? `${name}_seconds` : name;
 }
 
-function labelsOf(attributes: BufferedMetricUpdate['attributes']): Labels {
+function labelsOf(attributes: BufferedMetricUpdate['attributes']): { labels: Labels; id: string } {
   const labels: Labels = {};
   for (const label of LABELS) {
     const value = attributes[label];
     if (value !== undefined) labels[label] = String(value);
   }
-  return labels;
+  return { labels, id: LABELS.map((label) => labels[label]).join('\0') };
 }
 
 /**
@@ -57,6 +57,7 @@ function labelsOf(attributes: BufferedMetricUpdate['attributes']): Labels {
 export function createSdkMetrics(buffer: Buffer) {
   const registry = new Registry();
   const metrics = new Map<string, Series>();
+  const labelsOfAttributes = new WeakMap<object, ReturnType<typeof labelsOf>>();
 
   function create({ metric: { kind, name: ofSdk, description } }: BufferedMetricUpdate): Series {
     const help = description ?? `${ofSdk} of the Temporal SDK.`;
@@ -85,8 +86,10 @@ export function createSdkMetrics(buffer: Buffer) {
     const { metric, attributes, value } = update;
     let series = metrics.get(metric.name);
     if (!series) metrics.set(metric.name, (series = create(update)));
-    const labels = labelsOf(attributes);
-    const id = LABELS.map((label) => labels[label]).join('\0');
+    // The SDK repeats its objects with attributes.
+    let known = labelsOfAttributes.get(attributes);
+    if (!known) labelsOfAttributes.set(attributes, (known = labelsOf(attributes)));
+    const { labels, id } = known;
     if (!series.seen.has(id) && series.seen.size >= MAX_SERIES) return;
     series.seen.add(id);
     series.update(labels, value);

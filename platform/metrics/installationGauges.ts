@@ -104,6 +104,19 @@ export function installationGauges(registers: Registry[]): (read: ReadInstallati
       ? readState()
       : Promise.reject(new Error('The state of the installation is not read')),
   );
+  let last: { at: number; state: InstallationState } | undefined;
+
+  /** The state; without an answer in time the last one, whose age grows. */
+  async function read(): Promise<InstallationState | undefined> {
+    const state = await ask();
+    if (state) last = { at: Date.now(), state };
+    else if (last) {
+      const ageSeconds = last.state.ageSeconds + (Date.now() - last.at) / 1_000;
+      return { ...last.state, ageSeconds };
+    }
+    return state;
+  }
+
   for (const key of Object.keys(INSTALLATION_GAUGES) as (keyof InstallationState)[]) {
     const [name, help] = INSTALLATION_GAUGES[key];
     const gauge = new Gauge({
@@ -111,9 +124,8 @@ export function installationGauges(registers: Registry[]): (read: ReadInstallati
       help,
       registers,
       async collect() {
-        const state = await ask();
-        if (!state) return;
-        const value = state[key];
+        const value = (await read())?.[key];
+        if (value === undefined) return;
         if (value === null) this.remove();
         else this.set(value);
       },

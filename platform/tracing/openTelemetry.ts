@@ -63,11 +63,22 @@ function resourceOf({ role, instance, version }: ProcessIdentity): Resource {
   return own.merge(detectResources({ detectors }));
 }
 
+/** The exporter reports errors as JSON with their stack. */
+function messageOf(text: string): string {
+  try {
+    const { message } = JSON.parse(text) as { message?: unknown };
+    return typeof message === 'string' ? message : text;
+  } catch {
+    return text;
+  }
+}
+
 /** Passes on what OpenTelemetry says about itself, such as that a collector cannot be reached. */
 function reportDiagnostics(warn: (message: string) => void): void {
   const ignore = () => undefined;
+  const report = (text: string) => warn(messageOf(text));
   diag.setLogger(
-    { error: warn, warn, info: ignore, debug: ignore, verbose: ignore },
+    { error: report, warn: report, info: ignore, debug: ignore, verbose: ignore },
     { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
   );
 }
@@ -84,7 +95,6 @@ export function createOpenTelemetry(
   process: ProcessIdentity,
   warn: (message: string) => void,
 ): Tracer {
-  reportDiagnostics(warn);
   const provider = new TracerProvider({
     resource: resourceOf(process),
     sampler: samplerOf(config),
@@ -100,6 +110,8 @@ export function createOpenTelemetry(
   });
   const tracer = provider.getTracer('holdfast', process.version);
   const storage = new AsyncLocalStorage<Context>();
+  // What OpenTelemetry says belongs to no span, though a span may have caused the export.
+  reportDiagnostics((message) => storage.run(ROOT_CONTEXT, () => warn(message)));
   const active = () => storage.getStore() ?? ROOT_CONTEXT;
   const position = () => trace.getSpanContext(active());
 

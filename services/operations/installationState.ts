@@ -38,7 +38,7 @@ export function createReadInstallationState({
     return state;
   }
 
-  /** The last values with their age now, for a database that does not answer. */
+  /** The last values with their age now. */
   function aged({ at, state }: NonNullable<typeof last>): InstallationState {
     return { ...state, ageSeconds: state.ageSeconds + (Date.now() - at) / 1_000 };
   }
