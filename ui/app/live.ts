@@ -41,8 +41,11 @@ let isLeader = false;
 let users = 0;
 
 function receive(message: Message): void {
-  if (message.kind === 'event') for (const listener of [...listeners]) listener(message.event);
-  else if (message.kind === 'gap') void queryClient.invalidateQueries();
+  if (message.kind === 'event') {
+    for (const listener of [...listeners]) listener(message.event);
+    // A restore has no event for each record that it changes.
+    if (message.event.type === 'restore.completed') void queryClient.invalidateQueries();
+  } else if (message.kind === 'gap') void queryClient.invalidateQueries();
   else if (message.kind === 'state') {
     state = message.state;
     for (const listener of stateListeners) listener();
