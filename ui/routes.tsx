@@ -8,6 +8,7 @@ import { PageError } from './app/shell/PageError.tsx';
 import { approvalRoutes } from './areas/approvals/routes.tsx';
 import { auditRoutes } from './areas/audit/routes.tsx';
 import { accountRoutes, signInRoutes } from './areas/auth/routes.tsx';
+import { backupRoutes } from './areas/backups/routes.tsx';
 import { homeRoutes } from './areas/home/routes.tsx';
 import { inventoryRoutes } from './areas/inventory/routes.tsx';
 import { jobRoutes } from './areas/jobs/routes.tsx';
@@ -29,6 +30,7 @@ const routeTree = rootRoute.addChildren([
     ...runnerRoutes,
     ...secretRoutes,
     ...scheduleRoutes,
+    ...backupRoutes,
     ...searchRoutes,
     ...auditRoutes,
     ...accountRoutes,
