@@ -1,15 +1,23 @@
-import { beforeAll, describe, expect, test } from '@jest/globals';
+import { mkdtempSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import type { JobRecord } from '../../api/jobs/schemas.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { changeRequest, createRequest } from '../support/approvals.ts';
-import { describeConsole } from '../support/console/console.ts';
+import { describeConsole, type TestConsole } from '../support/console/console.ts';
 import { accessibilityProblems, contentWidth } from '../support/console/page.ts';
 import { pagePaths } from '../support/console/routes.ts';
 import { acceptedType } from '../support/runner.ts';
 import { admin, createUser, seedTenant, type TestUser } from '../support/users.ts';
 
 type WithId = { id: string };
+
+const FOLDER = mkdtempSync(join(tmpdir(), 'holdfast-console-pages-'));
+/** It is made and read in a moment. */
+const PART_OF_DATA = { mode: 'partial', sections: ['settings'], label: 'nightly' };
 
 const NARROW = 360;
 const WIDE = { width: 1_280, height: 720 };
@@ -27,7 +35,7 @@ const CURRENT =
 const isComplete = (page: Page) =>
   page.locator('[aria-busy=true]').first().waitFor({ state: 'detached' });
 
-describeConsole('the pages', (console) => {
+const describePagesOf = (console: TestConsole) => {
   /** Records of every kind that has a page, by the first part of its path or the name of its parameter. */
   const ids: Record<string, string> = {};
   let site: { mine: string; other: string };
@@ -52,6 +60,12 @@ describeConsole('the pages', (console) => {
       ...changeRequest(['create', 'prefixes', { cidr: '10.9.0.0/16' }]),
     });
     const { runner } = await acceptedType(console.app, 'lab');
+    const backup = await root
+      .post<WithId>('/api/backup/create', PART_OF_DATA, { prefer: 'wait=20' })
+      .expect(201);
+    const preview = await root
+      .post<{ jobId: string }>('/api/backup/restore/validate', { backupId: backup.id })
+      .expect(200);
     const secret = { name: 'port-audit', value: 'not shown', pools: ['lab'] };
     Object.assign(ids, {
       pool: 'lab',
@@ -63,15 +77,19 @@ describeConsole('the pages', (console) => {
       jobs: (await job()).id,
       schedules: (await root.post<WithId>('/api/schedules', schedule).expect(201)).id,
       approvals: request.id,
+      backups: backup.id,
+      runId: preview.jobId,
       audit: (await root.get<{ items: WithId[] }>('/api/audit?limit=1').expect(200)).items[0]?.id,
     });
     await job();
   });
 
+  afterAll(() => rm(FOLDER, { recursive: true, force: true }));
+
   const addressOf = (path: string): string =>
     path
       .replace('$resource', 'sites')
-      .replace(/\$(\w+)/, (_match, name: string) =>
+      .replaceAll(/\$(\w+)/g, (_match, name: string) =>
         assertDefined(
           ids[name] ?? ids[path.split('/')[1] ?? ''],
           `an example of a record for ${path}`,
@@ -176,4 +194,6 @@ describeConsole('the pages', (console) => {
       expect(await rail(page)).toEqual(['Home']);
     });
   });
-});
+};
+
+describeConsole('the pages', describePagesOf, { HOLDFAST_BACKUP_DIR: FOLDER });
