@@ -22,7 +22,7 @@ export function BackupActions({ backup, onNote }: Props) {
   );
 }
 
-/** Leads to the preview of a restore, which changes nothing; whoever may read backups may see it. */
+/** Leads to the preview of a restore, which changes nothing: all who may read backups can see it. */
 function PrepareRestore({ backup: { id } }: { backup: Backup }) {
   const { canAnywhere } = usePermissions();
   const navigate = useNavigate();

@@ -25,7 +25,7 @@ const pathOf = ({ backupId, jobId }: RestoreRunSummary): string =>
 
 const keyOf = ({ jobId }: RestoreRunSummary): string => jobId;
 
-/** What came of a run: its differences, or why it failed. */
+/** The result of a run: its differences, or why it failed. */
 function resultText({ counts, error, purpose }: RestoreRunSummary): string {
   if (error !== null) return error.message;
   if (counts !== null) return countsText(counts);

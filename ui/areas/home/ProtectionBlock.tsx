@@ -14,7 +14,11 @@ export function ProtectionBlock({ protection }: { protection: ProtectionRead }) 
   return (
     <Block
       title="Protection"
-      action={<PageLink to="/backups" className={classes.more}>All backups</PageLink>}
+      action={
+        <PageLink to="/backups" className={classes.more}>
+          All backups
+        </PageLink>
+      }
       problems={problemsOf(reads)}
       loading={!state}
     >
