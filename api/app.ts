@@ -49,6 +49,7 @@ import { searchRoutes } from './search/routes.ts';
 import { serviceAccountRoutes } from './auth/serviceAccountRoutes.ts';
 import { tokenRoutes } from './auth/tokenRoutes.ts';
 import { userRoutes } from './auth/userRoutes.ts';
+import { userSessionRoutes } from './auth/userSessionRoutes.ts';
 import { webhookRoutes } from './webhooks/routes.ts';
 
 type DepsOf<Routes extends (...args: never[]) => Route[]> = Parameters<Routes>[0];
@@ -71,6 +72,7 @@ type RouteDeps = DepsOf<typeof rbacRoutes> &
     jobTypes: Parameters<typeof jobRoutes>[1];
     quotas: DepsOf<typeof quotaRoutes>;
     users: DepsOf<typeof userRoutes>;
+    userSessions: DepsOf<typeof userSessionRoutes>;
     sso: DepsOf<typeof ssoRoutes>;
     auditLog: DepsOf<typeof auditRoutes>;
     events: DepsOf<typeof eventRoutes>;
@@ -139,6 +141,7 @@ export function allRoutes(deps: RouteDeps, version: string): Route[] {
     ...quotaRoutes(deps.quotas),
     ...retentionRoutes(deps),
     ...userRoutes(deps.users),
+    ...userSessionRoutes(deps.userSessions),
     ...authRoutes(deps),
     ...tokenRoutes(deps),
     ...serviceAccountRoutes(deps),

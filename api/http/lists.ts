@@ -182,6 +182,8 @@ function conditionsOn(
   values: Record<string, unknown>,
 ): ListCondition[] {
   return Object.entries(fields).flatMap(([name, field]) => {
+    // The list may have a filter of its own with this name.
+    if (!field.filter) return [];
     const base = listField(fields, name);
     const valuesOf = (parameter: string) =>
       [values[parameter] ?? []].flat().map((value) => valueOf(field, value, parameter));
