@@ -1,7 +1,7 @@
 import { Button, Checkbox, Radio, Stack } from '@mantine/core';
-import type { Schemas } from '../../../app/api.ts';
-import { useSession } from '../../../app/session/useSession.ts';
-import { labelOfField } from '../../../parts/format.ts';
+import type { Schemas } from '../api.ts';
+import { useSession } from '../session/useSession.ts';
+import { labelOfField } from '../../parts/format.ts';
 import type { FieldsProps } from './fields.ts';
 import classes from './Account.module.css';
 
@@ -16,7 +16,7 @@ type Props = FieldsProps & {
 };
 
 /** All permissions of the owner, or some of them. What the owner does not have is not offered. */
-export function PermissionPicker({ form, change, errorOf, allowed }: Props) {
+export function PermissionPicker({ form, change, errorOf, owner, allowed }: Props) {
   const { summary, canAnywhere } = useSession();
   const held = (Object.keys(summary.permissions) as Permission[]).filter(
     (permission) => allowed?.includes(permission) ?? canAnywhere(permission),
@@ -26,14 +26,20 @@ export function PermissionPicker({ form, change, errorOf, allowed }: Props) {
     <div>
       <Radio.Group
         label="Permissions"
-        description="As far as you have them at the time of the request"
+        description={`As far as ${owner === 'you' ? 'you have' : 'the account has'} them at the time of the request`}
         size="xs"
         value={permissions === null ? 'all' : 'some'}
         onChange={(value) => change({ permissions: value === 'all' ? null : [] })}
         error={errorOf('permissions')}
       >
         <Stack gap={10} mt={8}>
-          {allowed === null && <Radio size="xs" value="all" label="All that you have" />}
+          {allowed === null && (
+            <Radio
+              size="xs"
+              value="all"
+              label={owner === 'you' ? 'All that you have' : 'All that the account has'}
+            />
+          )}
           <Radio size="xs" value="some" label="Only these" />
         </Stack>
       </Radio.Group>

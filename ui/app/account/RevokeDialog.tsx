@@ -1,8 +1,8 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { answer, api, type Schemas } from '../../../app/api.ts';
-import { ConfirmDialog } from '../../../parts/ConfirmDialog.tsx';
-import { Time } from '../../../parts/Time.tsx';
-import { TOKENS_KEY } from './queries.ts';
+import { answer, api, type Schemas } from '../api.ts';
+import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx';
+import { Time } from '../../parts/Time.tsx';
+import { TOKENS_KEY } from './tokenQueries.ts';
 import classes from './Account.module.css';
 
 type Props = { opened: boolean; token: Schemas['Token']; onClose: () => void };

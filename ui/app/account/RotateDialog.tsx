@@ -1,11 +1,11 @@
 import { Button, Select } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import { answer, api, type Schemas } from '../../../app/api.ts';
-import { Dialog } from '../../../parts/Dialog.tsx';
-import { ProblemNote } from '../../../parts/ProblemNote.tsx';
-import { Time } from '../../../parts/Time.tsx';
-import { TOKENS_KEY } from './queries.ts';
+import { answer, api, type Schemas } from '../api.ts';
+import { Dialog } from '../../parts/Dialog.tsx';
+import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { Time } from '../../parts/Time.tsx';
+import { TOKENS_KEY } from './tokenQueries.ts';
 import { TokenSecret } from './TokenSecret.tsx';
 import classes from './Account.module.css';
 

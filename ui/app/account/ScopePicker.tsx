@@ -2,8 +2,8 @@ import { MultiSelect, Radio, Stack } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { answer, api } from '../../../app/api.ts';
-import { useSession } from '../../../app/session/useSession.ts';
+import { answer, api } from '../api.ts';
+import { useSession } from '../session/useSession.ts';
 import { scopeParts } from './tokenForm.ts';
 import type { FieldsProps } from './fields.ts';
 
@@ -54,7 +54,7 @@ function useFound(text: string): Option[] {
 }
 
 /** Everywhere that the owner may do something, or only some tenants, sites and devices. */
-export function ScopePicker({ form, change, errorOf }: FieldsProps) {
+export function ScopePicker({ form, change, errorOf, owner }: FieldsProps) {
   const { scopes } = form;
   return (
     <div>
@@ -66,7 +66,11 @@ export function ScopePicker({ form, change, errorOf }: FieldsProps) {
         error={errorOf('resourceScopes')}
       >
         <Stack gap={10} mt={8}>
-          <Radio size="xs" value="all" label="Everywhere that you may do it" />
+          <Radio
+            size="xs"
+            value="all"
+            label={`Everywhere that ${owner === 'you' ? 'you' : 'the account'} may do it`}
+          />
           <Radio size="xs" value="some" label="Only these tenants, sites and devices" />
         </Stack>
       </Radio.Group>

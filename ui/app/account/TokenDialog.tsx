@@ -1,26 +1,29 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useRef } from 'react';
-import { answer, api, type Schemas } from '../../../app/api.ts';
-import { useIdempotencyKeys } from '../../../app/idempotency.ts';
-import type { Form } from './fields.ts';
-import { TOKENS_KEY } from './queries.ts';
+import { answer, api, type Schemas } from '../api.ts';
+import { useIdempotencyKeys } from '../idempotency.ts';
+import type { Form, Owner } from './fields.ts';
+import { TOKENS_KEY } from './tokenQueries.ts';
 import { EMPTY_FORM, formOf, toChange, toRequest } from './tokenForm.ts';
 import { TokenFields } from './TokenFields.tsx';
 import { TokenSecret } from './TokenSecret.tsx';
-import { Dialog } from '../../../parts/Dialog.tsx';
-import { serverNow } from '../../../parts/clock.ts';
+import { Dialog } from '../../parts/Dialog.tsx';
+import { serverNow } from '../../parts/clock.ts';
 
 type Token = Schemas['Token'];
 type Props = {
   opened: boolean;
   /** The token to narrow; undefined for a new one. */
   token: Token | undefined;
+  /** The service account that a new token is for; undefined: the user. */
+  accountId?: string | undefined;
+  owner: Owner;
   onClose: () => void;
 };
 
 /** Creates a token, or narrows what one may do. */
-export function TokenDialog({ opened, token, onClose }: Props) {
-  const create = useCreate();
+export function TokenDialog({ opened, token, accountId, owner, onClose }: Props) {
+  const create = useCreate(accountId);
   const made = create.data;
   const title = token ? `Rename or narrow ${token.name}` : made ? made.name : 'New API token';
   return (
@@ -34,10 +37,11 @@ export function TokenDialog({ opened, token, onClose }: Props) {
       closeOnClickOutside={false}
     >
       {made && <TokenSecret made={made} onDone={onClose} />}
-      {!made && token && <Narrow token={token} onClose={onClose} />}
+      {!made && token && <Narrow token={token} owner={owner} onClose={onClose} />}
       {!made && !token && (
         <TokenFields
           start={EMPTY_FORM}
+          owner={owner}
           submit="Create token"
           onSubmit={create.mutate}
           busy={create.isPending}
@@ -49,7 +53,7 @@ export function TokenDialog({ opened, token, onClose }: Props) {
   );
 }
 
-function useCreate() {
+function useCreate(accountId: string | undefined) {
   const queryClient = useQueryClient();
   const keys = useIdempotencyKeys();
   const last = useRef<{ form: Form; body: Schemas['TokenRequest'] }>(undefined);
@@ -60,7 +64,14 @@ function useCreate() {
         last.current = { form, body: toRequest(form, new Date(serverNow())) };
       const { body } = last.current;
       const header = { 'Idempotency-Key': keys.keyOf(body) };
-      return answer(api.POST('/api/auth/tokens', { params: { header }, body }));
+      return answer(
+        accountId === undefined
+          ? api.POST('/api/auth/tokens', { params: { header }, body })
+          : api.POST('/api/service-accounts/{id}/tokens', {
+              params: { path: { id: accountId }, header },
+              body,
+            }),
+      );
     },
     onSettled: (_made, error) => {
       keys.end(error);
@@ -69,7 +80,9 @@ function useCreate() {
   });
 }
 
-function Narrow({ token, onClose }: { token: Token; onClose: () => void }) {
+type NarrowProps = { token: Token; owner: Owner; onClose: () => void };
+
+function Narrow({ token, owner, onClose }: NarrowProps) {
   const queryClient = useQueryClient();
   const { id, version } = token;
   const narrow = useMutation({
@@ -87,6 +100,7 @@ function Narrow({ token, onClose }: { token: Token; onClose: () => void }) {
     <TokenFields
       start={formOf(token)}
       token={token}
+      owner={owner}
       submit="Save"
       onSubmit={narrow.mutate}
       busy={narrow.isPending}

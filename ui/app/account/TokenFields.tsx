@@ -1,9 +1,9 @@
 import { Button, NumberInput, Select, Switch, TagsInput, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { answer, api, toProblem, type Schemas } from '../../../app/api.ts';
-import { ProblemNote } from '../../../parts/ProblemNote.tsx';
-import type { FieldsProps, Form } from './fields.ts';
+import { answer, api, toProblem, type Schemas } from '../api.ts';
+import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import type { FieldsProps, Form, Owner } from './fields.ts';
 import { PermissionPicker } from './PermissionPicker.tsx';
 import { ScopePicker } from './ScopePicker.tsx';
 import { EXPIRIES, missingIn } from './tokenForm.ts';
@@ -13,6 +13,7 @@ type Props = {
   start: Form;
   /** The token that is narrowed; undefined for a new one. */
   token?: Schemas['Token'];
+  owner: Owner;
   submit: string;
   onSubmit: (form: Form) => void;
   busy: boolean;
@@ -50,11 +51,11 @@ function useErrors(problem: unknown) {
 
 /** What a token is called, until when it is valid, and what limits it. */
 export function TokenFields(props: Props) {
-  const { start, token, submit, onSubmit, busy, problem, onCancel } = props;
+  const { start, token, owner, submit, onSubmit, busy, problem, onCancel } = props;
   const [form, setForm] = useState(start);
   const { isShown, errorOf } = useErrors(problem);
   const change = (fields: Partial<Form>) => setForm((old) => ({ ...old, ...fields }));
-  const fields = { form, change, errorOf };
+  const fields = { form, change, errorOf, owner };
   const missing = missingIn(form);
   return (
     <form

@@ -1,18 +1,25 @@
-import type { Schemas } from '../../../app/api.ts';
-import type { Names } from '../../../parts/names.ts';
-import { IconButton } from '../../../parts/PermissionButton.tsx';
-import { StatusBadge } from '../../../parts/StatusBadge.tsx';
-import { Time } from '../../../parts/Time.tsx';
-import { useNow } from '../../../parts/useNow.ts';
-import type { TokenAction } from './fields.ts';
+import type { Schemas } from '../api.ts';
+import type { Names } from '../../parts/names.ts';
+import { IconButton } from '../../parts/PermissionButton.tsx';
+import { StatusBadge } from '../../parts/StatusBadge.tsx';
+import { Time } from '../../parts/Time.tsx';
+import { useNow } from '../../parts/useNow.ts';
+import type { Owner, TokenAction } from './fields.ts';
 import { expiresSoon, limitTexts } from './tokenText.ts';
 import classes from './Account.module.css';
 
 type Token = Schemas['Token'];
-type Props = { token: Token; names: Names; onAction: (action: TokenAction) => void };
+type Props = {
+  token: Token;
+  names: Names;
+  owner: Owner;
+  /** Why the user may not do something with it; undefined if the user may. */
+  whyNot?: ((action: TokenAction) => string | undefined) | undefined;
+  onAction: (action: TokenAction) => void;
+};
 
 /** A token in the list: what it may do, its use and its end. */
-export function TokenItem({ token, names, onAction }: Props) {
+export function TokenItem({ token, names, owner, ...actions }: Props) {
   const { id, name, status, lastUsedAt, lastUsedAddress } = token;
   const now = useNow();
   return (
@@ -26,7 +33,7 @@ export function TokenItem({ token, names, onAction }: Props) {
             status !== 'active' && <StatusBadge status={status} />
           )}
         </div>
-        <div className={classes.note}>{limitTexts(token, names).join(' · ')}</div>
+        <div className={classes.note}>{limitTexts(token, names, owner).join(' · ')}</div>
       </div>
       <div className={classes.fact}>
         <div>
@@ -37,7 +44,7 @@ export function TokenItem({ token, names, onAction }: Props) {
       </div>
       <End token={token} now={now} />
       <div className={classes.actions}>
-        <Actions token={token} onAction={onAction} />
+        <Actions token={token} {...actions} />
       </div>
     </li>
   );
@@ -69,7 +76,7 @@ function End({ token, now }: { token: Token; now: number }) {
   );
 }
 
-function Actions({ token, onAction }: Omit<Props, 'names'>) {
+function Actions({ token, whyNot, onAction }: Omit<Props, 'names' | 'owner'>) {
   const { name, status } = token;
   if (status === 'revoked') return null;
   const inactive = status === 'active' ? undefined : `The token is ${status}.`;
@@ -78,15 +85,21 @@ function Actions({ token, onAction }: Omit<Props, 'names'>) {
       <IconButton
         icon="edit"
         label={`Rename or narrow ${name}`}
+        reason={whyNot?.('narrow')}
         onClick={() => onAction('narrow')}
       />
       <IconButton
         icon="refresh"
         label={`Rotate ${name}`}
-        reason={inactive}
+        reason={whyNot?.('rotate') ?? inactive}
         onClick={() => onAction('rotate')}
       />
-      <IconButton icon="trash" label={`Revoke ${name}`} onClick={() => onAction('revoke')} />
+      <IconButton
+        icon="trash"
+        label={`Revoke ${name}`}
+        reason={whyNot?.('revoke')}
+        onClick={() => onAction('revoke')}
+      />
     </>
   );
 }

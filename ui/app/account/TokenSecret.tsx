@@ -1,8 +1,8 @@
 import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
-import type { Schemas } from '../../../app/api.ts';
-import { consoleSettings } from '../../../app/settings.ts';
-import { ShownOnce } from '../../../parts/ShownOnce.tsx';
+import type { Schemas } from '../api.ts';
+import { consoleSettings } from '../settings.ts';
+import { ShownOnce } from '../../parts/ShownOnce.tsx';
 import { exampleOf } from './tokenText.ts';
 
 type Props = {

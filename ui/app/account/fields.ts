@@ -1,11 +1,15 @@
-import type { Schemas } from '../../../app/api.ts';
+import type { Schemas } from '../api.ts';
 import type { TokenForm } from './tokenForm.ts';
 
 /** What is typed about a token, with the permissions that exist. */
 export type Form = TokenForm<Schemas['Permission']>;
 
+/** Whose token it is, in texts: the user's own, or that of another account. */
+export type Owner = 'you' | 'it';
+
 /** What the parts of the form share. */
 export type FieldsProps = {
+  owner: Owner;
   form: Form;
   change: (fields: Partial<Form>) => void;
   /** What the service says about a field of the request. */

@@ -1,4 +1,4 @@
-import { labelOf, type Names } from '../../../parts/names.ts';
+import { labelOf, type Names } from '../../parts/names.ts';
 
 /** What texts need of a token. */
 type Token = {
@@ -35,10 +35,12 @@ export function whereText({ tenantId, siteId, deviceId }: Where, names?: Names):
 }
 
 /** What limits a token, in words. A token without limits may do what its owner may do. */
-export function limitTexts(token: Token, names?: Names): string[] {
+export function limitTexts(token: Token, names?: Names, owner: 'you' | 'it' = 'you'): string[] {
   const { permissions, resourceScopes, jobTypes, allowedNetworks, requestsPerMinute } = token;
   return [
-    permissions === null ? 'All that you may do' : listText(permissions),
+    permissions === null
+      ? `All that ${owner === 'you' ? 'you' : 'the account'} may do`
+      : listText(permissions),
     token.readOnly && 'read only',
     resourceScopes && `at ${listText(resourceScopes.map((scope) => whereText(scope, names)))}`,
     jobTypes && `jobs ${listText(jobTypes)}`,
