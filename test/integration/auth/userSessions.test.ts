@@ -80,7 +80,7 @@ describe('the list of users', () => {
       do {
         const query = new URLSearchParams({ sort, limit: '2', ...(cursor && { cursor }) });
         const page: Page<UserRecord> = await admin(app)
-          .get<Page<UserRecord>>(`/api/users?${query}`)
+          .get<Page<UserRecord>>(`/api/users?${query.toString()}`)
           .expect(200);
         found.push(...page.items.map(({ id }) => id));
         cursor = page.nextCursor;

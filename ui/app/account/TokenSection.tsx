@@ -54,7 +54,7 @@ export function TokenSection(props: Props) {
           aria-label="Tokens shown"
           data={[...STATUSES]}
           value={status}
-          onChange={(value) => onStatus(value as TokenStatus)}
+          onChange={onStatus}
         />
       </div>
       <TokenList {...props} onAction={setDialog} />

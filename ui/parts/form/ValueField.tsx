@@ -1,6 +1,6 @@
 import { PasswordInput, Switch, Textarea } from '@mantine/core';
 import { useState } from 'react';
-import classes from './Secrets.module.css';
+import classes from './ValueField.module.css';
 
 type Props = {
   label: string;
@@ -8,6 +8,8 @@ type Props = {
   onChange: (value: string) => void;
   error?: string | undefined;
   autoFocus?: boolean;
+  required?: boolean;
+  description?: string | undefined;
 };
 
 const MAX_LENGTH = 32_768;
@@ -15,13 +17,15 @@ const MAX_LENGTH = 32_768;
 const isLong = (text: string): boolean => /[\r\n]/.test(text);
 
 /** The value of a secret: hidden while it is typed, also one with several lines, such as a private key. */
-export function ValueField({ label, value, onChange, error, autoFocus = false }: Props) {
+export function ValueField({ label, value, onChange, error, ...options }: Props) {
+  const { autoFocus = false, required = true, description } = options;
   const [hasLines, setLines] = useState(false);
   const shared = {
     label,
     value,
     error,
-    required: true,
+    required,
+    description,
     maxLength: MAX_LENGTH,
     spellCheck: false,
     ...(autoFocus && { 'data-autofocus': true }),
