@@ -5,6 +5,7 @@ import { idRoute } from './app/shell/idRoute.tsx';
 import { otherRoute } from './app/shell/otherRoute.ts';
 import { NotFoundPage } from './app/shell/NotFoundPage.tsx';
 import { PageError } from './app/shell/PageError.tsx';
+import { accessRoutes } from './areas/access/routes.tsx';
 import { approvalRoutes } from './areas/approvals/routes.tsx';
 import { auditRoutes } from './areas/audit/routes.tsx';
 import { accountRoutes, signInRoutes } from './areas/auth/routes.tsx';
@@ -30,6 +31,7 @@ const routeTree = rootRoute.addChildren([
     ...secretRoutes,
     ...scheduleRoutes,
     ...searchRoutes,
+    ...accessRoutes,
     ...auditRoutes,
     ...accountRoutes,
     idRoute,
