@@ -6,6 +6,7 @@ import { changeRequest, createRequest } from '../support/approvals.ts';
 import { describeConsole } from '../support/console/console.ts';
 import { accessibilityProblems, contentWidth } from '../support/console/page.ts';
 import { pagePaths } from '../support/console/routes.ts';
+import { selfSigned } from '../support/certificate.ts';
 import { acceptedType } from '../support/runner.ts';
 import { admin, createUser, seedTenant, type TestUser } from '../support/users.ts';
 
@@ -52,9 +53,42 @@ describeConsole('the pages', (console) => {
       ...changeRequest(['create', 'prefixes', { cidr: '10.9.0.0/16' }]),
     });
     const { runner } = await acceptedType(console.app, 'lab');
+    const service = { name: 'ci', ownerId: someone.id };
+    const accountId = (await root.post<WithId>('/api/service-accounts', service).expect(201)).id;
+    const provider = {
+      kind: 'saml',
+      name: 'Company',
+      enabled: false,
+      config: {
+        entryPoint: 'https://idp.example.net/sso',
+        idpEntityId: 'https://idp.example.net',
+        idpCertificates: [(await selfSigned('idp')).cert],
+      },
+    };
+    const providerId = (await root.post<WithId>('/api/auth/providers', provider).expect(201)).id;
+    const mapping = { providerId, externalGroup: 'net-admins', roleId: 'operator' };
+    const role = {
+      id: 'net-jobs',
+      name: 'Network jobs',
+      permissions: ['job:read'],
+      jobTypes: ['net.*'],
+    };
+    await root.post('/api/rbac/roles', role).expect(201);
+    const assignments = await root
+      .get<{ items: WithId[] }>(`/api/rbac/assignments?userId=${someone.id}`)
+      .expect(200);
     const secret = { name: 'port-audit', value: 'not shown', pools: ['lab'] };
     Object.assign(ids, {
       pool: 'lab',
+      userId: someone.id,
+      accountId,
+      providerId,
+      roleId: role.id,
+      assignmentId: assertDefined(assignments.items[0], 'assignment').id,
+      mappingId: (await root.post<WithId>('/api/rbac/provider-mappings', mapping).expect(201)).id,
+      tokenId: (
+        await someone.client.post<WithId>('/api/auth/tokens', { name: 'script' }).expect(201)
+      ).id,
       runners: runner,
       secrets: (await root.post<WithId>('/api/secrets', secret).expect(201)).id,
       id: site.mine,
