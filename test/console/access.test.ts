@@ -264,7 +264,7 @@ describePages(
       await page.getByText('A tenant', { exact: true }).click();
       await page.getByRole('combobox', { name: 'Tenant' }).fill('red');
       await page.getByText(/^Yes:/).waitFor();
-      await page.getByText(/has the role by an/).waitFor();
+      await page.getByText(/has the role Operator by an/).waitFor();
       expect(await accessibilityProblems(page)).toEqual([]);
       // The address has the question.
       const address = page.url();

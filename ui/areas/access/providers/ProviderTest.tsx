@@ -118,7 +118,7 @@ type ReportProps = { report: TestReport; providerId: string };
 function Report({ report, providerId }: ReportProps) {
   const { ok, steps, groups, roles } = report;
   return (
-    <div className={classes.stack} role="status" aria-label="Result of the test">
+    <div className={classes.report} role="status" aria-label="Result of the test">
       <div className={classes.answer} data-allowed={ok}>
         <strong>{ok ? 'All steps passed.' : 'A step failed.'}</strong>
       </div>

@@ -31,9 +31,11 @@ function kindOf({ kind, configSchema, secrets, destinations }: Schemas['Provider
       properties: Object.fromEntries(
         Object.entries(properties).filter(([name]) => !isSecret(name)),
       ),
-      // What has a default may be left empty.
+      // What has a default may be left empty; a switch cannot be.
       required: required.filter(
-        (name) => !isSecret(name) && properties[name]?.default === undefined,
+        (name) =>
+          !isSecret(name) &&
+          (properties[name]?.default === undefined || properties[name].type === 'boolean'),
       ),
     },
     secrets: secrets.map((name) => ({ name, description: properties[name]?.description })),
