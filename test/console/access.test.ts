@@ -102,7 +102,6 @@ describePages(
       await page.getByRole('button', { name: 'End all' }).click();
       await page.getByRole('button', { name: 'End 1 session' }).click();
       await page.getByText('Not signed in anywhere.').waitFor();
-      expect(await accessibilityProblems(page)).toEqual([]);
       await console.app.client.as({ token: accessToken }).get('/api/auth/session').expect(401);
 
       await grants.getByRole('button', { name: /^Remove: Ada Lovelace has the role/ }).click();
@@ -153,7 +152,6 @@ describePages(
       await page.getByRole('link', { name: 'New service account' }).first().click();
       await field(page, 'Account').fill('ci');
       await field(page, 'Name').fill('Pipelines');
-      expect(await accessibilityProblems(page)).toEqual([]);
       await page.getByRole('button', { name: 'Create service account' }).click();
       await page.getByRole('button', { name: 'New token' }).click();
       const dialog = page.getByRole('dialog');
@@ -181,7 +179,6 @@ describePages(
       await page.goto('/access/tokens');
       await page.getByRole('grid').getByRole('link', { name: 'pipeline', exact: true }).click();
       await page.getByText('Of a service account').waitFor();
-      expect(await accessibilityProblems(page)).toEqual([]);
       const id = idIn(page, 'tok');
       await page.getByRole('button', { name: 'Revoke' }).click();
       await dialog.getByRole('button', { name: 'Revoke token' }).click();
@@ -293,7 +290,7 @@ describePages(
       await field(page, 'Client').fill('holdfast');
       await page.locator('input[type=password]').fill(SECRET);
       await page.getByRole('button', { name: 'Create identity provider' }).click();
-      // The service refuses http without being told to.
+      // The service refuses http unless it is allowed.
       await page
         .getByText(/must be https/)
         .first()
@@ -325,7 +322,6 @@ describePages(
       await field(page, 'Group').fill('net-admins');
       await pick(page, 'Role', 'Viewer');
       await page.getByText('Nobody that you may see.').waitFor();
-      expect(await accessibilityProblems(page)).toEqual([]);
       await page.getByRole('button', { name: 'Map group' }).click();
       await page
         .getByRole('heading', { name: 'Viewer for the members of the group net-admins of Company' })

@@ -54,7 +54,7 @@ export function ServiceFields({ draft, onChange, errors }: Props) {
         error={errorAt(errors, '/ownerId')}
       />
       <TenantField
-        description="Who administers it: it gives the account no right"
+        description="Who administers it: the account gets no right by it"
         required
         withPlatform
         value={draft.tenantId}

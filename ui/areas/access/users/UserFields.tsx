@@ -36,7 +36,7 @@ export function UserFields({ draft, onChange, errors }: Props) {
         error={errorAt(errors, '/email')}
       />
       <TenantField
-        description="Who administers the account: it gives the user no right"
+        description="Who administers the account: the user gets no right by it"
         required
         withPlatform
         value={draft.tenantId}
