@@ -1,0 +1,123 @@
+import { beforeAll, expect, test } from '@jest/globals';
+import type { Page } from 'playwright-core';
+import { describePages } from '../support/console/console.ts';
+import { accessibilityProblems, contentWidth } from '../support/console/page.ts';
+import { admin, createUser, type TestUser } from '../support/users.ts';
+
+type WithId = { id: string };
+
+/** The width of a phone. */
+const NARROW = 360;
+/** What fits on a page of A4 inside its margins, in CSS pixels. */
+const PAPER = { width: 702, height: 1_031 };
+
+describePages('facilities and equipment', (console) => {
+  let viewer: TestUser;
+  let administrator: TestUser;
+  const ids: Record<string, string> = {};
+
+  const create = async (resource: string, record: object): Promise<string> => {
+    const path = `/api/inventory/${resource}`;
+    const { id } = await admin(console.app).post<WithId>(path, record).expect(201);
+    return id;
+  };
+  const device = (name: string, deviceTypeId: string | undefined, more: object = {}) =>
+    create('devices', { name, deviceTypeId, siteId: ids.site, ...more });
+  const face = (page: Page, name: string) =>
+    page.getByRole('listbox', { name: `${name} of r1`, exact: true });
+  const part = (page: Page, name: string) => page.getByRole('option', { name, exact: true });
+  const isChosen = (page: Page, name: string) =>
+    page.getByRole('option', { name, exact: true, selected: true }).waitFor();
+
+  beforeAll(async () => {
+    viewer = await createUser(console.app, 'viewer');
+    administrator = await createUser(console.app, 'platform-admin');
+    const manufacturerId = await create('manufacturers', { name: 'Acme' });
+    const type = (model: string, uHeight: number, fullDepth: boolean) =>
+      create('device-types', { manufacturerId, model, uHeight, fullDepth });
+    ids.server = await type('Server', 2, true);
+    ids.switch = await type('Switch', 1, false);
+    ids.strip = await type('Strip', 0, false);
+    ids.site = await create('sites', { name: 'ams1' });
+    ids.rack = await create('racks', { name: 'r1', siteId: ids.site, uHeight: 10 });
+    const inRack = { rackId: ids.rack };
+    const at = (position: number, faceName = 'front') => ({ ...inRack, position, face: faceName });
+    ids.leaf = await device('leaf1', ids.switch, at(10));
+    ids.far = await device('leaf2', ids.switch, { ...at(10, 'rear'), status: 'failed' });
+    ids.web = await device('web1', ids.server, at(4));
+    await device('strip1', ids.strip, inRack);
+  });
+
+  test('a rack is drawn with both faces, for the pointer and for keys', async () => {
+    const page = await console.open(viewer, `/inventory/racks/${ids.rack}`);
+    await part(page, 'U10 front: leaf1 Switch, active').waitFor();
+    await part(page, 'U10 rear: leaf2 Switch, failed').click();
+    await isChosen(page, 'U10 rear: leaf2 Switch, failed');
+    // The full depth of a server is on the other face, too.
+    for (const [key, chosen] of [
+      ['ArrowDown', 'U9 rear: free'],
+      ['End', 'U1 rear: free'],
+      ['ArrowLeft', 'U1 front: free'],
+      ['ArrowUp', 'U2 front: free'],
+      ['ArrowUp', 'U3 front: free'],
+      ['ArrowUp', 'U4–5 front: web1 Server, active'],
+      ['ArrowRight', 'U4–5 rear: web1 Server, active, mounted on the front'],
+    ] as const) {
+      await page.keyboard.press(key);
+      await isChosen(page, chosen);
+    }
+    // The same as a table.
+    const row = page.getByRole('row', { name: /^U4–5/ });
+    expect(await row.getByRole('cell').allTextContents()).toEqual([
+      'web1ActiveServer',
+      'web1 (depth of the front)',
+    ]);
+    await page.getByRole('row', { name: /^U6–9/ }).waitFor();
+    expect(await page.getByRole('link', { name: /New device/ }).count()).toBe(0);
+    await page.getByRole('region', { name: 'Without a position' }).getByText('strip1').waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    expect(await contentWidth(page, NARROW)).toBe(NARROW);
+    await part(page, 'U4–5 front: web1 Server, active').focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'web1', exact: true }).waitFor();
+  });
+
+  test('a free unit leads to the form of a new device there, which is then drawn', async () => {
+    const page = await console.open(administrator, `/inventory/racks/${ids.rack}`);
+    await part(page, 'U7 rear: free').focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'New device' }).waitFor();
+    await page.getByLabel('Name').fill('spare1');
+    await page.getByRole('combobox', { name: 'Device type' }).fill('Swit');
+    await page.getByRole('option', { name: 'Switch' }).click();
+    await page.getByRole('button', { name: 'Create device' }).click();
+    await page.getByRole('heading', { name: 'spare1', exact: true }).waitFor();
+    await page.goBack();
+    await page.goBack();
+    await part(page, 'U7 rear: spare1 Switch, active').waitFor();
+    // Another one, made elsewhere, appears by itself.
+    await device('late1', ids.switch, { rackId: ids.rack, position: 1, face: 'front' });
+    await part(page, 'U1 front: late1 Switch, active').waitFor();
+  });
+
+  test('the highest rack prints with both faces on one page, and without buttons', async () => {
+    const high = await create('racks', {
+      name: 'r1',
+      siteId: await create('sites', { name: 'x' }),
+      uHeight: 100,
+    });
+    const page = await console.open(viewer, `/inventory/racks/${high}`);
+    await face(page, 'Rear').waitFor();
+    await page.setViewportSize(PAPER);
+    await page.emulateMedia({ media: 'print', colorScheme: 'dark' });
+    for (const name of ['Front', 'Rear']) {
+      const box = await face(page, name).boundingBox();
+      expect((box?.y ?? 0) + (box?.height ?? Infinity)).toBeLessThan(PAPER.height);
+      expect((box?.x ?? 0) + (box?.width ?? Infinity)).toBeLessThanOrEqual(PAPER.width);
+    }
+    expect(await page.getByRole('button').count()).toBe(0);
+    expect(await page.getByRole('navigation', { name: 'Pages' }).count()).toBe(0);
+    const background = await page.evaluate('getComputedStyle(document.body).backgroundColor');
+    expect(background).toBe('rgb(255, 255, 255)');
+  });
+});
