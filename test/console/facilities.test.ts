@@ -120,4 +120,61 @@ describePages('facilities and equipment', (console) => {
     const background = await page.evaluate('getComputedStyle(document.body).backgroundColor');
     expect(background).toBe('rgb(255, 255, 255)');
   });
+
+  test('a device shows what its interfaces lead to, their addresses, and where it is', async () => {
+    const port = (deviceId: string | undefined, name: string, more: object = {}) =>
+      create('interfaces', { deviceId, name, ...more });
+    const vlanId = await create('vlans', { vid: 10, name: 'servers' });
+    const ports: string[] = [];
+    for (const name of ['eth10', 'eth2', 'eth1'])
+      ports.push(await port(ids.leaf, name, { mode: 'access', untaggedVlanId: vlanId }));
+    await port(ids.leaf, 'lo0', { kind: 'loopback', enabled: false });
+    const far = await port(ids.far, 'xe1');
+    ids.cable = await create('cables', { aInterfaceId: ports[1], bInterfaceId: far });
+    await create('prefixes', { cidr: '10.1.0.0/24' });
+    const address = { address: '10.1.0.7/24', interfaceId: ports[2] };
+    const primaryIp4Id = await create('ip-addresses', address);
+    await admin(console.app)
+      .put(`/api/inventory/devices/${ids.leaf}`, { primaryIp4Id })
+      .expect(200);
+    const page = await console.open(viewer, `/inventory/devices/${ids.leaf}`);
+    const grid = page.getByRole('grid', { name: 'Interfaces of leaf1' });
+    // As people count, and with the other end of the cable.
+    const names = grid.getByRole('link', { name: /^(eth|lo)\d+$/ });
+    await names.first().waitFor();
+    expect(await names.allTextContents()).toEqual(['eth1', 'eth2', 'eth10', 'lo0']);
+    await grid.getByRole('row', { name: /eth2.*leaf2.*xe1.*cable/ }).waitFor();
+    await grid.getByRole('row', { name: /eth1.*10\.1\.0\.7\/24 primary/ }).waitFor();
+    await grid.getByRole('row', { name: /lo0.*Disabled/ }).waitFor();
+    expect(await grid.getByRole('button').count()).toBe(0);
+    await page.getByRole('img', { name: 'Front: leaf1 at U10' }).waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    expect(await contentWidth(page, NARROW)).toBe(NARROW);
+    await grid.getByRole('link', { name: 'leaf2' }).click();
+    await page.getByRole('heading', { name: 'leaf2', exact: true }).waitFor();
+  });
+
+  test('a cable is put between two devices and taken away, with what changes shown before', async () => {
+    const [one, other] = [await device('one', ids.switch), await device('patch9', ids.switch)];
+    await create('interfaces', { deviceId: one, name: 'a1' });
+    await create('interfaces', { deviceId: other, name: 'b1' });
+    await create('interfaces', { deviceId: other, name: 'b2' });
+    const page = await console.open(administrator, `/inventory/devices/${one}`);
+    await page.getByRole('button', { name: 'Connect a1' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Connect a1 of one' });
+    expect(await dialog.getByRole('button', { name: 'Connect' }).isDisabled()).toBe(true);
+    await dialog.getByRole('combobox', { name: 'Device' }).fill('patch9');
+    await page.getByRole('option', { name: 'patch9' }).click();
+    await dialog.getByRole('combobox', { name: 'Interface' }).click();
+    await page.getByRole('option', { name: 'b2' }).click();
+    const plan = dialog.getByRole('region', { name: 'What changes' });
+    await plan.getByText('Create', { exact: true }).waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await dialog.getByRole('button', { name: 'Connect' }).click();
+    await page.getByRole('row', { name: /a1.*patch9.*b2/ }).waitFor();
+    await page.getByRole('button', { name: 'Disconnect a1' }).click();
+    const end = page.getByRole('dialog', { name: 'Disconnect a1' });
+    await end.getByRole('button', { name: 'Delete the cable' }).click();
+    await page.getByRole('button', { name: 'Connect a1' }).waitFor();
+  });
 });

@@ -1,0 +1,39 @@
+import type { ComponentType } from 'react';
+import { DeviceJobs } from './devices/DeviceJobs.tsx';
+import { InterfaceSection } from './devices/InterfaceSection.tsx';
+import { RackPlace } from './devices/RackPlace.tsx';
+import type { InventoryRecord, Resource } from './inventoryQueries.ts';
+import { RackSection } from './racks/RackSection.tsx';
+
+type Props = { resource: Resource; all: readonly Resource[]; record: InventoryRecord };
+
+type Part = ComponentType<Props>;
+type Parts = Readonly<Partial<Record<Resource['name'], Part>>>;
+
+/** What the pages of some records have before their fields. */
+const PARTS: Parts = {
+  racks: RackSection,
+  devices: ({ record, all }) => (
+    <>
+      <InterfaceSection device={record} all={all} />
+      <DeviceJobs deviceId={record.id} />
+    </>
+  ),
+};
+
+/** What they have beside them. */
+const ASIDES: Parts = {
+  devices: ({ record }) => <RackPlace device={record} />,
+};
+
+/** What the page of a record of some resources has besides its fields. */
+export function SpecialParts(props: Props) {
+  const Part = PARTS[props.resource.name];
+  return Part ? <Part {...props} /> : null;
+}
+
+/** The same beside the fields. */
+export function SpecialAside(props: Props) {
+  const Part = ASIDES[props.resource.name];
+  return Part ? <Part {...props} /> : null;
+}
