@@ -177,4 +177,63 @@ describePages('facilities and equipment', (console) => {
     await end.getByRole('button', { name: 'Delete the cable' }).click();
     await page.getByRole('button', { name: 'Connect a1' }).waitFor();
   });
+
+  test('an address has the networks around it, its neighbours and the next free one', async () => {
+    await create('prefixes', { cidr: '10.7.0.0/16', status: 'container' });
+    const pool = { cidr: '10.7.1.0/24', allocationMode: 'pool' };
+    await create('prefixes', pool);
+    await create('ip-addresses', { address: '10.7.1.1/24', dnsName: 'gw.example.net' });
+    await create('ip-ranges', { startAddress: '10.7.1.4', endAddress: '10.7.1.9' });
+    const page = await console.open(administrator, '/search?q=10.7.1.3');
+    await page.getByRole('link', { name: /^10\.7\.1\.3: what is beside it/ }).click();
+    await page.getByText('No record that you may read has this address.').waitFor();
+    const networks = page.getByRole('region', { name: 'Networks around it' });
+    const chain = networks.getByRole('listitem').getByRole('link');
+    await chain.first().waitFor();
+    expect(await chain.allTextContents()).toEqual(['10.7.0.0/16', '10.7.1.0/24']);
+    const beside = page.getByRole('region', { name: 'Beside it' }).getByRole('listitem');
+    await beside.first().waitFor();
+    expect((await beside.allTextContents()).slice(0, 6)).toEqual([
+      ...['.0network', '.1gw.example.net', '.2free', '.3free', '.4range', '.5range'],
+    ]);
+    expect(await accessibilityProblems(page)).toEqual([]);
+    expect(await contentWidth(page, NARROW)).toBe(NARROW);
+    // Whatever is allocated elsewhere is no longer the next one.
+    const next = page.getByRole('region', { name: 'Next free in 10.7.1.0/24' });
+    await next.getByRole('link', { name: '10.7.1.2' }).waitFor();
+    await create('ip-addresses', { address: '10.7.1.2/24' });
+    await next.getByRole('link', { name: '10.7.1.3' }).waitFor();
+    await page.getByRole('link', { name: 'Record it' }).click();
+    await page.getByRole('button', { name: 'Create IP address' }).click();
+    await page.getByRole('heading', { name: '10.7.1.3/24' }).waitFor();
+    await page.getByText('It is on no interface.').waitFor();
+  });
+
+  test('a VLAN has what uses it, and a cable both ends', async () => {
+    const groupId = await create('vlan-groups', { name: 'campus' });
+    const vlanId = await create('vlans', { vid: 20, name: 'voice', groupId });
+    await create('prefixes', { cidr: '10.8.0.0/24', vlanId });
+    const box = await device('phone1', ids.switch);
+    const deviceId = await device('phone2', ids.switch);
+    const port = { name: 'p1', mode: 'access', untaggedVlanId: vlanId };
+    const [a, b] = [
+      await create('interfaces', { ...port, deviceId: box }),
+      await create('interfaces', { ...port, deviceId, name: 'p2', untaggedVlanId: null }),
+    ];
+    const cable = { aInterfaceId: a, bInterfaceId: b, label: 'C-9', kind: 'cat6' };
+    const cableId = await create('cables', cable);
+    const page = await console.open(viewer, `/inventory/vlans/${vlanId}`);
+    const users = (title: string) => page.getByRole('region', { name: title });
+    await users('Prefixes in it').getByRole('link', { name: '10.8.0.0/24' }).waitFor();
+    await users('Interfaces in it').getByText('connected to phone2 p2').waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await page.goto(`/inventory/cables/${cableId}`);
+    const ends = page.getByRole('region', { name: 'From end to end' });
+    await ends.getByRole('link', { name: 'phone2' }).waitFor();
+    expect(await ends.getByRole('link').allTextContents()).toEqual([
+      ...['phone1', 'p1', 'phone2', 'p2'],
+    ]);
+    expect(await accessibilityProblems(page)).toEqual([]);
+    expect(await contentWidth(page, NARROW)).toBe(NARROW);
+  });
 });

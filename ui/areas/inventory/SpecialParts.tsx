@@ -1,8 +1,12 @@
 import type { ComponentType } from 'react';
+import { AddressParts } from './addresses/AddressParts.tsx';
+import { CablePath } from './devices/CablePath.tsx';
 import { DeviceJobs } from './devices/DeviceJobs.tsx';
 import { InterfaceSection } from './devices/InterfaceSection.tsx';
 import { RackPlace } from './devices/RackPlace.tsx';
 import type { InventoryRecord, Resource } from './inventoryQueries.ts';
+import { VlanSection } from './networks/VlanSection.tsx';
+import { RackRow } from './racks/RackRow.tsx';
 import { RackSection } from './racks/RackSection.tsx';
 
 type Props = { resource: Resource; all: readonly Resource[]; record: InventoryRecord };
@@ -13,6 +17,11 @@ type Parts = Readonly<Partial<Record<Resource['name'], Part>>>;
 /** What the pages of some records have before their fields. */
 const PARTS: Parts = {
   racks: RackSection,
+  sites: ({ record }) => <RackRow field="siteId" id={record.id} />,
+  locations: ({ record }) => <RackRow field="locationId" id={record.id} />,
+  cables: CablePath,
+  vlans: VlanSection,
+  'ip-addresses': AddressParts,
   devices: ({ record, all }) => (
     <>
       <InterfaceSection device={record} all={all} />

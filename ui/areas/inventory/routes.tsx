@@ -41,6 +41,20 @@ const spaceRoute = createRoute({
   component: lazyRouteComponent(() => import('./space/SpacePage.tsx'), 'SpacePage'),
 });
 
+/** An address, recorded or not, in the address space of a VRF or in the global table. */
+type AddressSearch = { address?: string; vrf?: string };
+
+const addressRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/inventory/ip-addresses/at',
+  validateSearch: ({ address, vrf }: Readonly<Record<string, unknown>>): AddressSearch => ({
+    ...(typeof address === 'string' && { address }),
+    ...(typeof vrf === 'string' && { vrf }),
+  }),
+  staticData: { title: 'Address', needs: ['inventory:read'] },
+  component: lazyRouteComponent(() => import('./addresses/AddressPage.tsx'), 'AddressPage'),
+});
+
 /** A record as it is, or as it was at a time. */
 type RecordSearch = { at?: string | undefined };
 
@@ -81,6 +95,7 @@ export const inventoryRoutes = [
   inventoryRoute,
   resourceRoute,
   spaceRoute,
+  addressRoute,
   newRoute,
   recordRoute,
   editRoute,
