@@ -225,21 +225,28 @@ describePages('the address space', (console) => {
     // Its neighbours follow without being asked for; what is before it is not read.
     await row(page, '10.202.101.0/24').waitFor();
     const grid = page.getByRole('treegrid', { name: 'Address space' });
-    await grid.evaluate('(element) => element.scrollBy(0, -60)');
+    await grid.hover();
+    await page.mouse.wheel(0, -60);
     await before.click();
     await row(page, '10.201.156.0/24').waitFor();
     // From the start, the next pages come by themselves.
     await page.goto(`${SPACE}?at=10.200.0.0/14`);
-    const tree = row(page, '10.200.0.0/14');
-    await tree.getByRole('button').or(tree).first().click();
+    await grid.getByText('10.200.0.0/14', { exact: true }).click();
     await page.keyboard.press('ArrowRight');
     await row(page, '10.200.0.0/24').waitFor();
     await eventually(
       async () => {
-        await grid.evaluate('(element) => element.scrollBy(0, 4000)');
+        await grid.hover();
+        await page.mouse.wheel(0, 4_000);
         return row(page, '10.202.107.0/24').count();
       },
       (count) => count > 0,
     );
+    // Paper has all rows that are open, and not only those in view.
+    await page.emulateMedia({ media: 'print' });
+    const printed = page.getByRole('table').getByRole('row');
+    await printed.first().waitFor();
+    expect(await printed.count()).toBeGreaterThan(620);
+    expect(await page.getByRole('application').count()).toBe(0);
   });
 });

@@ -24,7 +24,9 @@ export function DisconnectDialog({ device, all, from, connection, onClose }: Pro
   const client = useQueryClient();
   const { data: cable, error } = useQuery(inventoryRecordQuery('cables', connection.cableId));
   const resource = all.find(({ name }) => name === 'cables');
-  const title = `Disconnect ${from}`;
+  const { deviceName, interfaceName } = connection;
+  const far = [deviceName, interfaceName].filter((name) => name !== null).join(' ');
+  const title = far === '' ? `Disconnect ${from}` : `Disconnect ${from} from ${far}`;
   const confirm = 'Delete the cable';
   if (!cable || !resource)
     return (

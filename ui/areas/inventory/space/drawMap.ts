@@ -190,17 +190,20 @@ export function layersOf({ nodes }: MapModel): { outer: MapNode[]; inner: MapNod
   return { outer, inner };
 }
 
-/** A single address is at least so large: it is never lost on a map. */
+/** A single address is at least so large, in a prefix that has space for it. */
 const LEAST_MARK = 3;
+/** In smaller prefixes, addresses would hide what these are. */
+const LEAST_HOLDER = 24;
 /** From here on there is a line between two addresses. */
 const SPACED = 5;
 
 /** Draws addresses as filled parts, and ranges as framed ones. */
 function drawMarks({ context, style, view, size }: Painter, marks: readonly MapMark[]): void {
   context.lineWidth = 2;
-  for (const { kind, rect, status } of marks) {
+  for (const { kind, rect, holder, status } of marks) {
     const screen = onScreen(view, rect);
-    if (!isShown(screen, size)) continue;
+    const around = onScreen(view, holder);
+    if (!isShown(screen, size) || Math.min(around.width, around.height) < LEAST_HOLDER) continue;
     const [width, height] = [
       Math.max(screen.width, LEAST_MARK),
       Math.max(screen.height, LEAST_MARK),

@@ -29,8 +29,13 @@ export type MappedContents = {
   ranges: readonly { start: string; end: string; status: string | null }[];
 };
 
-/** A single address, or a part of a range. */
-export type MapMark = { kind: 'address' | 'range'; rect: Rect; status: string | null };
+/** A single address, or a part of a range; `holder` is the area of the prefix that it is in. */
+export type MapMark = {
+  kind: 'address' | 'range';
+  rect: Rect;
+  holder: Rect;
+  status: string | null;
+};
 
 /** What can be chosen on a map: a prefix, or a free network in one. */
 export type MapItem = { cidr: string; block: Block; rect: Rect } & (
@@ -95,20 +100,24 @@ function freeAt(parent: MapNode, address: bigint): Block {
   return found;
 }
 
-function addressMarks(whole: Block, { addresses }: MappedContents): Map<bigint, MapMark> {
+function addressMarks(model: MapModel, { addresses }: MappedContents): Map<bigint, MapMark> {
+  const { whole, holderOf } = model;
   const marks = new Map<bigint, MapMark>();
   for (const { address, status } of addresses) {
     const host = parseHost(address);
     if (host?.family !== whole.family) continue;
     const block = blockAt(host.family, host.value, addressBits(host.family));
     if (contains(whole, block))
-      marks.set(host.value, { kind: 'address', rect: rectOf(whole, block), status });
+      marks.set(host.value, {
+        ...{ kind: 'address', rect: rectOf(whole, block), status },
+        holder: holderOf(host.value),
+      });
   }
   return marks;
 }
 
 /** Ranges as the fewest networks that together are each: parts of a map are networks. */
-function rangeMarks(whole: Block, { ranges }: MappedContents): MapMark[] {
+function rangeMarks({ whole, holderOf }: MapModel, { ranges }: MappedContents): MapMark[] {
   return ranges.flatMap(({ start, end, status }) => {
     const [first, last] = [parseHost(start), parseHost(end)];
     if (!first || !last) return [];
@@ -120,21 +129,18 @@ function rangeMarks(whole: Block, { ranges }: MappedContents): MapMark[] {
       last: span.last > whole.last ? whole.last : span.last,
     };
     return coveringBlocks(inside).map((block): MapMark => ({
-      kind: 'range',
-      rect: rectOf(whole, block),
-      status,
+      ...{ kind: 'range', rect: rectOf(whole, block), status },
+      holder: holderOf(block.first),
     }));
   });
 }
 
-const NO_CONTENTS: MappedContents = { addresses: [], ranges: [] };
-
-/** The addresses and ranges that a map of `whole` shows. They are read after its prefixes. */
-export function createMarks(whole: Block, contents: MappedContents = NO_CONTENTS) {
-  const addresses = addressMarks(whole, contents);
+/** The addresses and ranges that a map shows. They are read after its prefixes. */
+export function createMarks(model: MapModel, contents: MappedContents) {
+  const addresses = addressMarks(model, contents);
   return {
     /** The ranges first: addresses are drawn on them. */
-    all: [...rangeMarks(whole, contents), ...addresses.values()],
+    all: [...rangeMarks(model, contents), ...addresses.values()],
     at: (address: bigint): MapMark | undefined => addresses.get(address),
   };
 }
@@ -197,6 +203,9 @@ export function createMapModel(
       const part = partAt(node, address);
       return part.node === null && isDrawn(part.rect) ? part : itemOf(node);
     },
+
+    /** The area of the innermost prefix that has an address. */
+    holderOf: (address: bigint): Rect => nodeAt(address).rect,
 
     /** An address by itself, in the innermost prefix that has it. */
     addressAt: (address: bigint): MapItem =>

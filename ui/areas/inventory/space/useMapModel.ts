@@ -1,7 +1,7 @@
 import { useQueries, useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import { contentsQuery } from '../addresses/addressQueries.ts';
-import { createMapModel, createMarks, type MappedContents } from './mapModel.ts';
+import { createMapModel, createMarks, type MapModel, type MappedContents } from './mapModel.ts';
 import { networkOf } from './networks.ts';
 import { mapQuery, type SpacePrefix } from './spaceQueries.ts';
 
@@ -26,7 +26,7 @@ export function useMapModel(root: SpacePrefix | undefined, shown: readonly strin
     const more = partial?.flatMap((part) => part ?? []) ?? [];
     return createMapModel({ cidr, id, status }, network, [...found, ...more]);
   }, [found, partial, cidr, id, status]);
-  const { marks, isDense } = useMarks(root, found !== undefined, shown);
+  const { marks, isDense } = useMarks(root, model, shown);
   return {
     model,
     marks,
@@ -38,9 +38,13 @@ export function useMapModel(root: SpacePrefix | undefined, shown: readonly strin
 }
 
 /** The addresses and ranges of a map, which has its prefixes first; of what is shown, if they are too many. */
-function useMarks(root: SpacePrefix | undefined, isDrawn: boolean, shown: readonly string[]) {
+function useMarks(
+  root: SpacePrefix | undefined,
+  model: MapModel | undefined,
+  shown: readonly string[],
+) {
   const id = root?.id ?? '';
-  const whole = useQuery({ ...contentsQuery(id), enabled: id !== '' && isDrawn });
+  const whole = useQuery({ ...contentsQuery(id), enabled: id !== '' && model !== undefined });
   const isDense = whole.data?.complete === false;
   const parts = useQueries({
     queries: isDense
@@ -50,16 +54,13 @@ function useMarks(root: SpacePrefix | undefined, isDrawn: boolean, shown: readon
       : [],
     combine: (results) => results.flatMap(({ data }) => data ?? []),
   });
-  const cidr = root?.cidr;
   const contents = whole.data;
   const marks = useMemo(() => {
-    const network = cidr === undefined ? undefined : networkOf(cidr);
-    if (!network) return undefined;
     const all: MappedContents = {
       addresses: [contents, ...parts].flatMap((part) => part?.addresses ?? []),
       ranges: [contents, ...parts].flatMap((part) => part?.ranges ?? []),
     };
-    return createMarks(network, all);
-  }, [cidr, contents, parts]);
+    return model && createMarks(model, all);
+  }, [model, contents, parts]);
   return { marks, isDense };
 }
