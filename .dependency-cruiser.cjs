@@ -67,7 +67,7 @@ module.exports = {
       '^runner/command/(runFolder|preparedRun)\\.ts$',
     ]),
     // Networks are the same in the browser: the file needs nothing of Node.
-    layer('ui', ['^domain/inventory/cidr\\.ts$']),
+    layer('ui', ['^domain/inventory/(cidr|cabling)\\.ts$']),
     only(
       'modules-import-their-api',
       'Examples use what a module anywhere can use.',

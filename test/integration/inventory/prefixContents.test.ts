@@ -68,7 +68,7 @@ test('the contents of a prefix are its addresses and ranges, or those of a part'
   expect(part.addresses.map(({ address }) => address)).toEqual(['172.28.1.2']);
   expect(part.ranges).toHaveLength(1);
   await root.get(`${path}?within=172.0.0.0/8`).expect(400);
-  // The address of somebody at a site that the reader may not read is taken, and has no name.
+  // An address at a site that the reader may not read is taken, and has no name.
   const [seen, hidden] = [
     await make('sites', { name: 'seen' }),
     await make('sites', { name: 'unseen' }),

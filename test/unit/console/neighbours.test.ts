@@ -47,6 +47,6 @@ test('the next free address is one that a host can have', () => {
   expect(nextFreeIn(network('2001:db8::/64'), ['2001:db8::/65'])).toBe('2001:db8::1');
 });
 
-test('an address is told from its neighbours by its end', () => {
+test('an address differs from its neighbours by its end', () => {
   expect([endOf('10.0.0.17'), endOf('2001:db8::2a')]).toEqual(['.17', ':2a']);
 });

@@ -3,7 +3,7 @@ import { AddressParts } from './addresses/AddressParts.tsx';
 import { CablePath } from './devices/CablePath.tsx';
 import { DeviceJobs } from './devices/DeviceJobs.tsx';
 import { InterfaceSection } from './devices/InterfaceSection.tsx';
-import { RackPlace } from './devices/RackPlace.tsx';
+import { RackPosition } from './devices/RackPosition.tsx';
 import type { InventoryRecord, Resource } from './inventoryQueries.ts';
 import { VlanSection } from './networks/VlanSection.tsx';
 import { RackRow } from './racks/RackRow.tsx';
@@ -32,7 +32,7 @@ const PARTS: Parts = {
 
 /** What they have beside them. */
 const ASIDES: Parts = {
-  devices: ({ record }) => <RackPlace device={record} />,
+  devices: ({ record }) => <RackPosition device={record} />,
 };
 
 /** What the page of a record of some resources has besides its fields. */

@@ -55,7 +55,7 @@ export function AddressPage() {
   );
 }
 
-/** The address, and the address space that it is looked for in. */
+/** The address, and its address space. */
 function Find({ typed }: { typed: string }) {
   const { vrf } = route.useSearch();
   const navigate = route.useNavigate();

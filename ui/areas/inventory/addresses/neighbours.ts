@@ -94,7 +94,7 @@ export function nextFreeIn(prefix: Block, free: readonly string[]): string | und
 /** How an address of a prefix is configured: with its length. */
 export const inPrefix = (address: string, { length }: Block): string => `${address}/${length}`;
 
-/** The end of an address, which tells it from its neighbours: `.17`, `:2a`. */
+/** The end of an address, by which it differs from its neighbours: `.17`, `:2a`. */
 export function endOf(address: string): string {
   const at = Math.max(address.lastIndexOf('.'), address.lastIndexOf(':'));
   return address.slice(at);

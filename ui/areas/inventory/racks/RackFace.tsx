@@ -155,7 +155,7 @@ function Device({ slot: { mount, isBehind }, height, patterns }: DeviceProps) {
           />
         )
       )}
-      {/* One text: what is written is in the name of the part as it stands here. */}
+      {/* One text: what is written is in the name of the part, too. */}
       <text
         className={classes.name}
         data-behind={isBehind || undefined}

@@ -44,7 +44,7 @@ function unitsOf(height: number, mounts: readonly Mount[], face: Face): (Mount |
   return units.slice(0, height);
 }
 
-/** The parts of a face from the top down, as one looks at it. */
+/** The parts of a face from the top down. */
 function slotsOf(face: Face, units: readonly (Mount | null)[]): Slot[] {
   const slots: Slot[] = [];
   for (let unit = units.length; unit >= 1; unit -= 1) {

@@ -28,7 +28,7 @@ export function slotText(slot: Slot): string {
   const where = `${unitsText(slot)} ${slot.face}`;
   if (!slot.mount) return `${where}: free`;
   const { mount, isBehind } = slot;
-  // What is written in the drawing is in the name as it stands there.
+  // What is written in the drawing is in the name, too.
   const name = mount.model === null ? mountName(mount) : `${mountName(mount)} ${mount.model}`;
   return [
     `${where}: ${name}`,

@@ -22,7 +22,7 @@ const cidrOf = (row: Row): string =>
 
 type MoreProps = { row: Extract<Row, { kind: 'more' }>; onMore: Props['tree']['more'] };
 
-/** Stands for rows that are not read. Those that follow are asked for as soon as it is drawn. */
+/** Represents rows that are not read. Those that follow are asked for as soon as it is drawn. */
 function More({ row, onMore }: MoreProps) {
   const { key, isNext, text } = row;
   useEffect(() => {

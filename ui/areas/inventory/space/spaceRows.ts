@@ -22,7 +22,7 @@ export type SpaceRow<C extends Child> =
   | { kind: 'free'; key: string; cidr: string }
   | MoreRow;
 
-/** Stands for a part of what is in the prefix `of`. `isNext`: it follows what is shown. */
+/** Represents a part of what is in the prefix `of`. `isNext`: it follows what is shown. */
 type MoreRow = {
   kind: 'more';
   key: string;

@@ -9,12 +9,12 @@ import { RackThumb } from '../racks/RackThumb.tsx';
 import classes from '../racks/Racks.module.css';
 
 /** Where a device is in its rack: both faces as small pictures. */
-export function RackPlace({ device }: { device: InventoryRecord }) {
+export function RackPosition({ device }: { device: InventoryRecord }) {
   const { rackId } = device;
-  return typeof rackId === 'string' ? <Place device={device} rackId={rackId} /> : null;
+  return typeof rackId === 'string' ? <Drawing device={device} rackId={rackId} /> : null;
 }
 
-function Place({ device, rackId }: { device: InventoryRecord; rackId: string }) {
+function Drawing({ device, rackId }: { device: InventoryRecord; rackId: string }) {
   const { data } = useQuery(rackQuery(rackId));
   const model = useMemo(() => data && createRackModel(data.rack.uHeight, data.mounts), [data]);
   // A rack that the user may not read has no drawing: the field Rack says that there is one.
