@@ -26,6 +26,7 @@ import type { ConsoleBundle } from './console/bundle.ts';
 import { consolePages } from './console/pages.ts';
 import { consoleRoutes } from './console/routes.ts';
 import { eventRoutes } from './events/routes.ts';
+import { eventTypeRoutes } from './events/typeRoutes.ts';
 import { ssoRoutes } from './auth/ssoRoutes.ts';
 import { inventoryRoutes } from './inventory/routes.ts';
 import { inventoryFileRoutes } from './inventory/fileRoutes.ts';
@@ -146,6 +147,7 @@ export function allRoutes(deps: RouteDeps, version: string): Route[] {
     ...providerRoutes(deps),
     ...auditRoutes(deps.auditLog, deps.backups.auditArchives, deps.slots.exports),
     ...eventRoutes(deps.events, deps.slots.eventStreams),
+    ...eventTypeRoutes(),
     ...legalHoldRoutes(deps.legalHolds),
     ...secretRoutes(deps.secrets),
     ...webhookRoutes(deps),
