@@ -4,6 +4,7 @@ import type { JobRecord } from '../../api/jobs/schemas.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { changeRequest, createRequest } from '../support/approvals.ts';
 import { describeConsole } from '../support/console/console.ts';
+import { eventually } from '../support/eventually.ts';
 import { accessibilityProblems, contentWidth } from '../support/console/page.ts';
 import { pagePaths } from '../support/console/routes.ts';
 import { acceptedType } from '../support/runner.ts';
@@ -42,6 +43,13 @@ describeConsole('the pages', (console) => {
     const [mine, other] = [await createSite('ams-mine'), await createSite('fra-other')];
     site = { mine: mine.id, other: other.id };
     someone = await createUser(console.app, 'platform-admin');
+    const firstOf = async (path: string) => {
+      const { items } = await eventually(
+        () => platform.get<{ items: WithId[] }>(path).expect(200),
+        (page) => page.items.length > 0,
+      );
+      return items[0]?.id;
+    };
     const job = () =>
       root
         .post<JobRecord>('/api/jobs', { type: 'core.echo', payload: {} }, { prefer: 'wait=20' })
@@ -53,8 +61,18 @@ describeConsole('the pages', (console) => {
     });
     const { runner } = await acceptedType(console.app, 'lab');
     const secret = { name: 'port-audit', value: 'not shown', pools: ['lab'] };
+    const endpoint = { endpointUrl: 'https://hooks.invalid/', eventTypes: ['webhook.created'] };
+    const platform = console.app.client.as({
+      ...{ actor: 'root', roles: 'platform-admin', tenant: 'platform' },
+    });
+    const webhook = (await platform.post<WithId>('/api/webhooks', endpoint).expect(201)).id;
+    const delivery = await firstOf(`/api/deliveries?webhookId=${webhook}`);
     Object.assign(ids, {
       pool: 'lab',
+      webhooks: webhook,
+      deliveries: delivery,
+      events: await firstOf('/api/events?type=webhook.created'),
+      'event-types': 'job.failed',
       runners: runner,
       secrets: (await root.post<WithId>('/api/secrets', secret).expect(201)).id,
       id: site.mine,

@@ -142,10 +142,11 @@ export const useLiveState = (): LiveState =>
     () => state,
   );
 
-/** True if `types` has the type, or an area with a star such as `job.*`. */
+/** True if `types` has the type, an area with a star such as `job.*`, or `*` for all. */
 const includes = (types: readonly string[], type: string): boolean =>
   types.some(
-    (each) => each === type || (each.endsWith('.*') && type.startsWith(each.slice(0, -1))),
+    (each) =>
+      each === type || each === '*' || (each.endsWith('.*') && type.startsWith(each.slice(0, -1))),
   );
 
 /** Calls `onEvent` for each event of these types, such as `job.failed` or `job.*`, as it happens. */

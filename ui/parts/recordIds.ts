@@ -5,10 +5,13 @@ const ID = /^([a-z]{3})_[0-9a-z]{26}$/;
 const PAGES: Readonly<Record<string, string>> = {
   apr: '/approvals',
   aud: '/audit',
+  dlv: '/deliveries',
+  evt: '/events',
   job: '/jobs',
   rnr: '/runners',
   sch: '/schedules',
   sec: '/secrets',
+  whk: '/webhooks',
   reg: '/inventory/regions',
   sit: '/inventory/sites',
   loc: '/inventory/locations',

@@ -1,0 +1,17 @@
+import { isAccepted, type Outcome } from './answer.ts';
+import { Icon } from '../icons.tsx';
+import classes from './Webhooks.module.css';
+
+/** What an endpoint has answered to an attempt: its status, or the code of the error. */
+export function Answer({ outcome }: { outcome: Outcome | null | undefined }) {
+  if (outcome === null || outcome === undefined) return <span className={classes.muted}>–</span>;
+  const { httpStatus, errorCode } = outcome;
+  if (httpStatus === null && errorCode === null)
+    return <span className={classes.muted}>Not answered yet</span>;
+  return (
+    <span className={classes.answer}>
+      <Icon name={isAccepted(outcome) ? 'check' : 'x'} size={12} />
+      {httpStatus ?? <code>{errorCode}</code>}
+    </span>
+  );
+}
