@@ -63,7 +63,7 @@ export function EventTypesPage() {
 
 function TypeTable({ types }: { types: readonly EventType[] }) {
   return (
-    <table className={classes.table}>
+    <table className={`${classes.table} ${classes.types}`}>
       <tbody>
         {types.map(({ type, summary }) => (
           <tr key={type}>

@@ -11,7 +11,7 @@ const eventsRoute = createRoute({
     title: 'Events',
     navigation: {
       label: 'Events',
-      icon: 'bolt',
+      icon: 'list',
       order: 46,
       permissions: ['event:read'],
       key: 'e',

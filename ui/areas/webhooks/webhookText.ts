@@ -20,7 +20,7 @@ export const nameOf = ({ description, endpointUrl }: Named): string =>
 export type Health = { status: string; label?: string; tone?: Tone };
 
 const DISABLED: Readonly<Record<string, string>> = {
-  endpoint_removed: 'Disabled: endpoint removed',
+  endpoint_removed: 'Endpoint removed',
   failing: 'Disabled: it failed',
 };
 

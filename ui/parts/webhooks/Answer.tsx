@@ -4,10 +4,9 @@ import classes from './Webhooks.module.css';
 
 /** What an endpoint has answered to an attempt: its status, or the code of the error. */
 export function Answer({ outcome }: { outcome: Outcome | null | undefined }) {
-  if (outcome === null || outcome === undefined) return <span className={classes.muted}>–</span>;
-  const { httpStatus, errorCode } = outcome;
-  if (httpStatus === null && errorCode === null)
-    return <span className={classes.muted}>Not answered yet</span>;
+  const { httpStatus = null, errorCode = null } = outcome ?? {};
+  if (!outcome || (httpStatus === null && errorCode === null))
+    return <span className={classes.muted}>–</span>;
   return (
     <span className={classes.answer}>
       <Icon name={isAccepted(outcome) ? 'check' : 'x'} size={12} />
