@@ -187,7 +187,7 @@ describeConsole('webhooks', (console) => {
     webhook.secret = secret;
     await page.getByRole('button', { name: 'Rotate secret' }).click();
     await dialog(page)
-      .getByText(/It stops at once/)
+      .getByText(/It stops immediately/)
       .waitFor();
     await page.keyboard.press('Escape');
   });

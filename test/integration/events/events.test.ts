@@ -576,7 +576,7 @@ test('followers of the log miss no event of concurrent writers', async () => {
   await database.drop();
 });
 
-test('the catalogue has the schema and an example of every type, for whoever is signed in', async () => {
+test('the catalogue has the schema and an example of every type, for everyone who is signed in', async () => {
   const { client } = await createUser(app);
   const { items } = await client
     .get<{ items: { type: string; summary: string; dataSchema: object; example: object }[] }>(

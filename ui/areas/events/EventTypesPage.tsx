@@ -28,7 +28,7 @@ export function EventTypesPage() {
     <RecordPage
       parent={PARENT}
       title="Event types"
-      note="What happens has an event. Reading events needs the permission event:read; whoever may create a webhook (webhook:write) can receive every event of its tenant. Events have ids and states, never secrets."
+      note="What happens has an event. Reading events needs the permission event:read; those who may create a webhook (webhook:write) can receive every event of its tenant. Events have ids and states, never secrets."
     >
       <TextInput
         className={classes.search}

@@ -19,7 +19,7 @@ import classes from './Webhooks.module.css';
 
 type Props = { webhook: WebhookDetail; opened: boolean; onClose: () => void };
 
-/** Gives a webhook another secret, and shows it once. */
+/** Rotates the secret of a webhook, and shows the new one once. */
 export function RotateDialog({ webhook, opened, onClose }: Props) {
   const [isShown, setShown] = useState(false);
   const close = () => {
@@ -72,7 +72,7 @@ function Rotation({
       <ShownSecret made={made} onDone={onClose}>
         <p className={formClasses.text}>
           The former secret signs, too, until{' '}
-          <Time value={made.previousSecretUntil} format="full" />. Give your receivers the new one
+          <Time value={made.previousSecretUntil} format="full" />. Set the new one at your receivers
           before then.
         </p>
       </ShownSecret>
@@ -111,8 +111,8 @@ function Overlap({ until }: { until: string | null }) {
   if (until === null || Date.parse(until) <= now) return null;
   return (
     <p className={classes.notice} data-tone="warning" role="note">
-      The secret before the present one still signs, until <Time value={until} />. It stops at once:
-      receivers that have not got the present one yet refuse all messages then.
+      The secret before the present one still signs, until <Time value={until} />. It stops
+      immediately: receivers that have not got the present one yet refuse all messages then.
     </p>
   );
 }

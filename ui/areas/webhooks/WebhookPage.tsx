@@ -94,7 +94,7 @@ function Loaded({ webhook, error, onRetry }: LoadedProps) {
   );
 }
 
-/** The event types that a webhook subscribes to, each with its place in the catalogue. */
+/** The event types that a webhook subscribes to, each with a link to the catalogue. */
 function Subscription({ types }: { types: readonly string[] }) {
   return (
     <Section title="Event types">
