@@ -15,6 +15,8 @@ export class Import extends Model {
   declare resource: string | null;
   declare dryRun: boolean;
   declare mode: ImportMode;
+  /** The dry run whose rows it writes; null for a file of its own. */
+  declare dryRunId: string | null;
   /** The number of rows of the file, and of those that have an outcome. */
   declare rows: number;
   declare done: number;
