@@ -1,12 +1,13 @@
 import { Readable } from 'node:stream';
-import { Type, type Static } from 'typebox';
+import { Type, type Static, type TSchema } from 'typebox';
+import { assertDefined } from '../../domain/shared/assert.ts';
 import { JOB_STATUSES } from '../../domain/jobs/jobs.ts';
+import { IMPORT_OUTCOMES } from '../../domain/inventory/imports.ts';
 import {
   IMPORT_MODES,
-  IMPORT_OUTCOMES,
   MAX_ATOMIC_ROWS,
   MAX_IMPORT_BYTES,
-} from '../../domain/inventory/imports.ts';
+} from '../../domain/inventory/importLimits.ts';
 import { RESOURCE_NAMES } from '../../domain/inventory/names.ts';
 import type { Resource } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
@@ -339,6 +340,18 @@ const applyRoute = (imports: InventoryImports, jobs: Jobs): Route => {
   });
 };
 
+/** The parameters of a list for its order and its fields. */
+function orderOf(resource: Resource): { sort: TSchema; fields: TSchema } {
+  const { sort, fields } = listOf(resource).query.properties as Record<string, TSchema>;
+  return { sort: assertDefined(sort, 'sort'), fields: assertDefined(fields, 'fields') };
+}
+
+type ExportQuery = Record<string, unknown> & {
+  format: FileFormat;
+  sort?: string;
+  fields?: string[];
+};
+
 const exportRoute = (resource: Resource, exports: InventoryExports, slots: Slots): Route =>
   route({
     method: 'GET',
@@ -348,22 +361,27 @@ const exportRoute = (resource: Resource, exports: InventoryExports, slots: Slots
     permission: 'inventory:read',
     summary: `Export ${nounOf(resource.name, false)} in the format of an import`,
     query: Type.Object(
-      { ...listOf(resource).filters, format: Type.Enum(['csv', 'ndjson'], { default: 'csv' }) },
+      {
+        ...listOf(resource).filters,
+        ...orderOf(resource),
+        format: Type.Enum(['csv', 'ndjson'], { default: 'csv' }),
+      },
       closed,
     ),
     expensiveRead: { hasOwnSlots: true },
     responses: { 200: null },
     produces: Object.values(CONTENT_TYPE_BY_FORMAT),
     handle: ({ caller, query, signal }) => {
-      const { format, ...filter } = query as Record<string, unknown> & { format: FileFormat };
-      const lines = exports.stream(
-        caller,
-        resource.name,
-        filterFrom(resource, filter),
-        listOf(resource).conditionsFrom(filter),
+      const { format, sort, fields, ...filter } = query as ExportQuery;
+      const list = listOf(resource);
+      const request = {
+        filter: filterFrom(resource, filter),
+        where: list.conditionsFrom(filter),
+        sort: list.sortFrom(sort),
+        fields,
         format,
-        signal,
-      );
+      };
+      const lines = exports.stream(caller, resource.name, request, signal);
       return Promise.resolve(
         exportResponse(slots, caller, lines, {
           contentType: CONTENT_TYPE_BY_FORMAT[format],

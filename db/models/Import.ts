@@ -1,5 +1,5 @@
 import { Model, snakeCaseMappers } from 'objection';
-import type { ImportMode } from '../../domain/inventory/imports.ts';
+import type { ImportMode } from '../../domain/inventory/importLimits.ts';
 import type { Authority } from '../../domain/shared/caller.ts';
 
 /** An imported file. Its rows are in `import_rows`. */

@@ -12,7 +12,8 @@ import {
 } from '../../db/inventory/importRows.ts';
 import { readableImports, readImportJobs, type ImportJob } from '../../db/inventory/imports.ts';
 import { Import } from '../../db/models/Import.ts';
-import { IMPORT_JOB_TYPE, maxRowsOf, type ImportMode } from '../../domain/inventory/imports.ts';
+import { IMPORT_JOB_TYPE } from '../../domain/inventory/imports.ts';
+import { maxRowsOf, type ImportMode } from '../../domain/inventory/importLimits.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import {

@@ -5,6 +5,7 @@ const ID = /^([a-z]{3})_[0-9a-z]{26}$/;
 const PAGES: Readonly<Record<string, string>> = {
   apr: '/approvals',
   aud: '/audit',
+  imp: '/inventory/imports',
   job: '/jobs',
   rnr: '/runners',
   sch: '/schedules',

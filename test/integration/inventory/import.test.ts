@@ -298,6 +298,22 @@ describe('import', () => {
     }
   });
 
+  test('an export has the order and the fields of its list', async () => {
+    const make = recordFactory(() => root);
+    for (const name of ['exported-b', 'exported-a', 'exported-c'])
+      await make('sites', { name, address: `of ${name}` });
+    const query = 'q=exported-&sort=-name&fields=status,name';
+    const read = async (format: string) =>
+      String((await root.get(`/api/inventory/sites/export?format=${format}&${query}`)).body);
+    const [head, ...rows] = (await read('csv')).trim().split('\n');
+    expect(head).toBe('id,status,name');
+    expect(rows.map((row) => row.split(',').slice(1).join())).toEqual(
+      ['c', 'b', 'a'].map((letter) => `active,exported-${letter}`),
+    );
+    const [first] = (await read('ndjson')).split('\n');
+    expect(Object.keys(JSON.parse(first ?? '') as object)).toEqual(['id', 'status', 'name']);
+  });
+
   test('texts that read like formulas and numbers below zero survive an export and its import', async () => {
     const texts = ['=1+1', '+1', '-1', '@a', "'=x", "''-x", "'plain", '\t=tab', '\r-cr', '-5\n6'];
     const make = recordFactory(() => root);

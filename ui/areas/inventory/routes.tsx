@@ -1,5 +1,7 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { frameRoute } from '../../app/rootRoute.tsx';
+import { validateListSearch } from '../../parts/list/search.ts';
+import { IMPORT_FILTERS, ROW_FILTERS } from './imports/importFilters.ts';
 import { validateAnySearch } from './resourceFilters.ts';
 
 const inventoryRoute = createRoute({
@@ -77,8 +79,39 @@ const editRoute = createRoute({
   component: lazyRouteComponent(() => import('./EditRecordPage.tsx'), 'EditRecordPage'),
 });
 
+const importsRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/inventory/imports',
+  validateSearch: validateListSearch(IMPORT_FILTERS),
+  staticData: { title: 'Imports', needs: ['inventory:read'] },
+  component: lazyRouteComponent(() => import('./imports/ImportsPage.tsx'), 'ImportsPage'),
+});
+
+const newImportRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/inventory/imports/new',
+  validateSearch: ({
+    resource,
+  }: Readonly<Record<string, unknown>>): {
+    resource?: string | undefined;
+  } => ({ ...(typeof resource === 'string' && { resource }) }),
+  staticData: { title: 'Import', needs: ['inventory:write'] },
+  component: lazyRouteComponent(() => import('./imports/NewImportPage.tsx'), 'NewImportPage'),
+});
+
+const importRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/inventory/imports/$importId',
+  validateSearch: validateListSearch(ROW_FILTERS),
+  staticData: { title: 'Import', needs: ['inventory:read'] },
+  component: lazyRouteComponent(() => import('./imports/ImportPage.tsx'), 'ImportPage'),
+});
+
 export const inventoryRoutes = [
   inventoryRoute,
+  importsRoute,
+  newImportRoute,
+  importRoute,
   resourceRoute,
   spaceRoute,
   newRoute,
