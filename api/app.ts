@@ -45,6 +45,7 @@ import { protocolRoutes } from './runners/protocolRoutes.ts';
 import { runnerRoutes } from './runners/routes.ts';
 import { scheduleRoutes } from './schedules/routes.ts';
 import { secretRoutes } from './secrets/routes.ts';
+import { viewRoutes } from './views/routes.ts';
 import { searchRoutes } from './search/routes.ts';
 import { serviceAccountRoutes } from './auth/serviceAccountRoutes.ts';
 import { tokenRoutes } from './auth/tokenRoutes.ts';
@@ -76,6 +77,7 @@ type RouteDeps = DepsOf<typeof rbacRoutes> &
     events: DepsOf<typeof eventRoutes>;
     legalHolds: DepsOf<typeof legalHoldRoutes>;
     secrets: DepsOf<typeof secretRoutes>;
+    views: DepsOf<typeof viewRoutes>;
     search: DepsOf<typeof searchRoutes>;
     backups: Omit<DepsOf<typeof backupRoutes>, 'access'> & {
       auditArchives: Parameters<typeof auditRoutes>[1];
@@ -148,6 +150,7 @@ export function allRoutes(deps: RouteDeps, version: string): Route[] {
     ...eventRoutes(deps.events, deps.slots.eventStreams),
     ...legalHoldRoutes(deps.legalHolds),
     ...secretRoutes(deps.secrets),
+    ...viewRoutes(deps.views),
     ...webhookRoutes(deps),
     ...scheduleRoutes(deps),
     ...approvalRoutes(deps),

@@ -18,6 +18,7 @@ const ID_NAMES = {
   run: 'ScheduleRunId',
   sch: 'ScheduleId',
   sec: 'SecretId',
+  viw: 'ViewId',
   ses: 'SessionId',
   tok: 'TokenId',
   usr: 'UserId',

@@ -96,9 +96,17 @@ export const ImportRecord = Type.Object(
       description: 'The dry run whose rows it writes; null for a file of its own.',
     }),
     progress: Nullable(
-      Type.Object({ percent: Type.Number(), message: Nullable(Type.String()) }, closed),
+      Type.Object(
+        { percent: Type.Number(), message: Nullable(Type.String()) },
+        { title: 'ImportProgress', ...closed },
+      ),
     ),
-    error: Nullable(Type.Object({ code: Type.String(), message: Type.String() }, closed)),
+    error: Nullable(
+      Type.Object(
+        { code: Type.String(), message: Type.String() },
+        { title: 'ImportError', ...closed },
+      ),
+    ),
     contentVisible: Type.Boolean({
       description:
         'Whether you see what the rows have: you have sent the file, or read the whole inventory. Others see outcomes only.',

@@ -39,6 +39,8 @@ export const LOCK_PREFIXES = {
   purge: 'purge:',
   /** The attempts of remote jobs that count together, so that a limit is kept. */
   concurrency: 'concurrency:',
+  /** The views of a tenant, while their names and number are checked. */
+  views: 'views:',
   /** The staging schema of a restore. */
   staging: 'staging:',
 } as const;

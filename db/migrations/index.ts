@@ -53,6 +53,7 @@ import * as artifacts from './0063_artifacts.ts';
 import * as modulesPool from './0064_modules_pool.ts';
 import * as plansOfGrowingTables from './0065_plans_of_growing_tables.ts';
 import * as appliedDryRuns from './0069_applied_dry_runs.ts';
+import * as views from './0070_views.ts';
 
 /**
  * All migrations in the order in which they run. A released migration is never edited. Numbers that
@@ -113,4 +114,5 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0064_modules_pool': modulesPool,
   '0065_plans_of_growing_tables': plansOfGrowingTables,
   '0069_applied_dry_runs': appliedDryRuns,
+  '0070_views': views,
 };

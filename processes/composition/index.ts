@@ -29,6 +29,7 @@ import { composeJobs } from './jobs.ts';
 import { composeRetention } from './retention.ts';
 import { composeRunners } from './runners.ts';
 import { composeSchedules } from './schedules.ts';
+import { createViews } from '../../services/views/views.ts';
 import { composeSecrets } from './secrets.ts';
 import { composeWebhooks } from './webhooks.ts';
 
@@ -91,6 +92,7 @@ export function compose(
       worker: runsWorker ? workers : undefined,
       workerRequired: config.role === 'worker',
     }),
+    views: createViews(core),
     search: composeSearch(core, areas.approvals),
     ...composeLifecycle(core, areas, runsWorker ? workers : undefined),
   };
