@@ -37,7 +37,7 @@ export function ExportMenu({ label, name, note, read }: Props) {
       </Button>
     );
   return (
-    <Menu position="bottom-end" shadow="md">
+    <Menu position="bottom-end" shadow="md" withInitialFocusPlaceholder={false}>
       <Menu.Target>
         <Button variant="default" leftSection={icon}>
           {label}

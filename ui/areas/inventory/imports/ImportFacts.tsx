@@ -10,6 +10,7 @@ import { Section } from '../../../parts/Section.tsx';
 import { Time } from '../../../parts/Time.tsx';
 import { appliedQuery, type Import } from './importQueries.ts';
 import { resourceLabel } from './importText.ts';
+import classes from '../Inventory.module.css';
 
 type Props = { record: Import & { included?: Names | undefined } };
 
@@ -28,7 +29,7 @@ export function ImportFacts({ record }: Props) {
               resource === null ? (
                 'Several: each line names its own'
               ) : (
-                <PageLink to="/inventory/$resource" params={{ resource }}>
+                <PageLink className={classes.link} to="/inventory/$resource" params={{ resource }}>
                   {resourceLabel(resource)}
                 </PageLink>
               ),
