@@ -8,6 +8,7 @@ import { PageError } from './app/shell/PageError.tsx';
 import { approvalRoutes } from './areas/approvals/routes.tsx';
 import { auditRoutes } from './areas/audit/routes.tsx';
 import { accountRoutes, signInRoutes } from './areas/auth/routes.tsx';
+import { helpRoutes } from './areas/help/routes.tsx';
 import { homeRoutes } from './areas/home/routes.tsx';
 import { inventoryRoutes } from './areas/inventory/routes.tsx';
 import { jobRoutes } from './areas/jobs/routes.tsx';
@@ -32,6 +33,7 @@ const routeTree = rootRoute.addChildren([
     ...searchRoutes,
     ...auditRoutes,
     ...accountRoutes,
+    ...helpRoutes,
     idRoute,
     otherRoute,
   ]),

@@ -53,7 +53,11 @@ describeConsole('the pages', (console) => {
     });
     const { runner } = await acceptedType(console.app, 'lab');
     const secret = { name: 'port-audit', value: 'not shown', pools: ['lab'] };
+    const csv = { 'content-type': 'text/csv' };
+    const sent = root.post<WithId>('/api/inventory/import?resource=tags', 'id,name\nx,X\n', csv);
     Object.assign(ids, {
+      importId: (await sent.expect(202)).id,
+      guide: 'inventory',
       pool: 'lab',
       runners: runner,
       secrets: (await root.post<WithId>('/api/secrets', secret).expect(201)).id,
