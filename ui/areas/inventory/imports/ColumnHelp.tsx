@@ -4,7 +4,6 @@ import { Icon } from '../../../parts/icons.tsx';
 import { nounOf } from '../../../parts/nouns.ts';
 import { Section } from '../../../parts/Section.tsx';
 import type { Resource, ResourceField } from '../inventoryQueries.ts';
-import { titleOf } from '../resources.ts';
 import { templateOf } from './columnsOfFile.ts';
 import classes from './Imports.module.css';
 
@@ -17,7 +16,8 @@ function cellText({ reference, choices, type, rules }: ResourceField): string {
   if (type === 'texts') return 'Values with commas between them, in quotes, or a JSON list';
   if (type === 'object') return 'A JSON object';
   if (type === 'boolean') return 'true or false';
-  return rules.join(', ');
+  // Every text has the last one.
+  return rules.filter((rule) => !rule.includes('U+0000')).join(', ');
 }
 
 /** The columns that a file of the resource may have, and a file with their names. */
@@ -47,8 +47,8 @@ export function ColumnHelp({ resource, all }: Props) {
       }
     >
       <p className={classes.muted}>
-        A row with an <code>id</code> changes that record, another one creates a record.{' '}
-        {titleOf(resource)} that a row refers to must exist, or come before it.
+        A row with an <code>id</code> changes that record; any other row creates one. Records that a
+        row refers to must exist, or come before it.
       </p>
       <dl className={classes.columns}>
         {fields.map((field) => (
