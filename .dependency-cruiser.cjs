@@ -67,7 +67,10 @@ module.exports = {
       '^runner/command/(runFolder|preparedRun)\\.ts$',
     ]),
     // Networks are the same in the browser: the file needs nothing of Node.
-    layer('ui', ['^domain/inventory/cidr\\.ts$']),
+    layer('ui', [
+      '^domain/inventory/(cabling|cidr|importLimits)\\.ts$',
+      '^domain/views/views\\.ts$',
+    ]),
     only(
       'modules-import-their-api',
       'Examples use what a module anywhere can use.',
@@ -112,6 +115,19 @@ module.exports = {
       severity: 'error',
       from: { pathNot: '^(ui|test)/' },
       to: { path: '^ui/', pathNot: '^ui/build\\.ts$' },
+    },
+    {
+      name: 'tracing-is-loaded-late',
+      comment: 'Without a collector nothing of OpenTelemetry is loaded.',
+      severity: 'error',
+      from: { pathNot: '^platform/tracing/openTelemetry\\.ts$' },
+      to: { path: 'node_modules/@opentelemetry/' },
+    },
+    {
+      name: 'tracing-is-imported-dynamically',
+      severity: 'error',
+      from: {},
+      to: { path: '^platform/tracing/openTelemetry\\.ts$', dependencyTypesNot: ['dynamic-import'] },
     },
     only(
       'no-area-in-shared',

@@ -1,6 +1,6 @@
 import { Context } from '@temporalio/activity';
 import type { RunAttributes } from '../domain/dispatch/tasks.ts';
-import type { Log } from '../platform/log.ts';
+import { jobLog, type Log } from '../platform/log.ts';
 import { asJobFailure } from '../services/backups/archives.ts';
 import type { BackupRunSteps } from '../services/backups/backupRun.ts';
 import type { BackupCompletion } from '../services/backups/backupCompletion.ts';
@@ -9,7 +9,7 @@ import type { ApplyRestore } from '../services/backups/applyRestore.ts';
 import type { RestoreRunSteps } from '../services/backups/restoreRun.ts';
 import type { PreRestoreBackup } from '../services/backups/preRestoreBackup.ts';
 import type { MultiStepJobs, StepTools } from '../services/jobs/multiStep.ts';
-import { toTemporalFailure } from './jobs.ts';
+import { attemptSignal, toTemporalFailure } from './jobs.ts';
 import { startHeartbeat, withHeartbeat } from './heartbeat.ts';
 import { sanitizeErrors } from './sanitizeErrors.ts';
 
@@ -49,14 +49,14 @@ export function createBackupActivities({
     const stopHeartbeat = startHeartbeat(context);
     try {
       return await steps.runStep(
-        { jobId, attempt: context.info.attempt, signal: context.cancellationSignal },
+        { jobId, attempt: context.info.attempt, signal: attemptSignal() },
         (tools) =>
           action(tools).catch((error: unknown) => {
             throw asJobFailure(error);
           }),
       );
     } catch (error) {
-      throw toTemporalFailure(error, log.child({ jobId }));
+      throw toTemporalFailure(error, jobLog(log, jobId));
     } finally {
       stopHeartbeat();
     }

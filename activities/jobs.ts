@@ -1,16 +1,16 @@
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
 import { assertDefined } from '../domain/shared/assert.ts';
+import { OTHER_WORKER_NEEDED } from '../domain/dispatch/tasks.ts';
 import type { ChildWorkflowSpec, Lane } from '../domain/jobs/jobType.ts';
-import type { Log } from '../platform/log.ts';
-import {
-  AttemptFailed,
-  type JobAttempts,
-  type JobRunRef,
-  type SharedRunRef,
-} from '../services/jobs/attempts.ts';
+import { jobLog, type Log } from '../platform/log.ts';
+import { AttemptFailed, type JobAttempts, type SharedRunRef } from '../services/jobs/attempts.ts';
+import type { JobRunRef } from '../services/jobs/lifecycle.ts';
 import type { ImmediateAttempts } from '../services/jobs/immediateAttempts.ts';
+import type { StopSignal } from '../services/jobs/stopSignal.ts';
 import type { SharedRuns } from '../services/jobs/sharedRuns.ts';
+import { WorkerStopping } from '../services/jobs/lifecycle.ts';
+import { TypeNotKnownHere } from '../services/jobs/unknownTypes.ts';
 import type { RemoteAttempts } from '../services/runners/attempts.ts';
 import type { MultiStepJobs } from '../services/jobs/multiStep.ts';
 import { startHeartbeat } from './heartbeat.ts';
@@ -26,6 +26,7 @@ export function createJobActivities({
   jobAttempts,
   sharedRuns,
   immediateAttempts,
+  stopSignal,
   multiStepJobs,
   remoteAttempts,
   log,
@@ -33,6 +34,7 @@ export function createJobActivities({
   jobAttempts: JobAttempts;
   sharedRuns: SharedRuns;
   immediateAttempts: Pick<ImmediateAttempts, 'waitFor'>;
+  stopSignal: Pick<StopSignal, 'signal'>;
   multiStepJobs: MultiStepJobs;
   remoteAttempts: Pick<RemoteAttempts, 'finalize'>;
   log: Log;
@@ -45,13 +47,18 @@ export function createJobActivities({
       try {
         return await multiStepJobs.start(runRef(jobId));
       } catch (error) {
-        throw toTemporalFailure(error, log.child({ jobId }));
+        throw otherWorkerNeeded(error) ?? toTemporalFailure(error, jobLog(log, jobId));
       }
     },
 
     /** Records the success of a job whose child workflow has completed. */
-    completeMultiStepJob: (jobId: string): Promise<void> =>
-      sanitizeErrors(log.child({ jobId }), () => multiStepJobs.complete(runRef(jobId))),
+    async completeMultiStepJob(jobId: string): Promise<void> {
+      try {
+        await multiStepJobs.complete(runRef(jobId));
+      } catch (error) {
+        throw toTemporalFailure(error, jobLog(log, jobId));
+      }
+    },
 
     /**
      * Makes one attempt. The failure that Temporal stores has an error code and no data of the job.
@@ -60,9 +67,10 @@ export function createJobActivities({
       const context = Context.current();
       const stopHeartbeat = startHeartbeat(context);
       try {
-        await jobAttempts.runAttempt(runRef(jobId), lane, context.cancellationSignal);
+        await jobAttempts.runAttempt(runRef(jobId), lane, attemptSignal(stopSignal.signal));
       } catch (error) {
-        throw toTemporalFailure(error, log.child({ jobId }));
+        const elsewhere = lane === 'inline' ? otherWorkerNeeded(error) : undefined;
+        throw elsewhere ?? toTemporalFailure(error, jobLog(log, jobId));
       } finally {
         stopHeartbeat();
       }
@@ -76,21 +84,17 @@ export function createJobActivities({
       try {
         return await remoteAttempts.finalize(runRef(jobId));
       } catch (error) {
-        throw toTemporalFailure(error, log.child({ jobId }));
+        throw toTemporalFailure(error, jobLog(log, jobId));
       }
     },
 
     /** Makes the first attempts of several short jobs, but for those that this process makes anyway. */
     async runFirstAttempts(jobIds: string[], timeoutMs: number): Promise<void> {
-      const { cancellationSignal } = Context.current();
+      const signal = attemptSignal(stopSignal.signal);
       try {
-        const left = await immediateAttempts.waitFor(jobIds, cancellationSignal);
+        const left = await immediateAttempts.waitFor(jobIds, signal);
         if (left.length === 0) return;
-        await sharedRuns.makeAttempts(
-          sharedRunRef(),
-          { jobIds: left, timeoutMs },
-          cancellationSignal,
-        );
+        await sharedRuns.makeAttempts(sharedRunRef(), { jobIds: left, timeoutMs }, signal);
       } catch (error) {
         throw toTemporalFailure(error, log);
       }
@@ -102,7 +106,7 @@ export function createJobActivities({
 
     /** Records the end of a job that no attempt has recorded. */
     finalizeJob: (jobId: string, status: 'failed' | 'cancelled', code: string): Promise<void> =>
-      sanitizeErrors(log.child({ jobId }), async () => {
+      sanitizeErrors(jobLog(log, jobId), async () => {
         await jobAttempts.finalizeAbandoned(runRef(jobId), status, errorCode(code));
       }),
   };
@@ -121,6 +125,41 @@ function sharedRunRef(): SharedRunRef {
   return { runId, workflowId };
 }
 
+/** Aborts with the activity; with `WorkerStopping` if that is because its worker stops in order. */
+export function attemptSignal(stopping?: AbortSignal): AbortSignal {
+  const context = Context.current();
+  const { cancellationSignal } = context;
+  const controller = new AbortController();
+  const abort = () =>
+    controller.abort(
+      context.cancellationDetails?.workerShutdown
+        ? new WorkerStopping()
+        : cancellationSignal.reason,
+    );
+  if (cancellationSignal.aborted) abort();
+  else cancellationSignal.addEventListener('abort', abort, { once: true });
+  return stopping ? AbortSignal.any([controller.signal, stopping]) : controller.signal;
+}
+
+/** Milliseconds after which another worker is to repeat a local activity; undefined for other errors. */
+function otherWorkerIn(error: unknown): number | undefined {
+  if (error instanceof TypeNotKnownHere) return error.retryInMs;
+  return error instanceof WorkerStopping ? 0 : undefined;
+}
+
+/** A local activity is repeated by the same worker. If another one is needed, its workflow must know. */
+function otherWorkerNeeded(error: unknown): ApplicationFailure | undefined {
+  const waitMs = otherWorkerIn(error);
+  if (waitMs === undefined) return undefined;
+  return ApplicationFailure.create({
+    type: OTHER_WORKER_NEEDED,
+    message: 'Another worker must go on',
+    nonRetryable: true,
+    details: [waitMs],
+    category: ApplicationFailureCategory.BENIGN,
+  });
+}
+
 /**
  * Converts what an attempt or a step threw to the failure that Temporal stores: it carries the
  * error code, whether there is another attempt, and when.
@@ -135,7 +174,7 @@ export function toTemporalFailure(error: unknown, log: Log): unknown {
       category: ApplicationFailureCategory.BENIGN,
     });
   }
-  if (Context.current().cancellationDetails?.workerShutdown) {
+  if (error instanceof WorkerStopping || Context.current().cancellationDetails?.workerShutdown) {
     return ApplicationFailure.create({
       type: 'interrupted',
       message: 'The worker stopped',

@@ -17,6 +17,8 @@ import { createClientAddress } from './middleware/clientAddress.ts';
 import { redirectToOrigin } from './middleware/oneOrigin.ts';
 import { compression } from './middleware/compression.ts';
 import { requestContext } from './middleware/requestContext.ts';
+import { requestSpans } from './middleware/requestSpans.ts';
+import { schemaGate } from './middleware/schemaGate.ts';
 import { createStrangers } from './middleware/strangers.ts';
 import { approvalRoutes } from './approvals/routes.ts';
 import { auditRoutes } from './audit/routes.ts';
@@ -26,6 +28,7 @@ import type { ConsoleBundle } from './console/bundle.ts';
 import { consolePages } from './console/pages.ts';
 import { consoleRoutes } from './console/routes.ts';
 import { eventRoutes } from './events/routes.ts';
+import { eventTypeRoutes } from './events/typeRoutes.ts';
 import { ssoRoutes } from './auth/ssoRoutes.ts';
 import { inventoryRoutes } from './inventory/routes.ts';
 import { inventoryFileRoutes } from './inventory/fileRoutes.ts';
@@ -45,10 +48,12 @@ import { protocolRoutes } from './runners/protocolRoutes.ts';
 import { runnerRoutes } from './runners/routes.ts';
 import { scheduleRoutes } from './schedules/routes.ts';
 import { secretRoutes } from './secrets/routes.ts';
+import { viewRoutes } from './views/routes.ts';
 import { searchRoutes } from './search/routes.ts';
 import { serviceAccountRoutes } from './auth/serviceAccountRoutes.ts';
 import { tokenRoutes } from './auth/tokenRoutes.ts';
 import { userRoutes } from './auth/userRoutes.ts';
+import { userSessionRoutes } from './auth/userSessionRoutes.ts';
 import { webhookRoutes } from './webhooks/routes.ts';
 
 type DepsOf<Routes extends (...args: never[]) => Route[]> = Parameters<Routes>[0];
@@ -71,11 +76,13 @@ type RouteDeps = DepsOf<typeof rbacRoutes> &
     jobTypes: Parameters<typeof jobRoutes>[1];
     quotas: DepsOf<typeof quotaRoutes>;
     users: DepsOf<typeof userRoutes>;
+    userSessions: DepsOf<typeof userSessionRoutes>;
     sso: DepsOf<typeof ssoRoutes>;
     auditLog: DepsOf<typeof auditRoutes>;
     events: DepsOf<typeof eventRoutes>;
     legalHolds: DepsOf<typeof legalHoldRoutes>;
     secrets: DepsOf<typeof secretRoutes>;
+    views: DepsOf<typeof viewRoutes>;
     search: DepsOf<typeof searchRoutes>;
     backups: Omit<DepsOf<typeof backupRoutes>, 'access'> & {
       auditArchives: Parameters<typeof auditRoutes>[1];
@@ -100,6 +107,7 @@ type AppDeps = RouteDeps &
       | 'metricsToken'
       | 'strangerBudget'
     >;
+    schema: Parameters<typeof schemaGate>[0];
     idempotency: MountDeps['idempotency'];
     findNames: MountDeps['findNames'];
     accessChanges: MountDeps['accessChanges'];
@@ -139,6 +147,7 @@ export function allRoutes(deps: RouteDeps, version: string): Route[] {
     ...quotaRoutes(deps.quotas),
     ...retentionRoutes(deps),
     ...userRoutes(deps.users),
+    ...userSessionRoutes(deps.userSessions),
     ...authRoutes(deps),
     ...tokenRoutes(deps),
     ...serviceAccountRoutes(deps),
@@ -146,8 +155,10 @@ export function allRoutes(deps: RouteDeps, version: string): Route[] {
     ...providerRoutes(deps),
     ...auditRoutes(deps.auditLog, deps.backups.auditArchives, deps.slots.exports),
     ...eventRoutes(deps.events, deps.slots.eventStreams),
+    ...eventTypeRoutes(),
     ...legalHoldRoutes(deps.legalHolds),
     ...secretRoutes(deps.secrets),
+    ...viewRoutes(deps.views),
     ...webhookRoutes(deps),
     ...scheduleRoutes(deps),
     ...approvalRoutes(deps),
@@ -198,11 +209,13 @@ export function createApp(
   const { config, access, accessChanges, idempotency, findNames } = deps;
   const app = new Koa();
   const { clientAddress, strangers, authenticate, mayReadMetrics } = createAuthentication(deps);
+  app.use(requestSpans(clientAddress.isTrusted));
   app.use(requestContext(deps, clientAddress.isTrusted));
   app.use(helmet(HELMET_OPTIONS));
   app.use(operationRoutes({ ...deps, mayReadMetrics, isMetricsPort: false }));
   app.use(redirectToOrigin(clientAddress));
   if (config.role !== 'worker') app.use(consolePages(consoleBundle));
+  app.use(schemaGate(deps.schema));
   app.use(compression());
   app.use((ctx, next) =>
     useConnectionsFor(

@@ -36,7 +36,7 @@ export async function startBenchEnvironment(): Promise<
   };
 }
 
-async function migrate(url: string): Promise<void> {
+export async function migrate(url: string): Promise<void> {
   const db = openDatabase({
     url,
     poolSize: 3,
@@ -85,6 +85,7 @@ export const startProduct = (
   { temporalAddress, databaseUrl }: Pick<Stack, 'temporalAddress' | 'databaseUrl'>,
   nodeOptions: readonly string[] = [],
   env: Readonly<Record<string, string>> = {},
+  ready = /"port":(\d+)[^]*the worker is polling/,
 ): Promise<BenchProcess> =>
   startProgram(
     [...nodeOptions, 'processes/main.ts'],
@@ -98,5 +99,5 @@ export const startProduct = (
       DATABASE_URL: databaseUrl,
       ...env,
     },
-    /"port":(\d+)[^]*the worker is polling/,
+    ready,
   );

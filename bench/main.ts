@@ -8,6 +8,7 @@ import { table, type BenchResult } from './report.ts';
 const AREAS: Readonly<Record<string, () => Promise<{ bench(): Promise<BenchResult[]> }>>> = {
   access: () => import('./access.ts'),
   backups: () => import('./backups.ts'),
+  cluster: () => import('./cluster.ts'),
   console: () => import('./console.ts'),
   events: () => import('./events.ts'),
   fairness: () => import('./fairness.ts'),
@@ -24,8 +25,12 @@ const AREAS: Readonly<Record<string, () => Promise<{ bench(): Promise<BenchResul
   start: () => import('./start.ts'),
 };
 
+// No proxy watches the processes that are measured.
+process.env.HOLDFAST_STOP_DELAY_MS ??= '0';
+
 /** Areas that take long and run only when they are named. */
 const ON_REQUEST: ReadonlySet<string> = new Set([
+  'cluster',
   'console',
   'kills',
   'profile',

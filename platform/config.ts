@@ -9,7 +9,8 @@ import {
 import type { NamedKey } from './aesGcm.ts';
 import { readBackupConfig } from './backupConfig.ts';
 import { createEnvReader, type Env, type EnvReader } from './envReader.ts';
-import type { LogLevelName } from './log.ts';
+import { readTracing } from './tracing/config.ts';
+import { defaultInstance, type LogLevelName } from './log.ts';
 
 export type ProcessRole = 'all' | 'api' | 'worker';
 
@@ -144,6 +145,61 @@ export function readTemporal(read: EnvReader): TemporalSettings {
   };
 }
 
+/** The database, and how many connections the installation needs there. */
+const readDatabase = (read: EnvReader) => ({
+  databaseUrl: readDatabaseUrl(read),
+  databasePool: read.integer('HOLDFAST_DATABASE_POOL', 20, [2, 200]),
+  databaseWaitMs: read.integer('HOLDFAST_DATABASE_WAIT_MS', 5_000, [100, 60_000]),
+  /** Processes of the installation, as the operator has said; 0: not said. */
+  processes: read.integer('HOLDFAST_PROCESSES', 0, [0, 1_000]),
+  otherConnections: read.integer('HOLDFAST_DATABASE_OTHER_CONNECTIONS', 10, [0, 10_000]),
+});
+
+/** How many jobs may wait. */
+const readQueueLimits = (read: EnvReader) => ({
+  all: read.integer('HOLDFAST_QUEUE_LIMIT', 20_000, [1, 1_000_000]),
+  tenant: read.integer('HOLDFAST_QUEUE_LIMIT_TENANT', 5_000, [1, 1_000_000]),
+});
+
+/** Reads the name of the process in its log lines. */
+export function readInstance(read: EnvReader): string {
+  const value = read.text('HOLDFAST_INSTANCE') ?? defaultInstance();
+  if (!/^[\x21-\x7e]{1,128}$/.test(value))
+    read.addProblem('HOLDFAST_INSTANCE', 'must be 1 to 128 visible ASCII characters');
+  return value;
+}
+
+/** What a process shows of itself. */
+const readMonitoring = (read: EnvReader) => ({
+  instance: readInstance(read),
+  metricsPort: read.integer('HOLDFAST_METRICS_PORT', 0, [0, 65_535]),
+  metricsToken: readMetricsToken(read),
+  logLevel: read.oneOf<LogLevelName>('HOLDFAST_LOG_LEVEL', LOG_LEVELS, 'info'),
+  tracing: readTracing(read),
+});
+
+/** A version of the workers of this installation: the name of their deployment in Temporal, and a build id. */
+export type Deployment = { name: string; buildId: string };
+
+const DEPLOYMENT_TEXT = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$/;
+
+/** Reads the version of the worker; without a build id Temporal knows nothing of versions. */
+function readDeployment(read: EnvReader) {
+  const taskQueue = read.text('HOLDFAST_TASK_QUEUE') ?? 'holdfast';
+  const name = read.text('HOLDFAST_DEPLOYMENT') ?? taskQueue;
+  const buildId = read.text('HOLDFAST_BUILD_ID');
+  for (const [variable, value] of [
+    ['HOLDFAST_DEPLOYMENT', name],
+    ['HOLDFAST_BUILD_ID', buildId],
+  ] as const)
+    if (value !== undefined && !DEPLOYMENT_TEXT.test(value))
+      read.addProblem(variable, 'must be 1 to 100 letters, digits, -, _ and dots');
+  return {
+    deploymentName: name,
+    deployment: buildId === undefined ? undefined : ({ name, buildId } satisfies Deployment),
+  };
+}
+
 /** How many attempts a worker makes concurrently. */
 const readMaxRuns = (read: EnvReader) => ({
   maxInlineRuns: read.integer('HOLDFAST_MAX_INLINE_RUNS', 100, [1, 1_000]),
@@ -205,11 +261,8 @@ export function readConfig(env: Env) {
     role: read.oneOf<ProcessRole>('HOLDFAST_ROLE', ['all', 'api', 'worker'], 'all'),
     host: read.text('HOLDFAST_HOST') ?? '127.0.0.1',
     port: read.integer('HOLDFAST_PORT', 8080, [0, 65_535]),
-    metricsPort: read.integer('HOLDFAST_METRICS_PORT', 0, [0, 65_535]),
-    metricsToken: readMetricsToken(read),
-    logLevel: read.oneOf<LogLevelName>('HOLDFAST_LOG_LEVEL', LOG_LEVELS, 'info'),
-    databaseUrl: readDatabaseUrl(read),
-    databasePool: read.integer('HOLDFAST_DATABASE_POOL', 20, [2, 200]),
+    ...readMonitoring(read),
+    ...readDatabase(read),
     statementTimeoutMs: read.integer('HOLDFAST_STATEMENT_TIMEOUT_MS', 15_000, [100, 600_000]),
     questionTimeoutMs: read.integer('HOLDFAST_QUESTION_TIMEOUT_MS', 10_000, [100, 600_000]),
     searchTimeoutMs: read.integer('HOLDFAST_SEARCH_TIMEOUT_MS', 300, [50, 60_000]),
@@ -231,15 +284,18 @@ export function readConfig(env: Env) {
       6_000,
       [1, 1_000_000],
     ),
+    stopDelayMs: read.integer('HOLDFAST_STOP_DELAY_MS', 5_000, [0, 120_000]),
     stopGraceMs: read.integer('HOLDFAST_STOP_GRACE_MS', 10_000, [0, 600_000]),
     heartbeatMs: read.integer('HOLDFAST_HEARTBEAT_MS', 10_000, [500, 600_000]),
     reconcileSeconds: read.integer('HOLDFAST_RECONCILE_SECONDS', 60, [1, 86_400]),
     catchUpSeconds: read.integer('HOLDFAST_CATCH_UP_SECONDS', 5, [1, 86_400]),
     dispatchGraceMs: read.integer('HOLDFAST_DISPATCH_GRACE_MS', 6_000, [100, 60_000]),
     ...readMaxRuns(read),
+    queueLimits: readQueueLimits(read),
     maxEventStreams: read.integer('HOLDFAST_MAX_EVENT_STREAMS', 500, [10, 4_000]),
     tenantSharePercent: read.integer('HOLDFAST_TENANT_SHARE_PERCENT', 50, [1, 100]),
     taskQueue: read.text('HOLDFAST_TASK_QUEUE') ?? 'holdfast',
+    ...readDeployment(read),
     jobTypeModules: read.texts('HOLDFAST_JOB_TYPES'),
     quotas: readQuotas(read),
     retention: readRetention(read),

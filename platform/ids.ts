@@ -46,7 +46,8 @@ export type IdKind =
   | 'hld'
   | 'aar'
   | 'sec'
-  | 'rnr';
+  | 'rnr'
+  | 'viw';
 
 /** Creates ids: a prefix and a UUIDv7 in base 32, which sort by time of creation. */
 export type Ids = {

@@ -1,5 +1,10 @@
+import os from 'node:os';
 import { pino, type Logger } from 'pino';
 import pretty from 'pino-pretty';
+import { jobWorkflowId } from '../domain/dispatch/workflowIds.ts';
+import { createRepeatedWarnings } from './repeatedWarnings.ts';
+import { currentTraceId } from './tracing.ts';
+import { APP_VERSION } from './version.ts';
 
 export type Log = Logger;
 export type LogLevelName = 'silent' | 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace';
@@ -15,16 +20,41 @@ const REDACTED_FIELDS = [
   'payload',
 ];
 
-/** Creates a logger that writes JSON lines, or readable ones if standard output is a terminal. */
-export function createLog(level: LogLevelName, readable = process.stdout.isTTY): Log {
+/** What each line says about the process that wrote it. */
+export type LogIdentity = { role: string; instance: string };
+
+/** The name of a process among others of its role, unless it is configured: machine and process id. */
+export const defaultInstance = (): string => `${os.hostname()}:${process.pid}`;
+
+/**
+ * Creates a logger that writes JSON lines, or readable ones if standard output is a terminal. Each line
+ * has role, instance and version of the process.
+ */
+export function createLog(
+  level: LogLevelName,
+  readable = process.stdout.isTTY,
+  { role, instance }: LogIdentity = { role: 'cli', instance: defaultInstance() },
+): Log {
   const options = {
     level,
-    base: null,
+    base: { role, instance, version: APP_VERSION },
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
+    hooks: { logMethod: createRepeatedWarnings() },
+    mixin: () => {
+      const traceId = currentTraceId();
+      return traceId === undefined ? {} : { traceId };
+    },
     redact: { paths: REDACTED_FIELDS.flatMap((name) => [name, `*.${name}`]), censor: '********' },
   };
   return readable
-    ? pino(options, pretty({ colorize: true, sync: true, ignore: 'requestId' }))
+    ? pino(
+        options,
+        pretty({ colorize: true, sync: true, ignore: 'requestId,role,instance,version' }),
+      )
     : pino(options);
 }
+
+/** A logger whose lines name a job, and its workflow: that of a shared run, or its own. */
+export const jobLog = (log: Log, jobId: string, workflowId?: string | null): Log =>
+  log.child({ jobId, workflowId: workflowId ?? jobWorkflowId(jobId) });

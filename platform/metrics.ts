@@ -1,5 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
+import { collectDefaultMetrics, Counter, Gauge, Registry } from '@prometheus-io/client';
+import { askWithin } from './metrics/askWithin.ts';
+import { databasePoolMetrics } from './metrics/databasePool.ts';
+import { httpDurations, jobDurations, workDurations } from './metrics/durations.ts';
+import { installationGauges } from './metrics/installationGauges.ts';
+import { processGauges, type ProcessInfo } from './metrics/processGauges.ts';
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
@@ -23,29 +27,6 @@ type ReadRetention = () => Promise<RetentionState>;
 
 /** How long a scrape waits for the database. */
 const READ_LIMIT_MS = 1_000;
-
-/**
- * Asks one question at a time and waits at most `limitMs` for its answer; undefined if there is none
- * in time. The metrics that it is for keep their last value then, and the others are still answered.
- */
-export function askWithin<T>(
-  limitMs: number,
-  read: () => Promise<T>,
-): () => Promise<T | undefined> {
-  let asking: Promise<T | undefined> | undefined;
-  return async () => {
-    asking ??= read()
-      .catch(() => undefined)
-      .finally(() => (asking = undefined));
-    const waiting = new AbortController();
-    const limit = sleep(limitMs, undefined, { signal: waiting.signal }).catch(() => undefined);
-    try {
-      return await Promise.race([asking, limit]);
-    } finally {
-      waiting.abort();
-    }
-  };
-}
 
 /** Registers the metrics of retention. Returns what sets how its state is read. */
 function retentionGauges(registers: Registry[]): (read: ReadRetention) => void {
@@ -74,21 +55,6 @@ function retentionGauges(registers: Registry[]): (read: ReadRetention) => void {
   return (read) => void (readRetention = read);
 }
 
-/** Registers the metric of slots. Returns what sets which slots there are, by name. */
-function slotsGauge(registers: Registry[]) {
-  let slots: Readonly<Record<string, { held(): number }>> = {};
-  new Gauge({
-    name: 'holdfast_slots_held',
-    help: 'Slots that callers hold in this process: open streams, exports and the like, by kind.',
-    labelNames: ['kind'] as const,
-    registers,
-    collect() {
-      for (const [kind, { held }] of Object.entries(slots)) this.set({ kind }, held());
-    },
-  });
-  return (all: typeof slots): void => void (slots = all);
-}
-
 /** The metrics of events: what is published, and what streams read and send. */
 const eventCounters = (registers: Registry[]) => ({
   eventsPublished: new Counter({
@@ -111,62 +77,83 @@ const eventCounters = (registers: Registry[]) => ({
   }),
 });
 
+export type MetricDescription = {
+  name: string;
+  type: string;
+  help: string;
+  labels: readonly string[];
+};
+type RegisteredMetric = Omit<MetricDescription, 'labels'> & { labelNames: readonly string[] };
+
+/** What a process is, and metrics of others that it shows, in text format. */
+type MetricsOptions = ProcessInfo & { others?: () => Promise<string> };
+
 /** Creates the metrics of a process. `text()` returns them in Prometheus text format. */
-export function createMetrics() {
+export function createMetrics({ others, ...info }: MetricsOptions) {
   const registry = new Registry();
   const registers = [registry];
-  const measureRetention = retentionGauges(registers);
-  const measureSlots = slotsGauge(registers);
   const node = nodeMetrics();
   return {
     contentType: registry.contentType,
-    text: async () => `${await node.metrics()}${await registry.metrics()}`,
+    async text(): Promise<string> {
+      const texts = await Promise.all([node.metrics(), registry.metrics(), others?.() ?? '']);
+      return texts.join('');
+    },
+    /** The metrics of the product, for their documentation. */
+    describe: (): MetricDescription[] =>
+      // Metrics know their labels; the types of the library do not say so.
+      (registry.getMetricsAsArray() as unknown as RegisteredMetric[]).map(
+        ({ name, type, help, labelNames }) => ({ name, type, help, labels: labelNames }),
+      ),
     /** Sets how the state of retention is read when the metrics are. */
-    measureRetention,
-    /** Sets of which slots the metrics show how many are held. */
-    measureSlots,
-    httpSeconds: new Histogram({
-      name: 'holdfast_http_request_seconds',
-      help: 'Duration of HTTP requests in seconds, by method, route and status.',
-      labelNames: ['method', 'path', 'status'] as const,
-      buckets: [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30],
-      registers,
-    }),
-    jobsFinished: new Counter({
-      name: 'holdfast_jobs_finished_total',
-      help: 'Finished jobs, by type and final status.',
-      labelNames: ['type', 'status'] as const,
-      registers,
-    }),
-    dispatches: new Counter({
-      name: 'holdfast_dispatches_total',
-      help: 'Outbox tasks sent to Temporal, by path (inline, relay) and outcome (done, failed).',
-      labelNames: ['path', 'outcome'] as const,
-      registers,
-    }),
-    outboxRows: new Gauge({
-      name: 'holdfast_outbox_rows',
-      help: 'Pending outbox tasks, as last counted by this process.',
-      registers,
-    }),
+    measureRetention: retentionGauges(registers),
+    /** Sets how the state of the installation is read when the metrics are. */
+    measureInstallation: installationGauges(registers),
+    ...processGauges(registers, info),
+    ...httpDurations(registers),
+    ...jobDurations(registers),
+    ...workDurations(registers),
+    ...workCounters(registers),
     ...eventCounters(registers),
-    deliveryAttempts: new Counter({
-      name: 'holdfast_delivery_attempts_total',
-      help: 'Delivery attempts to webhooks, by outcome (succeeded, failed).',
-      labelNames: ['outcome'] as const,
-      registers,
-    }),
-    purgedRows: new Counter({
-      name: 'holdfast_retention_purged_rows_total',
-      help: 'Rows that retention has deleted, by kind.',
-      labelNames: ['kind'] as const,
-      registers,
-    }),
-    denied: new Counter({
-      name: 'holdfast_denied_total',
-      help: 'Denied requests, by audit action (access.denied, identity.untrusted).',
-      labelNames: ['action'] as const,
-      registers,
-    }),
+    ...databasePoolMetrics(registers),
   };
 }
+
+/** The metrics of jobs, the outbox, deliveries, retention and denials. */
+const workCounters = (registers: Registry[]) => ({
+  jobsFinished: new Counter({
+    name: 'holdfast_jobs_finished_total',
+    help: 'Finished jobs, by type and final status. Declared commands have the type command.',
+    labelNames: ['type', 'status'] as const,
+    registers,
+  }),
+  dispatches: new Counter({
+    name: 'holdfast_dispatches_total',
+    help: 'Outbox tasks sent to Temporal, by path (inline, relay) and outcome (done, failed).',
+    labelNames: ['path', 'outcome'] as const,
+    registers,
+  }),
+  outboxRows: new Gauge({
+    name: 'holdfast_outbox_rows',
+    help: 'Due outbox tasks, as last counted by this process.',
+    registers,
+  }),
+  deliveryAttempts: new Counter({
+    name: 'holdfast_delivery_attempts_total',
+    help: 'Delivery attempts to webhooks, by outcome (succeeded, failed).',
+    labelNames: ['outcome'] as const,
+    registers,
+  }),
+  purgedRows: new Counter({
+    name: 'holdfast_retention_purged_rows_total',
+    help: 'Rows that retention has deleted, by kind.',
+    labelNames: ['kind'] as const,
+    registers,
+  }),
+  denied: new Counter({
+    name: 'holdfast_denied_total',
+    help: 'Denied requests, by audit action (access.denied, identity.untrusted).',
+    labelNames: ['action'] as const,
+    registers,
+  }),
+});

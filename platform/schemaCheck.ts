@@ -21,7 +21,7 @@ const MAX_LISTED = 30;
 const RULE_KEYWORD = 'x-rule';
 
 /** Schema keywords that describe values and check nothing; see `api/http/references.ts`. */
-const ANNOTATIONS = ['x-reference', 'x-person', 'x-subject', 'x-field-change'];
+const ANNOTATIONS = ['x-reference', 'x-person', 'x-subject', 'x-field-change', 'x-any-id'];
 
 /** Schema keyword: a query parameter can have several values, separated by commas. */
 export const COMMA_SEPARATED = 'x-comma-separated';

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { toAppError } from '../api/http/problem.ts';
+import { isOutage } from '../domain/shared/outage.ts';
 import { migrateUp } from '../db/core/migrate.ts';
 import { openDatabase } from '../db/core/knex.ts';
 import { createConsole, type TerminalConsole } from '../dev/console.ts';
@@ -13,6 +13,8 @@ import { buildConsole } from '../ui/build.ts';
 import { ConfigError, readConfig, type Config } from '../platform/config.ts';
 import { createLog, type Log } from '../platform/log.ts';
 import { endpointOf } from '../platform/ownEndpoints.ts';
+import { startTracing } from '../platform/tracing.ts';
+import { APP_VERSION } from '../platform/version.ts';
 import { loadJobTypeModules } from '../services/jobTypes/modules/load.ts';
 import { installRuntime, type Composition } from './composition/index.ts';
 import { shutdownOnSignals } from './shutdown.ts';
@@ -50,12 +52,12 @@ async function main(): Promise<void> {
   resources.defer(() => lock.release());
 
   // Configuration errors are reported before anything is started.
-  const { logLevel, jobTypeModules } = readConfig({
+  const { logLevel, instance, jobTypeModules } = readConfig({
     DATABASE_URL: 'postgres://unused',
     ...process.env,
   });
   await loadJobTypeModules(jobTypeModules);
-  const log = createLog(logLevel);
+  const log = createLog(logLevel, undefined, { role: 'all', instance });
   const shutdown = new AbortController();
   const started = Promise.withResolvers<undefined>();
   let stopped: Promise<void> | undefined;
@@ -102,13 +104,18 @@ async function start(context: StartContext): Promise<void> {
   void stack.failed.then((message) => context.onServerFailure(message));
 
   const config = await readStackConfig(folder, stack);
-  installRuntime(log);
+  const identity = { role: 'all', instance: config.instance, version: APP_VERSION };
+  resources.defer(
+    await startTracing(config.tracing, identity, (message) => log.warn({ message }, 'traces')),
+  );
+  installRuntime(log, { withMetrics: true });
   await retryWhileUnavailable(() => migrate(config.databaseUrl, log), signal);
   await consoleBuilt;
   const running = await startProcess(config, log);
   const temporalUi = stack.temporalUi && endpointOf(stack.temporalUi);
   if (temporalUi) running.deps.ownEndpoints.add(temporalUi);
   resources.defer(() => running.stop());
+  void running.refused.then(({ message }) => context.onServerFailure(message));
 
   const base = `http://127.0.0.1:${running.port}`;
   describe(`Holdfast already runs on ${folder}: ${base}`);
@@ -150,6 +157,8 @@ async function readStackConfig(folder: string, stack: Stack): Promise<Config> {
     HOLDFAST_MASTER_KEYS: await masterKeys(folder),
     HOLDFAST_BACKUP_DIR: path.join(folder, 'backups'),
     HOLDFAST_TEMPORAL_UI_URL: stack.temporalUi,
+    // No proxy watches it.
+    HOLDFAST_STOP_DELAY_MS: '0',
     ...env,
     HOLDFAST_PORT: port ?? String(await freePort(DEFAULT_PORT)),
     DATABASE_URL: stack.databaseUrl,
@@ -181,7 +190,7 @@ async function retryWhileUnavailable<T>(work: () => Promise<T>, signal: AbortSig
     try {
       return await work();
     } catch (error) {
-      if (toAppError(error).code !== 'unavailable' || Date.now() > deadline) throw error;
+      if (!isOutage(error) || Date.now() > deadline) throw error;
       await sleep(RETRY_MS, undefined, { signal });
     }
   }
@@ -197,7 +206,7 @@ async function waitUntilReady(
 ): Promise<void> {
   const deadline = Date.now() + READY_LIMIT_MS;
   for (;;) {
-    const report = await readiness.report();
+    const report = readiness.report();
     if (report.status === 'ready') return;
     if (Date.now() > deadline) {
       terminal.line(`Not every component is ready yet: ${JSON.stringify(report)}`);

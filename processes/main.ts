@@ -1,6 +1,8 @@
 import './nodeVersion.js';
 import { ConfigError, readConfig } from '../platform/config.ts';
 import { createLog } from '../platform/log.ts';
+import { startTracing } from '../platform/tracing.ts';
+import { APP_VERSION as version } from '../platform/version.ts';
 import { shutdownOnSignals } from './shutdown.ts';
 
 /** Starts a process with the role `api`, `worker` or `all`. */
@@ -10,17 +12,33 @@ async function startServer(): Promise<void> {
     import('./start.ts'),
   ]);
   const config = readConfig(process.env);
-  const log = createLog(config.logLevel);
-  installRuntime(log);
+  const log = createLog(config.logLevel, undefined, config);
+  const stopTracing = await startTracing(config.tracing, { ...config, version }, (message) =>
+    log.warn({ message }, 'traces'),
+  );
+  installRuntime(log, { withMetrics: true });
   const running = await startProcess(config, log);
-  shutdownOnSignals(log, () => running.stop());
+  const stop = shutdownOnSignals(log, async () => {
+    await running.stop();
+    await stopTracing();
+  });
+  void running.refused.then(({ message }) => {
+    log.fatal(message);
+    stop(1);
+  });
 }
 
-// A runner loads nothing of the server: it has no database.
-const start = async (): Promise<void> =>
-  process.env.HOLDFAST_ROLE?.trim() === 'runner'
-    ? (await import('./runner.ts')).startRunnerProcess(process.env)
-    : startServer();
+async function start(): Promise<void> {
+  if (process.argv.includes('--version')) {
+    const { versionText } = await import('./versionText.ts');
+    process.stdout.write(`${versionText()}\n`);
+    return;
+  }
+  // A runner loads nothing of the server: it has no database.
+  if (process.env.HOLDFAST_ROLE?.trim() === 'runner')
+    return (await import('./runner.ts')).startRunnerProcess(process.env);
+  await startServer();
+}
 
 try {
   await start();

@@ -1,4 +1,6 @@
 import { createLog } from '../platform/log.ts';
+import { startTracing } from '../platform/tracing.ts';
+import { APP_VERSION as version } from '../platform/version.ts';
 import { readRunnerConfig } from '../runner/config.ts';
 import { startRunner } from '../runner/process.ts';
 import { createTemporalConnection } from '../temporal/connection.ts';
@@ -11,7 +13,16 @@ import { shutdownOnSignals } from './shutdown.ts';
  */
 export async function startRunnerProcess(env: NodeJS.ProcessEnv): Promise<void> {
   const config = readRunnerConfig(env);
-  const log = createLog(config.logLevel);
+  const log = createLog(config.logLevel, undefined, {
+    role: 'runner',
+    instance: config.instance,
+  });
+  const { instance, tracing } = config;
+  const stopTracing = await startTracing(
+    tracing,
+    { role: 'runner', instance, version },
+    (message) => log.warn({ message }, 'traces'),
+  );
   installRuntime(log);
   const temporal = createTemporalConnection(config.temporal);
   const runner = await startRunner({ config, temporal, log });
@@ -19,6 +30,7 @@ export async function startRunnerProcess(env: NodeJS.ProcessEnv): Promise<void> 
   shutdownOnSignals(log, async () => {
     await runner.stop();
     await temporal.close();
+    await stopTracing();
     log.info('stopped');
   });
 }

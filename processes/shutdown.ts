@@ -3,20 +3,26 @@ import type { Log } from '../platform/log.ts';
 /**
  * Calls `stop` once, at SIGTERM, SIGINT or SIGHUP (the terminal was closed), and then ends the
  * process: with code 0, or 1 if `stop` fails. A second signal ends the process immediately (130).
+ * Returns a function that does the same without a signal, with another code.
  */
-export function shutdownOnSignals(log: Log, stop: () => Promise<void>): void {
+export function shutdownOnSignals(log: Log, stop: () => Promise<void>): (code: number) => void {
   let stopping = false;
-  const onSignal = (signal: NodeJS.Signals) => {
-    if (stopping) process.exit(130);
+  const end = (code: number) => {
+    if (stopping) return;
     stopping = true;
-    log.info({ signal }, 'stopping; send the signal again to stop immediately');
     stop().then(
-      () => process.exit(0),
+      () => process.exit(code),
       (error: unknown) => {
         log.error({ err: error }, 'could not stop cleanly');
         process.exit(1);
       },
     );
   };
+  const onSignal = (signal: NodeJS.Signals) => {
+    if (stopping) process.exit(130);
+    log.info({ signal }, 'stopping; send the signal again to stop immediately');
+    end(0);
+  };
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, onSignal);
+  return end;
 }

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createApp, createOperationsApp } from '../api/app.ts';
 import { readConsoleBundle } from '../api/console/bundle.ts';
 import { startServer, type HttpServer } from '../api/server.ts';
@@ -8,11 +9,14 @@ import { loadJobTypeModules } from '../services/jobTypes/modules/load.ts';
 import { findConsoleBundle } from '../ui/build.ts';
 import { compose, type Composition } from './composition/index.ts';
 import { reportMissingKeys } from './missingKeys.ts';
+import { startWithSchema } from './startWithSchema.ts';
 
 export type RunningProcess = {
   deps: Composition;
   /** Port of the API. */
   port: number;
+  /** Resolves, with the reason, if the schema becomes too new for this version: the process must stop. */
+  refused: Promise<Error>;
   /** Finishes running requests and tasks within the grace period, and closes all connections. */
   stop(): Promise<void>;
 };
@@ -28,8 +32,12 @@ export async function startProcess(config: Config, log: Log): Promise<RunningPro
   const deps = compose(config, log, { modules });
   const resources = new AsyncDisposableStack();
   resources.defer(() => deps.stop());
-  const shutdown = new AbortController();
+  /** No work begins any more; and, some seconds later, no request. */
+  const [ending, shutdown] = [new AbortController(), new AbortController()];
+  resources.defer(() => deps.stopHealth());
   try {
+    await deps.connectionCheck.beforeStart();
+    deps.startHealth();
     const consoleBundle = await readConsole(config, log);
     const api = createApp(deps, { version, shutdownSignal: shutdown.signal, consoleBundle });
     const servers = [await startServer(api, config)];
@@ -39,22 +47,31 @@ export async function startProcess(config: Config, log: Log): Promise<RunningPro
       servers.push(await startServer(createOperationsApp(deps), address));
     }
     for (const { port } of servers) deps.ownEndpoints.add({ host: config.host, port });
-    deps.start();
-    void reportMissingKeys(deps, log, shutdown.signal);
+    const work = startWithSchema(deps, ending.signal);
+    void reportMissingKeys(deps, log, ending.signal);
     const port = servers[0]?.port ?? config.port;
     log.info({ role: config.role, host: config.host, port, version }, 'listening');
     return {
       deps,
       port,
+      refused: work.refused,
       async stop() {
         // Requests may still commit, and commits are dispatched to Temporal: that stops last.
-        shutdown.abort();
-        await Promise.all([stopAll(servers, config.stopGraceMs), deps.stopWorkers()]);
+        ending.abort();
+        const closeServers = async () => {
+          await announceStop(deps, log);
+          shutdown.abort();
+          await stopAll(servers, config.stopGraceMs);
+        };
+        await work.stop();
+        await Promise.all([closeServers(), deps.stopWorkers()]);
+        await deps.stopHealth();
         await deps.stop();
         log.info('stopped');
       },
     };
   } catch (error) {
+    ending.abort();
     shutdown.abort();
     await resources.disposeAsync();
     throw error;
@@ -68,6 +85,15 @@ async function readConsole({ role }: Config, log: Log) {
   if (folder !== undefined) return readConsoleBundle(folder);
   log.warn('the console has not been built; npm run bundle builds it');
   return undefined;
+}
+
+/** Lets proxies see that the process stops, before its listener closes. Requests are still served. */
+async function announceStop({ readiness, config }: Composition, log: Log): Promise<void> {
+  const delayMs = config.role === 'worker' ? 0 : config.stopDelayMs;
+  readiness.announceStop();
+  if (delayMs === 0) return;
+  log.info({ delayMs }, 'not ready any more; the listener closes after the delay');
+  await sleep(delayMs);
 }
 
 const stopAll = async (servers: readonly HttpServer[], graceMs: number): Promise<void> =>

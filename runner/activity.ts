@@ -7,7 +7,7 @@ import {
 } from '@temporalio/common';
 import { JobFailure } from '../domain/jobs/jobType.ts';
 import { MAX_UNANSWERED } from '../domain/runners/records.ts';
-import type { Log } from '../platform/log.ts';
+import { jobLog, type Log } from '../platform/log.ts';
 import type { Catalog } from './catalog.ts';
 import { StopRequest } from './command/attempt.ts';
 import { prepareRun, type PreparedRun } from './command/preparedRun.ts';
@@ -93,7 +93,7 @@ export function createActivity(deps: Deps) {
       const all = [...unanswered, tokenHash(attemptToken)].slice(-MAX_UNANSWERED);
       if (mayHaveStarted) context.heartbeat({ unanswered: all } satisfies UnansweredBegin);
       if (!(error instanceof RunnerApiError)) throw error;
-      log.warn({ jobId, code: error.code }, error.message);
+      jobLog(log, jobId).warn({ code: error.code }, error.message);
       throw failure(error.code, BEGIN_AGAIN_MS);
     }
   }
@@ -118,7 +118,7 @@ export function createActivity(deps: Deps) {
       prepared
         .then((run) => run.discard())
         .catch((error: unknown) =>
-          log.warn({ err: error, jobId }, 'a run was not prepared or removed'),
+          jobLog(log, jobId).warn({ err: error }, 'a run was not prepared or removed'),
         );
     try {
       const type = await current();
@@ -173,7 +173,8 @@ async function makeAttempt(
     const isLate = report.stopCause() === 'lease';
     const limit = isLate ? performance.now() + END_MARGIN_MS : until;
     await report.drain(limit - performance.now());
-    if (report.dropped() > 0) log.warn({ jobId, lines: report.dropped() }, 'lines were dropped');
+    if (report.dropped() > 0)
+      jobLog(log, jobId).warn({ lines: report.dropped() }, 'lines were dropped');
     await sendEnd(() => api.end(jobId, started.attemptToken, end), report, { until: limit });
   } finally {
     cancellationSignal.removeEventListener('abort', onCancel);
@@ -244,7 +245,7 @@ async function runAttempt(
         retryAfterMs === undefined ? {} : { retryAfterSeconds: retryAfterMs / 1_000 };
       return { failure: { code, message, retryable, ...retryAfterSeconds } };
     }
-    log.error({ err: error, jobId }, 'an attempt failed unexpectedly');
+    jobLog(log, jobId).error({ err: error }, 'an attempt failed unexpectedly');
     return {
       failure: {
         code: 'unexpected',

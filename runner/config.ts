@@ -2,9 +2,10 @@ import { readFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { POOL_NAME } from '../domain/runners/definition.ts';
-import { configError, LOG_LEVELS, readTemporal } from '../platform/config.ts';
+import { configError, LOG_LEVELS, readInstance, readTemporal } from '../platform/config.ts';
 import { createEnvReader, type Env, type EnvReader } from '../platform/envReader.ts';
 import type { LogLevelName } from '../platform/log.ts';
+import { readTracing } from '../platform/tracing/config.ts';
 
 export type RunnerConfig = ReturnType<typeof readRunnerConfig>;
 
@@ -103,6 +104,8 @@ export function readRunnerConfig(env: Env) {
     workFolder: path.resolve(read.text('HOLDFAST_RUNNER_FOLDER') ?? defaultFolder),
     secretsFolder: read.text('HOLDFAST_RUNNER_SECRETS'),
     wrapper: wrapperOf(read),
+    instance: readInstance(read),
+    tracing: readTracing(read),
     stopGraceMs: read.integer('HOLDFAST_STOP_GRACE_MS', 10_000, [0, 600_000]),
     logLevel: read.oneOf<LogLevelName>('HOLDFAST_LOG_LEVEL', LOG_LEVELS, 'info'),
     temporal: readTemporal(read),

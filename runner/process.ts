@@ -3,6 +3,7 @@ import type { DataConverter } from '@temporalio/common';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../platform/log.ts';
+import { activitySpans } from '../platform/tracing/activitySpans.ts';
 import { createActivity } from './activity.ts';
 import { createCatalog, type Catalog } from './catalog.ts';
 import { missingForAll } from './command/capabilities.ts';
@@ -98,6 +99,7 @@ async function createWorker(
     dataConverter: temporal.dataConverter,
     // The name of an activity is that of its type, which may be declared later.
     activities: { default: activity },
+    interceptors: { activity: [activitySpans] },
     maxConcurrentActivityTaskExecutions: slots,
     maxHeartbeatThrottleInterval: 1_000,
     defaultHeartbeatThrottleInterval: 1_000,

@@ -54,6 +54,7 @@ export async function workflowBundle(): Promise<string> {
     workflowsPath: fileURLToPath(new URL('./workflows/index.ts', import.meta.url)),
     workflowInterceptorModules: [
       fileURLToPath(new URL('./workflows/shared/tenantHeader.ts', import.meta.url)),
+      fileURLToPath(new URL('./workflows/shared/traceHeader.ts', import.meta.url)),
     ],
     logger: new DefaultLogger('WARN'),
   });

@@ -1,7 +1,9 @@
-import { Client } from '@temporalio/client';
-import type { DataConverter } from '@temporalio/common';
+import { Client, type WorkflowClientInterceptor } from '@temporalio/client';
+import { defaultPayloadConverter, type DataConverter } from '@temporalio/common';
 import { NativeConnection } from '@temporalio/worker';
+import { TRACE_HEADER } from '../domain/dispatch/workflowIds.ts';
 import type { TemporalSettings } from '../platform/config.ts';
+import { currentTrace } from '../platform/tracing.ts';
 import { createCodec } from './codec.ts';
 
 export type TemporalConnection = ReturnType<typeof createTemporalConnection>;
@@ -10,6 +12,16 @@ export type TemporalConnection = ReturnType<typeof createTemporalConnection>;
  * Longest time that callers wait for a connection, in milliseconds. The SDK itself waits longer.
  */
 const CONNECT_WAIT_MS = 2_000;
+
+/** Sends the current trace with the start of a workflow. */
+const traceStarts: WorkflowClientInterceptor = {
+  startWithDetails(input, next) {
+    const trace = currentTrace();
+    if (trace === undefined) return next(input);
+    const header = defaultPayloadConverter.toPayload(trace);
+    return next({ ...input, headers: { ...input.headers, [TRACE_HEADER]: header } });
+  },
+};
 
 /**
  * The connection of this process to Temporal. It is opened on first use. Client and worker share
@@ -56,7 +68,12 @@ export function createTemporalConnection(settings: TemporalSettings) {
     async call<T>(deadlineMs: number, calls: (client: Client) => Promise<T>): Promise<T> {
       const deadline = Date.now() + deadlineMs;
       const live = await nativeConnection(deadlineMs);
-      client ??= new Client({ connection: live, namespace: settings.namespace, dataConverter });
+      client ??= new Client({
+        connection: live,
+        namespace: settings.namespace,
+        dataConverter,
+        interceptors: { workflow: [traceStarts] },
+      });
       const ready = client;
       return live.withDeadline(deadline, () => calls(ready));
     },

@@ -12,6 +12,7 @@ import { OUTBOX_TOPIC, type OutboxRow } from '../db/core/unitOfWork.ts';
 import type { Log } from '../platform/log.ts';
 import { startLoop, type Loop } from '../platform/loop.ts';
 import type { Metrics } from '../platform/metrics.ts';
+import { inSpanOf } from '../platform/tracing.ts';
 import {
   shortJobsKey,
   startShortJobsTask,
@@ -108,18 +109,26 @@ export function createDispatcher({
     task: OutboxTask | StartShortJobsTask,
     deadlineMs: number,
   ) {
+    const startedAt = performance.now();
+    const onEnded = (outcome: 'done' | 'failed') => {
+      const seconds = (performance.now() - startedAt) / 1_000;
+      metrics.dispatches.inc({ path, outcome });
+      metrics.temporalCallSeconds.observe({ kind: task.kind, outcome }, seconds);
+    };
     try {
-      await temporal.call(deadlineMs, (client) =>
-        executeTask(client, task, {
-          taskQueue,
-          eager: eager(),
-          workflowTaskTimeoutMs,
-          syncSchedule,
-        }),
+      await inSpanOf(task.trace, `dispatch ${task.kind}`, spanOptionsOf(task, path), () =>
+        temporal.call(deadlineMs, (client) =>
+          executeTask(client, task, {
+            taskQueue,
+            eager: eager(),
+            workflowTaskTimeoutMs,
+            syncSchedule,
+          }),
+        ),
       );
-      metrics.dispatches.inc({ path, outcome: 'done' });
+      onEnded('done');
     } catch (error) {
-      metrics.dispatches.inc({ path, outcome: 'failed' });
+      onEnded('failed');
       throw error;
     }
   }
@@ -257,6 +266,12 @@ export function createDispatcher({
     },
   };
 }
+
+const spanOptionsOf = (task: OutboxTask | StartShortJobsTask, path: string) =>
+  ({
+    kind: 'producer',
+    attributes: { 'temporal.workflow.id': task.workflowId, 'holdfast.dispatch.path': path },
+  }) as const;
 
 /**
  * Delay before the next try. An unreachable server is retried within seconds; a call that the

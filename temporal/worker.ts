@@ -15,12 +15,16 @@ import {
   useConnectionsForProcess,
 } from '../platform/connectionUser.ts';
 import type { Log } from '../platform/log.ts';
+import { activitySpans } from '../platform/tracing/activitySpans.ts';
 import { workflowBundle } from './bundle.ts';
 import { SYSTEM_FAIRNESS_KEY } from '../domain/dispatch/tasks.ts';
 import { activityTaskQueue } from '../domain/dispatch/workflowIds.ts';
+import type { Deployment } from '../platform/config.ts';
 import type { TemporalConnection } from './connection.ts';
+import { deploymentOptions, makeCurrent, readDeployedVersions } from './deployment.ts';
 import { TENANT_HEADER } from './workflows/shared/tenantHeader.ts';
 import { prepareNamespace } from './prepare.ts';
+import { collectSdkMetrics } from './sdkMetrics.ts';
 
 type Deps = {
   temporal: TemporalConnection;
@@ -33,9 +37,14 @@ type Deps = {
   maxActivityRuns: number;
   maxDeliveryRuns: number;
   reconcileSeconds: number;
+  /** Without one, workers of all versions share all work. */
+  deployment: Deployment | undefined;
 };
 
 const RETRY_MS = 1_000;
+
+/** Temporal knows a version some seconds after its workers have polled. */
+const FIRST_VERSION_TRIES = 60;
 
 /** The tenant for which an activity runs: its fairness key, or what the workflow has sent with it. */
 function tenantOf(info: Info, headers: Headers): string {
@@ -59,8 +68,9 @@ const connectionsForTenant: ActivityInterceptorsFactory = ({ info }) => ({
 
 /**
  * Sends the log lines of the SDK to our log. Connection errors of the core are logged by us only.
+ * `withMetrics`: the metrics of the SDK are collected, for `/metrics`.
  */
-export function installRuntime(log: Log): void {
+export function installRuntime(log: Log, { withMetrics = false } = {}): void {
   Runtime.install({
     logger: {
       log: (level, message, meta) => log.debug({ sdk: level, ...meta }, message),
@@ -72,6 +82,7 @@ export function installRuntime(log: Log): void {
     },
     telemetryOptions: {
       logging: { forward: {}, filter: makeTelemetryFilterString({ core: 'ERROR' }) },
+      ...(withMetrics && { metrics: { buffer: collectSdkMetrics() } }),
     },
     // The process handles signals: it stops its components in order.
     shutdownSignals: [],
@@ -94,9 +105,10 @@ export function createWorkers(deps: Deps) {
     namespace: temporal.namespace,
     dataConverter: temporal.dataConverter,
     activities,
-    interceptors: { activity: [connectionsForTenant] },
+    interceptors: { activity: [activitySpans, connectionsForTenant] },
     shutdownGraceTime: deps.stopGraceMs,
     shutdownForceTime: deps.stopGraceMs + 5_000,
+    ...deploymentOptions(deps.deployment),
   });
 
   async function createAll(): Promise<Worker[]> {
@@ -133,11 +145,30 @@ export function createWorkers(deps: Deps) {
     }
   }
 
+  /** Without a current version nobody gets work: the first version is made current. */
+  async function makeFirstCurrent(deployment: Deployment): Promise<void> {
+    for (let tries = 0; tries < FIRST_VERSION_TRIES && !stopping; tries++) {
+      await sleep(RETRY_MS);
+      try {
+        const versions = await readDeployedVersions(temporal, deployment.name);
+        if (versions.some(({ isCurrent }) => isCurrent)) return;
+        if (versions.length === 0) continue;
+        await makeCurrent(temporal, deployment);
+        log.info({ build: deployment.buildId }, 'the first version of the workers is current');
+        return;
+      } catch (error) {
+        log.debug({ err: error }, 'the version of the workers could not be made current yet');
+      }
+    }
+    if (!stopping) log.error(deployment, 'no version of the workers is current, so none gets work');
+  }
+
   async function keepRunning() {
     while (!stopping) {
       try {
         running = await createAll();
-        log.info({ taskQueue }, 'the worker is polling');
+        log.info({ taskQueue, build: deps.deployment?.buildId }, 'the worker is polling');
+        if (deps.deployment) void makeFirstCurrent(deps.deployment);
         await run(running, stopping);
       } catch (error) {
         if (!stopping) log.warn({ err: error }, 'the worker cannot run yet and will try again');

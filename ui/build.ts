@@ -16,7 +16,15 @@ const KEPT_MS = 24 * 3_600_000;
 const GENERATED = ['app/openapi.json', 'app/schema.d.ts'];
 
 /** Files outside of this folder that are bundled too. */
-const SHARED = ['domain/inventory/cidr.ts'];
+const SHARED = [
+  'domain/inventory/cabling.ts',
+  'domain/inventory/cidr.ts',
+  'domain/inventory/importLimits.ts',
+  'domain/views/views.ts',
+];
+
+/** The guides, which are bundled as data. */
+const GUIDES = path.join(ROOT, 'docs');
 
 const isSource = (file: string): boolean =>
   path.extname(file) !== '' && !GENERATED.includes(file.replaceAll(path.sep, '/'));
@@ -28,6 +36,8 @@ async function fingerprint(): Promise<string> {
   for (const file of files)
     hash.update(file).update(await readFile(path.join(import.meta.dirname, file)));
   for (const file of SHARED) hash.update(file).update(await readFile(path.join(ROOT, file)));
+  const guides = (await readdir(GUIDES)).filter((file) => file.endsWith('.md')).sort();
+  for (const file of guides) hash.update(file).update(await readFile(path.join(GUIDES, file)));
   return hash.digest('hex').slice(0, 16);
 }
 

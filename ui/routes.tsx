@@ -5,9 +5,13 @@ import { idRoute } from './app/shell/idRoute.tsx';
 import { otherRoute } from './app/shell/otherRoute.ts';
 import { NotFoundPage } from './app/shell/NotFoundPage.tsx';
 import { PageError } from './app/shell/PageError.tsx';
+import { accessRoutes } from './areas/access/routes.tsx';
 import { approvalRoutes } from './areas/approvals/routes.tsx';
 import { auditRoutes } from './areas/audit/routes.tsx';
 import { accountRoutes, signInRoutes } from './areas/auth/routes.tsx';
+import { backupRoutes } from './areas/backups/routes.tsx';
+import { eventRoutes } from './areas/events/routes.tsx';
+import { helpRoutes } from './areas/help/routes.tsx';
 import { homeRoutes } from './areas/home/routes.tsx';
 import { inventoryRoutes } from './areas/inventory/routes.tsx';
 import { jobRoutes } from './areas/jobs/routes.tsx';
@@ -16,6 +20,7 @@ import { runnerRoutes } from './areas/runners/routes.tsx';
 import { scheduleRoutes } from './areas/schedules/routes.tsx';
 import { searchRoutes } from './areas/search/routes.tsx';
 import { secretRoutes } from './areas/secrets/routes.tsx';
+import { webhookRoutes } from './areas/webhooks/routes.tsx';
 
 /** Every route. An area adds its own here: those in the frame need a session. */
 const routeTree = rootRoute.addChildren([
@@ -29,9 +34,14 @@ const routeTree = rootRoute.addChildren([
     ...runnerRoutes,
     ...secretRoutes,
     ...scheduleRoutes,
+    ...webhookRoutes,
+    ...eventRoutes,
+    ...backupRoutes,
     ...searchRoutes,
+    ...accessRoutes,
     ...auditRoutes,
     ...accountRoutes,
+    ...helpRoutes,
     idRoute,
     otherRoute,
   ]),

@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { readFileSync } from 'node:fs';
 import { defineConfig, type Plugin } from 'vite';
+import { parseGuide } from './guides/parseGuide.ts';
 
 /** What the server replaces in index.html with the nonce of the response (`api/console/pages.ts`). */
 const NONCE_PLACEHOLDER = '__CSP_NONCE__';
@@ -38,12 +39,25 @@ function earlyScript(): Plugin {
   };
 }
 
+/** Reads the guides of `docs/` when the console is built: the pages get no Markdown, and no markup. */
+function guides(): Plugin {
+  return {
+    name: 'guides',
+    enforce: 'pre',
+    load(id) {
+      if (!id.endsWith('.md')) return undefined;
+      this.addWatchFile(id);
+      return `export default ${JSON.stringify(parseGuide(readFileSync(id, 'utf8')))}`;
+    },
+  };
+}
+
 /** The build of the console, and `npm run ui`, the server for its development. */
 export default defineConfig({
   root: import.meta.dirname,
   publicDir: false,
   html: { cspNonce: NONCE_PLACEHOLDER },
-  plugins: [earlyScript()],
+  plugins: [earlyScript(), guides()],
   build: {
     // Everything is a file: the Content Security Policy allows no other origin, and files are cached.
     assetsInlineLimit: 0,

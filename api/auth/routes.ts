@@ -71,7 +71,7 @@ const PasswordChange = Type.Object(
   { currentPassword: Type.String({ maxLength: 1_024 }), newPassword: Password },
   { title: 'PasswordChange', ...closed },
 );
-const SESSIONS = defineList({
+export const SESSIONS = defineList({
   name: 'sessions',
   id: 'ses',
   item: SessionRecord,

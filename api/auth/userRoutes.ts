@@ -3,7 +3,7 @@ import { MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH } from '../../services/auth/pa
 import type { Users, UserWithPassword as Made } from '../../services/auth/users.ts';
 import { created, ok, type HttpResponse } from '../http/response.ts';
 import { etagOf, expectedVersion } from '../http/etag.ts';
-import { flagField, idField, timeField } from '../http/listFields.ts';
+import { flagField, idField, textField, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
 import { route, type Route } from '../http/route.ts';
 import { userView } from '../access/presenter.ts';
@@ -62,13 +62,20 @@ const USERS = defineList({
   title: 'UserList',
   fields: {
     id: idField(Id('usr'), { facet: false }),
+    username: textField({ filter: false, sort: true }),
     providerId: idField(ProviderId),
     enabled: flagField(),
     tenantId: idField(TenantId()),
+    lastLoginAt: timeField({ nullable: true, sort: true }),
     createdAt: timeField(),
   },
   own: {
     username: Type.Optional(Name()),
+    group: Type.Optional(
+      Name({
+        description: 'Group at the identity provider, as of the last login; case-sensitive.',
+      }),
+    ),
     q: Type.Optional(
       Type.String({
         minLength: 3,

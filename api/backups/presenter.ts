@@ -9,18 +9,20 @@ import {
 } from '../../domain/backups/backups.ts';
 import type { BackupDetail } from '../../services/backups/backups.ts';
 import { redactReport } from '../../services/backups/restoreReport.ts';
+import type { ArchiveTarget } from '../../services/backups/archives.ts';
+import type { RestoreRunDetail, RestoreRunView } from '../../services/backups/restoreHistory.ts';
 import type { RestoreView } from '../../services/backups/restores.ts';
 import { backupWorkflowId, restoreWorkflowId } from '../../domain/dispatch/workflowIds.ts';
-import type { BackupData } from '../../domain/backups/records.ts';
+import type { BackupData, BackupView } from '../../domain/backups/records.ts';
 import type { JobError } from '../../domain/jobs/jobs.ts';
-import type { JobMark } from '../../domain/jobs/records.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
 import type { BackupRecord, BackupSummary, RestoreRecord, ValidationRecord } from './schemas.ts';
+import type { RestoreRunRecord, RestoreRunSummary } from './runSchemas.ts';
 import { isoOrNull, jobReference } from '../jobs/presenter.ts';
 
 type MayRead = (permission: Permission) => boolean;
 
-export const backupSummary = (backup: BackupData & JobMark): BackupSummary => ({
+export const backupSummary = (backup: BackupView): BackupSummary => ({
   id: backup.id,
   tenantId: backup.tenantId,
   mode: backup.mode,
@@ -43,6 +45,8 @@ export const backupSummary = (backup: BackupData & JobMark): BackupSummary => ({
   verifiedAt: isoOrNull(backup.verifiedAt),
   restoreTestedAt: isoOrNull(backup.restoreTestedAt),
   error: backup.error,
+  scheduleId: backup.scheduleId,
+  keptAs: backup.keptAs,
   createdBy: backup.createdBy,
   createdAt: backup.createdAt.toISOString(),
   updatedAt: backup.updatedAt.toISOString(),
@@ -81,10 +85,11 @@ function lastValidationRecord(
 }
 
 export const backupRecord = (
-  { backup, lastValidation, archiveError }: BackupDetail,
+  { backup, lastValidation, archiveError, preRestoreOf }: BackupDetail,
   mayRead: MayRead,
 ): BackupRecord => ({
   ...backupSummary(backup),
+  preRestoreOf,
   restorePreview: {
     restorable: backup.status === 'completed' && archiveError === null,
     reason: unrestorableReason(backup, archiveError),
@@ -123,13 +128,54 @@ export const restoreRecord = (view: RestoreView, mayRead: MayRead): RestoreRecor
   finishedAt: isoOrNull(view.job.finishedAt),
 });
 
-export const sectionRecords = (tablesOf: (section: Section) => string[]) =>
-  SECTIONS.map((name) => ({
-    name,
-    summary: SECTION_INFO[name].summary,
-    tables: tablesOf(name),
-    availableToTenants: SECTION_INFO[name].availableToTenants,
-  }));
+export const runSummary = (run: RestoreRunView): RestoreRunSummary => ({
+  jobId: run.id,
+  backupId: run.backupId,
+  tenantId: run.tenantId,
+  purpose: run.purpose,
+  status: run.status,
+  progress: run.progress,
+  sections: run.sections,
+  valid: run.valid,
+  counts: run.counts,
+  planHash: run.planHash,
+  preRestoreBackupId: run.preRestoreBackupId,
+  error: run.error && { code: run.error.code, message: run.error.message },
+  createdBy: run.createdBy,
+  createdAt: run.createdAt.toISOString(),
+  finishedAt: isoOrNull(run.finishedAt),
+});
+
+export const runRecord = (run: RestoreRunDetail, mayRead: MayRead): RestoreRunRecord => {
+  const { errors, warnings, preview } = redactedReport(run.report, mayRead);
+  return { ...runSummary(run), errors, warnings, preview, outcome: run.outcome };
+};
+
+type SectionFacts = {
+  tablesOf: (section: Section) => string[];
+  references: Readonly<Record<Section, Section[]>>;
+};
+
+export const sectionRecords = ({ tablesOf, references }: SectionFacts) =>
+  SECTIONS.map((name) => {
+    const { summary, availableToTenants, readPermission, restorePermissions } = SECTION_INFO[name];
+    return {
+      name,
+      summary,
+      tables: tablesOf(name),
+      availableToTenants,
+      refersTo: references[name],
+      readPermission,
+      restorePermissions: [...restorePermissions],
+    };
+  });
+/** Where new archives are stored, and what is missing for that. */
+export const storageRecord = ({ store, masterKey, problems }: ArchiveTarget) => ({
+  store,
+  masterKey,
+  problems: problems.map(({ code, message }) => ({ code, message })),
+});
+
 export const engineRecords = (available: boolean) =>
   ENGINES.map((name) => ({
     name,

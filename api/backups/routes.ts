@@ -6,6 +6,7 @@ import { AppError } from '../../domain/shared/errors.ts';
 import type { Warning } from '../../domain/shared/warnings.ts';
 import type { Access } from '../../services/access/access.ts';
 import type { Backups } from '../../services/backups/backups.ts';
+import type { RestoreHistory } from '../../services/backups/restoreHistory.ts';
 import type { Restores, RestoreView } from '../../services/backups/restores.ts';
 import { etagOf, expectedVersion } from '../http/etag.ts';
 import { accepted, created, noContent, ok, type HttpResponse } from '../http/response.ts';
@@ -17,8 +18,10 @@ import {
   engineRecords,
   restoreRecord,
   sectionRecords,
+  storageRecord,
   validationRecord,
 } from './presenter.ts';
+import { restoreRunRoutes } from './runRoutes.ts';
 import {
   BackupList,
   BACKUPS,
@@ -38,10 +41,10 @@ const EXAMPLE_ID = 'bkp_01k8qzj3m5x7c9v1b3n5m7q9w1';
 /** How long a validation or restore waits for its report; many proxies time out after a minute. */
 const REPORT_WAIT_MS = 50_000;
 
-type Deps = { backups: Backups; restores: Restores; access: Access };
+type Deps = { backups: Backups; restores: Restores; history: RestoreHistory; access: Access };
 
-/** Creating, reading, validating, restoring and deleting backups. */
-export function backupRoutes({ backups, restores, access }: Deps): Route[] {
+/** Creating, reading, validating, restoring and deleting backups, and what was done with them. */
+export function backupRoutes({ backups, restores, history, access }: Deps): Route[] {
   /** Whether the caller may see records at the tenant of a backup. */
   const mayReadAt = (caller: Caller, tenantId: string) => (permission: Permission) =>
     access.holds(caller.rights, permission, { tenantId });
@@ -93,7 +96,8 @@ export function backupRoutes({ backups, restores, access }: Deps): Route[] {
       operationId: 'listBackups',
       permission: 'backup:read',
       summary: 'List backups',
-      description: 'With the last log lines of backup jobs, the sections and the engines.',
+      description:
+        'With the last log lines of backup jobs, the sections, the engines and the store.',
       query: BackupQuery,
       responses: { 200: BackupList },
       handle: async ({ caller, query }) => {
@@ -102,6 +106,7 @@ export function backupRoutes({ backups, restores, access }: Deps): Route[] {
           (request) => backups.list(caller, request),
           backupSummary,
         );
+        const storage = backups.storage();
         const logs = (await backups.logs(caller)).map(({ at, ...line }) => ({
           ...line,
           at: at.toISOString(),
@@ -109,8 +114,12 @@ export function backupRoutes({ backups, restores, access }: Deps): Route[] {
         return ok({
           backups: items,
           logs,
-          sections: sectionRecords(backups.tablesOf),
-          engines: engineRecords(backups.canCreate()),
+          sections: sectionRecords({
+            tablesOf: backups.tablesOf,
+            references: await backups.sectionReferences(),
+          }),
+          engines: engineRecords(storage.problems.length === 0),
+          storage: storageRecord(storage),
           ...page,
         });
       },
@@ -221,5 +230,6 @@ export function backupRoutes({ backups, restores, access }: Deps): Route[] {
         return restoreResponse(caller, await restores.waitFor(caller, job.id, until, limits));
       },
     }),
+    ...restoreRunRoutes({ history, access }),
   ];
 }

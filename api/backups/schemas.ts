@@ -1,21 +1,23 @@
 import { Type, type Static } from 'typebox';
 import { ENGINES, MODES, SECTIONS } from '../../domain/backups/backups.ts';
+import { KEPT_AS } from '../../domain/backups/retention.ts';
 import { BackupPayload, RetentionRule, LABEL } from '../../services/jobTypes/backups/create.ts';
 import { RestoreRequest, ValidatePayload } from '../../services/jobTypes/backups/restore.ts';
 import { TenantId } from '../access/schemas.ts';
 import { choiceField, idField, integerField, textField, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
-import { Actor, Id, Nullable, Reference, Timestamp, Warnings } from '../http/schemas.ts';
+import { Actor, AnyText, Id, Nullable, Reference, Timestamp, Warnings } from '../http/schemas.ts';
 import { JobReference, JobStatus } from '../jobs/schemas.ts';
 
 const closed = { additionalProperties: false };
-const Section = Type.Enum([...SECTIONS], { title: 'BackupSection' });
+export const Section = Type.Enum([...SECTIONS], { title: 'BackupSection' });
 const Mode = Type.Enum([...MODES], { title: 'BackupMode' });
 const Engine = Type.Enum([...ENGINES], { title: 'BackupEngine' });
-const Failure = Type.Object(
+export const Failure = Type.Object(
   { code: Type.String(), message: Type.String() },
   { title: 'Failure', ...closed },
 );
+const Store = Type.Enum(['folder', 's3'], { title: 'BackupStore' });
 const STATUSES = ['queued', 'running', 'completed', 'failed'] as const;
 const Status = Type.Enum([...STATUSES], { title: 'BackupStatus' });
 
@@ -40,7 +42,7 @@ const summary = {
   ),
   job: Nullable(JobReference('The job, and whether it is purged.')),
   workflowId: Type.String({ description: 'The Temporal workflow that makes the backup.' }),
-  store: Type.Enum(['folder', 's3']),
+  store: Store,
   archive: Type.String({ description: 'The name of the archive in the store.' }),
   sizeBytes: Nullable(Type.Integer({ description: 'The size of the archive in bytes.' })),
   rows: Nullable(Type.Integer({ description: 'The number of rows in the archive.' })),
@@ -58,6 +60,16 @@ const summary = {
     Type.String({ format: 'date-time', description: 'When the last test restore succeeded.' }),
   ),
   error: Nullable(Failure),
+  scheduleId: Nullable(
+    Reference('schedules', 'The schedule whose job made it; null when that is purged.'),
+  ),
+  keptAs: Nullable(
+    Type.Array(Type.Enum([...KEPT_AS], { title: 'BackupKeptAs' }), {
+      description:
+        'What keeps a completed backup: the counts of the retention of its series (`all` without ' +
+        'any), or a legal hold. Empty: the series deletes it after its next backup.',
+    }),
+  ),
   createdBy: Actor(),
   createdAt: Timestamp,
   updatedAt: Timestamp,
@@ -73,11 +85,11 @@ const Finding = Type.Object(
     message: Type.String(),
     section: Nullable(Section),
     table: Nullable(Type.String()),
-    key: Nullable(Type.String({ description: 'The primary key of the record.' })),
+    key: Nullable(AnyText('The primary key of the record.')),
   },
   { title: 'RestoreFinding', ...closed },
 );
-const Counts = Type.Object(
+export const Counts = Type.Object(
   {
     created: Type.Integer(),
     changed: Type.Integer(),
@@ -121,15 +133,15 @@ const Preview = Type.Object(
         {
           section: Section,
           table: Type.String(),
-          key: Type.String({ description: 'The primary key; parts are joined by a slash.' }),
+          key: AnyText('The primary key; parts are joined by a slash.'),
           change: Type.Enum(['created', 'changed', 'deleted']),
           fields: Type.Array(
             Type.Object(
               {
                 field: Type.String(),
-                current: Nullable(Type.String({ description: 'The value now, as text.' })),
+                current: Nullable(AnyText('The value now, as text; at most 200 characters.')),
                 restored: Nullable(
-                  Type.String({ description: 'The value after the restore, as text.' }),
+                  AnyText('The value after the restore, as text; at most 200 characters.'),
                 ),
               },
               { title: 'RestoredField', ...closed },
@@ -145,7 +157,7 @@ const Preview = Type.Object(
   { title: 'RestorePreview', ...closed },
 );
 
-const report = {
+export const report = {
   valid: Type.Boolean(),
   errors: Type.Array(Finding),
   warnings: Type.Array(Finding),
@@ -172,6 +184,12 @@ export const BackupRecord = Type.Object(
   {
     ...summary,
     warnings: Warnings,
+    preRestoreOf: Nullable(
+      Type.Object(
+        { jobId: Reference('jobs'), backupId: Reference('backups') },
+        { title: 'PreRestoreOf', description: 'The restore before which it was made.', ...closed },
+      ),
+    ),
     restorePreview: Type.Object(
       {
         restorable: Type.Boolean(),
@@ -243,6 +261,15 @@ export const BackupList = Type.Object(
           summary: Type.String(),
           tables: Type.Array(Type.String()),
           availableToTenants: Type.Boolean({ description: 'Backups of a tenant may contain it.' }),
+          refersTo: Type.Array(Section, {
+            description: 'The sections that its records refer to, directly or through others.',
+          }),
+          readPermission: Nullable(
+            Type.String({ description: 'Needed to see its records in a preview.' }),
+          ),
+          restorePermissions: Type.Array(Type.String(), {
+            description: 'Needed to restore it, besides `backup:restore`.',
+          }),
         },
         { title: 'BackupSectionInfo', ...closed },
       ),
@@ -257,6 +284,16 @@ export const BackupList = Type.Object(
         },
         { title: 'BackupEngineInfo', ...closed },
       ),
+    ),
+    storage: Type.Object(
+      {
+        store: Nullable(Store),
+        masterKey: Nullable(
+          Type.String({ description: 'The name of the key that encrypts new archives.' }),
+        ),
+        problems: Type.Array(Failure, { description: 'What is missing to make backups.' }),
+      },
+      { title: 'BackupStorage', description: 'Where new archives are stored.', ...closed },
     ),
     nextCursor: Nullable(Type.String()),
   },

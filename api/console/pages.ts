@@ -12,7 +12,7 @@ const ASSETS = '/assets/';
 const FOREVER = 'public, max-age=31536000, immutable';
 
 /** Paths that are never pages, and what is below them. */
-const RESERVED = /^\/(api|livez|readyz|metrics)(\/|$)/;
+const RESERVED = /^\/(api|livez|readyz|routez|metrics)(\/|$)/;
 
 /** Scripts, styles and requests of the pages come from their origin only; markup is not set from text. */
 const policy = (nonce: string): string =>

@@ -111,6 +111,8 @@ export function defineList<O extends Properties>(declaration: ListDeclaration<O>
     schema: listResponseSchema(declaration),
     /** The conditions of a query on the fields. Error: `invalid_request`. */
     conditionsFrom: (query: Record<string, unknown>) => conditionsFrom(declaration, query),
+    /** The order that a query asks for, or that of the list. */
+    sortFrom: (sort: string | undefined) => sortFrom(declaration, sort ?? defaultSort),
     page,
     /**
      * Answers a query. `extra` makes properties of the response besides those of every list. Error:
@@ -182,6 +184,8 @@ function conditionsOn(
   values: Record<string, unknown>,
 ): ListCondition[] {
   return Object.entries(fields).flatMap(([name, field]) => {
+    // The list may have a filter of its own with this name.
+    if (!field.filter) return [];
     const base = listField(fields, name);
     const valuesOf = (parameter: string) =>
       [values[parameter] ?? []].flat().map((value) => valueOf(field, value, parameter));

@@ -1,5 +1,5 @@
 import { Type, type Static } from 'typebox';
-import { isOutage } from '../../domain/shared/outage.ts';
+import { isConnectionLimit, isOutage, isPoolBusy } from '../../domain/shared/outage.ts';
 import { AppError, LoginFailure, type ErrorCode } from '../../domain/shared/errors.ts';
 
 /** HTTP status and title of every error code. */
@@ -58,10 +58,13 @@ export const PROBLEMS: Readonly<Record<ErrorCode, { status: number; title: strin
   media_type_unsupported: { status: 415, title: 'Unsupported media type' },
   idempotency_mismatch: { status: 422, title: 'Idempotency key reused for a different request' },
   too_many_requests: { status: 429, title: 'Too many requests' },
+  queue_full: { status: 429, title: 'Too many jobs are waiting' },
   internal: { status: 500, title: 'Internal error' },
   not_supported: { status: 501, title: 'Not supported by this installation' },
   provider_unavailable: { status: 502, title: 'Identity provider unavailable' },
   unavailable: { status: 503, title: 'Service unavailable' },
+  server_busy: { status: 503, title: 'Server is busy' },
+  no_database_connection: { status: 503, title: 'No database connection is free' },
 };
 
 /** The body of an error response (RFC 9457). */
@@ -138,6 +141,21 @@ const DEFAULT_RETRY_AFTER_SECONDS = 2;
 /** SQLSTATE of text that PostgreSQL cannot store, such as a NUL character. */
 const UNSTORABLE_TEXT = /^(22021|22P05|22P02|22007|22008)$/;
 
+/** What callers get while the database cannot be used; undefined for other errors. */
+function outageError(error: object): AppError | undefined {
+  const extra = { retryAfterSeconds: DEFAULT_RETRY_AFTER_SECONDS };
+  if (isConnectionLimit(error))
+    return new AppError(
+      'no_database_connection',
+      'The database accepts no further connection.',
+      extra,
+    );
+  if (isPoolBusy(error)) return new AppError('server_busy', 'The server is busy.', extra);
+  return isOutage(error)
+    ? new AppError('unavailable', 'The database is unavailable.', extra)
+    : undefined;
+}
+
 /**
  * Converts any thrown value to an `AppError`. An unexpected one becomes `internal`, without
  * details.
@@ -158,11 +176,8 @@ export function toAppError(error: unknown): AppError {
     });
   // The record was deleted between two statements.
   if (name === 'NotFoundError') return new AppError('not_found', 'The record no longer exists.');
-  if (isOutage(error)) {
-    return new AppError('unavailable', 'The database is unavailable.', {
-      retryAfterSeconds: DEFAULT_RETRY_AFTER_SECONDS,
-    });
-  }
+  const outage = outageError(error);
+  if (outage) return outage;
   const sqlState = nativeError ? (nativeError as { code?: unknown }).code : code;
   if (typeof sqlState === 'string' && UNSTORABLE_TEXT.test(sqlState)) {
     return new AppError('invalid_request', 'A value contains a character that cannot be stored.');

@@ -1,16 +1,23 @@
 import type { TSchema } from 'typebox';
-import { labelKindOf, type LabelKind, type NamedIds } from '../../domain/shared/labels.ts';
+import {
+  labelKindOf,
+  labelKindOfId,
+  type LabelKind,
+  type NamedIds,
+} from '../../domain/shared/labels.ts';
 
 /**
  * Keywords of response schemas that say what an id is of: `x-reference` a record of a kind,
  * `x-person` an account (`actor`: it did what the record says; `account`: the record mentions it),
  * and `x-subject`, of an object, a record or account whose type the named property has.
+ * `x-any-id` is text that may be the id of any record or account.
  * `x-field-change` is an object with the values `before` and `after` of the field `field`.
  */
 type Keywords = {
   'x-reference'?: LabelKind;
   'x-person'?: 'actor' | 'account';
   'x-subject'?: string;
+  'x-any-id'?: true;
   'x-field-change'?: true;
 };
 
@@ -47,6 +54,13 @@ const collectPerson =
   (value, { actors, accounts }) => {
     if (typeof value === 'string') (role === 'actor' ? actors : accounts).add(value);
   };
+
+const collectAnyId: Collect = (value, found) => {
+  if (typeof value !== 'string') return;
+  const kind = labelKindOfId(value);
+  if (kind) addRecord(kind, value, found);
+  else if (value.startsWith('usr_')) found.accounts.add(value);
+};
 
 const collectSubject =
   (typeProperty: string): Collect =>
@@ -110,6 +124,7 @@ function collectorOf(schema: Schema, changed: Schema | undefined): Collect | und
     ...(kind === undefined ? [] : [collectReference(kind)]),
     ...(role === undefined ? [] : [collectPerson(role)]),
     ...(typeProperty === undefined ? [] : [collectSubject(typeProperty)]),
+    ...(schema['x-any-id'] ? [collectAnyId] : []),
     ...(schema['x-field-change'] && changed ? [collectChange(changed)] : []),
     ...collectProperties(schema, changed),
     ...(schema.items ? collectItems(schema.items, changed) : []),

@@ -18,6 +18,7 @@ const ID_NAMES = {
   run: 'ScheduleRunId',
   sch: 'ScheduleId',
   sec: 'SecretId',
+  viw: 'ViewId',
   ses: 'SessionId',
   tok: 'TokenId',
   usr: 'UserId',
@@ -53,6 +54,10 @@ export const Reference = (kind: LabelKind, description?: string) =>
 /** Who did what a record says: `include=people` adds the name. */
 export const Actor = (description?: string) =>
   Type.String({ 'x-person': 'actor', ...(description !== undefined && { description }) });
+
+/** Text that may be the id of a record or an account: `include` adds the names of those. */
+export const AnyText = (description?: string) =>
+  Type.String({ 'x-any-id': true, ...(description !== undefined && { description }) });
 
 /** An account that a record mentions: `include=people` adds the name for readers of accounts. */
 export const accountIn = <S extends TSchema>(schema: S): S => ({

@@ -1,12 +1,13 @@
 import { Readable } from 'node:stream';
-import { Type, type Static } from 'typebox';
+import { Type, type Static, type TSchema } from 'typebox';
+import { assertDefined } from '../../domain/shared/assert.ts';
 import { JOB_STATUSES } from '../../domain/jobs/jobs.ts';
+import { IMPORT_OUTCOMES } from '../../domain/inventory/imports.ts';
 import {
   IMPORT_MODES,
-  IMPORT_OUTCOMES,
   MAX_ATOMIC_ROWS,
   MAX_IMPORT_BYTES,
-} from '../../domain/inventory/imports.ts';
+} from '../../domain/inventory/importLimits.ts';
 import { RESOURCE_NAMES } from '../../domain/inventory/names.ts';
 import type { Resource } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
@@ -16,15 +17,25 @@ import type {
   ImportState,
   InventoryImports,
 } from '../../services/inventory/imports.ts';
+import { MAX_VALUE_LENGTH } from '../../services/inventory/importReport.ts';
+import { COMMA_SEPARATED } from '../../platform/schemaCheck.ts';
 import type { Slots } from '../../platform/slots.ts';
 import type { Jobs } from '../../services/jobs/jobs.ts';
 import { accepted, exportResponse, ok } from '../http/response.ts';
 import { waitForJob } from '../jobs/waitForJob.ts';
-import { choiceField, flagField, textField, timeField } from '../http/listFields.ts';
+import { choiceField, flagField, idField, textField, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
 import { decodeCursor, encodeCursor, listSchema, pageQuery } from '../http/pagination.ts';
 import { route, type Route } from '../http/route.ts';
-import { Actor, Id, JsonObject, Nullable, referenceTo, Timestamp } from '../http/schemas.ts';
+import {
+  Actor,
+  Id,
+  JsonObject,
+  Nullable,
+  Reference,
+  referenceTo,
+  Timestamp,
+} from '../http/schemas.ts';
 import { listOf } from './lists.ts';
 import { PlanConflictView, PlanErrorView } from './schemas.ts';
 import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
@@ -81,6 +92,26 @@ export const ImportRecord = Type.Object(
     }),
     rows: Type.Integer({ description: 'The number of rows of the file.' }),
     done: Type.Integer({ description: 'The number of rows that have an outcome.' }),
+    dryRunId: Type.Union([Id('imp'), Type.Null()], {
+      description: 'The dry run whose rows it writes; null for a file of its own.',
+    }),
+    progress: Nullable(
+      Type.Object(
+        { percent: Type.Number(), message: Nullable(Type.String()) },
+        { title: 'ImportProgress', ...closed },
+      ),
+    ),
+    error: Nullable(
+      Type.Object(
+        { code: Type.String(), message: Type.String() },
+        { title: 'ImportError', ...closed },
+      ),
+    ),
+    contentVisible: Type.Boolean({
+      description:
+        'Whether you see what the rows have: you have sent the file, or read the whole inventory. Others see outcomes only.',
+    }),
+    tenantId: Reference('tenants'),
     counts: Type.Object(
       Object.fromEntries(IMPORT_OUTCOMES.map((outcome) => [outcome, Type.Integer()])),
       closed,
@@ -89,6 +120,7 @@ export const ImportRecord = Type.Object(
     workflowId: Type.String(),
     createdBy: Actor(),
     createdAt: Timestamp,
+    finishedAt: Nullable(Timestamp),
   },
   { title: 'Import', ...closed },
 );
@@ -98,7 +130,22 @@ export const ImportRow = Type.Object(
     line: Type.Integer({ description: 'The line in the file, from 1.' }),
     outcome: Nullable(Type.Enum([...IMPORT_OUTCOMES], { title: 'ImportOutcome' })),
     id: Nullable(Type.String()),
-    errors: Type.Array(PlanErrorView),
+    resource: Nullable(Type.String()),
+    operation: Nullable(Type.String()),
+    label: Type.Union([Type.String(), Type.Null()], {
+      description: 'How the row names its record, as it is in the file; null if it does not.',
+    }),
+    errors: Type.Array(
+      Type.Object(
+        {
+          ...PlanErrorView.properties,
+          value: Type.Union([Type.String(), Type.Null()], {
+            description: `The value in the file, up to ${MAX_VALUE_LENGTH} characters of it.`,
+          }),
+        },
+        { title: 'ImportRowError', ...closed },
+      ),
+    ),
     conflicts: Type.Array(PlanConflictView),
     warnings: Type.Array(JsonObject()),
   },
@@ -120,14 +167,21 @@ const IMPORTS = defineList({
     dryRun: flagField(),
     mode: choiceField(IMPORT_MODES, { title: 'ImportMode' }),
     createdBy: textField({ facet: true }),
+    dryRunId: idField(Id('imp'), { nullable: true, facet: false }),
     createdAt: timeField(),
   },
 });
-const RowsQuery = Type.Object(
-  {
-    outcome: Type.Optional(Type.Enum([...IMPORT_OUTCOMES], { title: 'ImportOutcome' })),
-    ...pageQuery,
-  },
+const outcome = Type.Optional(
+  Type.Array(Type.Enum([...IMPORT_OUTCOMES], { title: 'ImportOutcome' }), {
+    minItems: 1,
+    maxItems: IMPORT_OUTCOMES.length,
+    description: 'Only rows with one of these outcomes.',
+    [COMMA_SEPARATED]: true,
+  }),
+);
+const RowsQuery = Type.Object({ outcome, ...pageQuery }, closed);
+const ReportQuery = Type.Object(
+  { outcome, format: Type.Enum(['csv', 'ndjson'], { default: 'csv' }) },
   closed,
 );
 
@@ -137,23 +191,20 @@ type Deps = {
   jobs: Jobs;
   slots: { exports: Slots };
 };
-type ReportedImportRow = Awaited<ReturnType<InventoryImports['rows']>>[number];
 
-const importView = ({ counts, createdAt, ...state }: ImportState): Static<typeof ImportRecord> => ({
+const importView = ({
+  counts,
+  createdAt,
+  finishedAt,
+  error,
+  ...state
+}: ImportState): Static<typeof ImportRecord> => ({
   ...state,
+  error: error && { code: error.code, message: error.message },
+  finishedAt: finishedAt?.toISOString() ?? null,
   counts: Object.fromEntries(IMPORT_OUTCOMES.map((outcome) => [outcome, counts[outcome] ?? 0])),
   workflowId: jobWorkflowId(state.jobId),
   createdAt: createdAt.toISOString(),
-});
-
-const rowView = ({ line, outcome, record_id: id, report }: ReportedImportRow) => ({
-  line,
-  outcome,
-  id,
-  errors: [],
-  conflicts: [],
-  warnings: [],
-  ...report,
 });
 
 /** Imports and exports of files. */
@@ -226,20 +277,88 @@ export function inventoryFileRoutes({ imports, exports, jobs, slots }: Deps): Ro
       params: ImportParams,
       query: RowsQuery,
       responses: { 200: listSchema(ImportRow, 'ImportRowList') },
-      handle: async ({ caller, params, query: { outcome, limit, cursor } }) => {
+      handle: async ({ caller, params, query: { outcome: outcomes, limit, cursor } }) => {
         const list = `import:${params.id}`;
         const after = Number(decodeCursor(list, cursor, /^\d{1,9}$/) ?? 0);
-        const rows = await imports.rows(caller, params.id, { outcome, after, limit: limit + 1 });
+        const rows = await imports.rows(caller, params.id, { outcomes, after, limit: limit + 1 });
         const items = rows.slice(0, limit);
         return ok({
-          items: items.map(rowView),
+          items,
           nextCursor: rows.length > limit ? encodeCursor(list, String(items.at(-1)?.line)) : null,
         });
       },
     }),
+    reportRoute(imports, slots.exports),
+    applyRoute(imports, jobs),
     ...Object.values(RESOURCES).map((resource) => exportRoute(resource, exports, slots.exports)),
   ];
 }
+
+const reportRoute = (imports: InventoryImports, slots: Slots): Route =>
+  route({
+    method: 'GET',
+    path: '/api/inventory/imports/{id}/report',
+    tag,
+    operationId: 'exportImportReport',
+    permission: 'inventory:read',
+    summary: 'Export the rows of an import with their outcomes',
+    description: 'CSV has a line for each error, conflict and warning, and one for each other row.',
+    params: ImportParams,
+    query: ReportQuery,
+    expensiveRead: { hasOwnSlots: true },
+    responses: { 200: null },
+    produces: Object.values(CONTENT_TYPE_BY_FORMAT),
+    handle: async ({ caller, params: { id }, query: { outcome: outcomes, format }, signal }) => {
+      await imports.read(caller, id);
+      const lines = imports.report(caller, id, { outcomes, format }, signal);
+      return exportResponse(slots, caller, lines, {
+        contentType: CONTENT_TYPE_BY_FORMAT[format],
+        filename: `${id}.${format}`,
+      });
+    },
+  });
+
+const applyRoute = (imports: InventoryImports, jobs: Jobs): Route => {
+  const atEnd = waitForJob(jobs, 'inventory:write');
+  return route({
+    method: 'POST',
+    path: '/api/inventory/imports/{id}/apply',
+    tag,
+    operationId: 'applyDryRun',
+    permission: 'inventory:write',
+    summary: 'Import the rows of a dry run, exactly as they were checked',
+    description:
+      'Creates another import, with the mode of the dry run. Its rows are planned again: records may have changed since.',
+    params: ImportParams,
+    responses: { 202: ImportRecord },
+    headers: ['Prefer'],
+    replayResponse: async (caller, id) =>
+      accepted(importView(await imports.read(caller, id)), {
+        location: `/api/inventory/imports/${id}`,
+      }),
+    handle: async (request) => {
+      const { caller, params, prefer, signal } = request;
+      const { state, job } = await imports.apply(caller, params.id, signal);
+      await atEnd(request, job);
+      return accepted(
+        importView(prefer.waitMs > 0 ? await imports.read(caller, state.id) : state),
+        { location: `/api/inventory/imports/${state.id}` },
+      );
+    },
+  });
+};
+
+/** The parameters of a list for its order and its fields. */
+function orderOf(resource: Resource): { sort: TSchema; fields: TSchema } {
+  const { sort, fields } = listOf(resource).query.properties as Record<string, TSchema>;
+  return { sort: assertDefined(sort, 'sort'), fields: assertDefined(fields, 'fields') };
+}
+
+type ExportQuery = Record<string, unknown> & {
+  format: FileFormat;
+  sort?: string;
+  fields?: string[];
+};
 
 const exportRoute = (resource: Resource, exports: InventoryExports, slots: Slots): Route =>
   route({
@@ -250,22 +369,27 @@ const exportRoute = (resource: Resource, exports: InventoryExports, slots: Slots
     permission: 'inventory:read',
     summary: `Export ${nounOf(resource.name, false)} in the format of an import`,
     query: Type.Object(
-      { ...listOf(resource).filters, format: Type.Enum(['csv', 'ndjson'], { default: 'csv' }) },
+      {
+        ...listOf(resource).filters,
+        ...orderOf(resource),
+        format: Type.Enum(['csv', 'ndjson'], { default: 'csv' }),
+      },
       closed,
     ),
     expensiveRead: { hasOwnSlots: true },
     responses: { 200: null },
     produces: Object.values(CONTENT_TYPE_BY_FORMAT),
     handle: ({ caller, query, signal }) => {
-      const { format, ...filter } = query as Record<string, unknown> & { format: FileFormat };
-      const lines = exports.stream(
-        caller,
-        resource.name,
-        filterFrom(resource, filter),
-        listOf(resource).conditionsFrom(filter),
+      const { format, sort, fields, ...filter } = query as ExportQuery;
+      const list = listOf(resource);
+      const request = {
+        filter: filterFrom(resource, filter),
+        where: list.conditionsFrom(filter),
+        sort: list.sortFrom(sort),
+        fields,
         format,
-        signal,
-      );
+      };
+      const lines = exports.stream(caller, resource.name, request, signal);
       return Promise.resolve(
         exportResponse(slots, caller, lines, {
           contentType: CONTENT_TYPE_BY_FORMAT[format],

@@ -4,6 +4,7 @@ import { recordSchema, type Row } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { columnKindOf } from '../../domain/inventory/lists.ts';
 import {
+  MAX_CONTENTS,
   MAX_MAPPED,
   type AddressSpace,
   type TreeChild,
@@ -11,6 +12,7 @@ import {
 import type { BatchReport, InventoryBatches } from '../../services/inventory/batches.ts';
 import type { InventoryRecords } from '../../services/inventory/records.ts';
 import type { InventoryQuestions } from '../../services/inventory/questions.ts';
+import { invalidField } from '../../domain/shared/errors.ts';
 import { created, ok, type HttpResponse } from '../http/response.ts';
 import { etagOf } from '../http/etag.ts';
 import { pageQuery } from '../http/pagination.ts';
@@ -20,7 +22,7 @@ import { readMutations } from './mutations.ts';
 import { route, type Route } from '../http/route.ts';
 import { usageView } from './presenter.ts';
 import { validationAnswer } from './validationAnswer.ts';
-import { Nullable } from '../http/schemas.ts';
+import { Nullable, Reference } from '../http/schemas.ts';
 import {
   AllocateRequest,
   BulkRequest,
@@ -46,7 +48,22 @@ const MapQuery = Type.Object(
   },
   closed,
 );
-const TreeQuery = Type.Object(pageQuery, closed);
+const network = (description: string) => Type.Optional(Type.String({ maxLength: 50, description }));
+const TreeQuery = Type.Object(
+  {
+    ...pageQuery,
+    from: network('A network in the prefix: the page starts there. Not together with `cursor`.'),
+    before: network(
+      'A network in the prefix: the last children before it, still in order. Not together with `cursor`. A page with ' +
+        'fewer than `limit` starts with the first child.',
+    ),
+  },
+  closed,
+);
+const ContentsQuery = Type.Object(
+  { within: network('A network of the prefix: what is in this part. Default: the whole prefix.') },
+  closed,
+);
 
 const Prefix = recordSchema(RESOURCES.prefixes);
 const AllocatedRecord = Type.Union([Prefix, recordSchema(RESOURCES['ip-addresses'])], {
@@ -101,6 +118,44 @@ const MapView = Type.Object(
     }),
   },
   { title: 'PrefixMap', ...closed },
+);
+
+const ContentsView = Type.Object(
+  {
+    network: Type.String({ description: 'The network whose contents these are.' }),
+    addresses: Type.Array(
+      Type.Object(
+        {
+          address: Type.String(),
+          id: Nullable(
+            Type.String({ description: 'null when you may not read it, as is what follows.' }),
+          ),
+          status: Nullable(Type.String()),
+          dnsName: Nullable(Type.String()),
+          interfaceId: Nullable(Reference('interfaces')),
+          deviceId: Nullable(Reference('devices')),
+        },
+        { title: 'AddressInPrefix', ...closed },
+      ),
+      { maxItems: MAX_CONTENTS },
+    ),
+    ranges: Type.Array(
+      Type.Object(
+        {
+          start: Type.String(),
+          end: Type.String(),
+          id: Nullable(Type.String({ description: 'null when you may not read it.' })),
+          status: Nullable(Type.String()),
+        },
+        { title: 'RangeInPrefix', ...closed },
+      ),
+      { maxItems: MAX_CONTENTS, description: 'Also those that begin before or end after it.' },
+    ),
+    complete: Type.Boolean({
+      description: `False when there are more than ${MAX_CONTENTS.toLocaleString('en')} of a kind: a smaller \`within\` has them.`,
+    }),
+  },
+  { title: 'PrefixContents', ...closed },
 );
 
 const ValidationAnswer = Type.Union([ValidationResult, ValidationResults], {
@@ -204,14 +259,18 @@ export function inventoryPlanRoutes({ questions, batches, addressSpace, records 
       responses: { 200: TreeView },
       handle: async ({ caller, params, query }) => {
         const list = [`inventory:tree:${params.id}`];
-        const key = decodeKey(list, query.cursor, RECORD_ID, BY_NETWORK);
-        const after = key && { id: key.id, value: String(key.value) };
+        const { cursor, limit, from, before } = query;
+        if ([cursor, from, before].filter((each) => each !== undefined).length > 1)
+          throw invalidField('query', '', 'exclusive', 'has only one of cursor, from and before');
+        const key = decodeKey(list, cursor, RECORD_ID, BY_NETWORK);
         const { prefix, usage, children, free, exact, next } = await addressSpace.tree(
           caller,
           params.id,
           {
-            after,
-            limit: query.limit,
+            limit,
+            after: key && { id: key.id, value: String(key.value) },
+            ...(from !== undefined && { from }),
+            ...(before !== undefined && { before }),
           },
         );
         return ok({
@@ -237,6 +296,20 @@ export function inventoryPlanRoutes({ questions, batches, addressSpace, records 
       responses: { 200: MapView },
       handle: async ({ caller, params, query }) =>
         ok(await addressSpace.map(caller, params.id, query.within)),
+    }),
+    route({
+      method: 'GET',
+      path: '/api/inventory/prefixes/{id}/contents',
+      tag,
+      operationId: 'getPrefixContents',
+      permission: 'inventory:read',
+      summary: 'Get the addresses and ranges in a prefix',
+      params: PrefixParams,
+      query: ContentsQuery,
+      expensiveRead: {},
+      responses: { 200: ContentsView },
+      handle: async ({ caller, params, query }) =>
+        ok(await addressSpace.contents(caller, params.id, query.within)),
     }),
   ];
 }

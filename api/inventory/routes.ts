@@ -22,7 +22,6 @@ import {
   type Row,
 } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
-import type { AddressSpace } from '../../services/inventory/addressSpace.ts';
 import type { InventoryRecords, RecordFilterRequest } from '../../services/inventory/records.ts';
 import type { InventoryWrites } from '../../services/inventory/writes.ts';
 import { created, noContent, ok, type HttpResponse } from '../http/response.ts';
@@ -30,11 +29,11 @@ import { etagOf, expectedVersion } from '../http/etag.ts';
 import { listResponse, listSchema, pageQuery } from '../http/pagination.ts';
 import { parseTime } from '../http/queryTime.ts';
 import { CREATE_EXAMPLES } from './examples.ts';
+import { extrasOf, type ExtraSources } from './extras.ts';
 import { nounOf, pluralIdOf } from './nouns.ts';
 import { labelledReferences, listOf } from './lists.ts';
-import { route, type Extra, type Route } from '../http/route.ts';
-import { usageView } from './presenter.ts';
-import { ChangeView, UsageView } from './schemas.ts';
+import { route, type Route } from '../http/route.ts';
+import { ChangeView } from './schemas.ts';
 import { Timestamp } from '../http/schemas.ts';
 
 const tag = 'Inventory';
@@ -60,9 +59,8 @@ const ChangesQuery = Type.Object(pageQuery, closed);
 type Deps = {
   records: InventoryRecords;
   writes: InventoryWrites;
-  addressSpace: Pick<AddressSpace, 'usages'>;
   requireIfMatch: boolean;
-};
+} & ExtraSources;
 type Query = Record<string, unknown>;
 
 /** The routes of every resource. All resources have the same operations. */
@@ -88,22 +86,10 @@ function versionFrom(ifMatch: string | undefined, isRequired: boolean): number |
   return expectedVersion(ifMatch);
 }
 
-/** What `include` can add to prefixes, in one query. */
-const prefixExtras = ({ addressSpace }: Deps): Record<string, Extra> => ({
-  usage: {
-    schema: Type.Record(Type.String(), UsageView, {
-      description: 'The usage of prefixes now, by their ids.',
-    }),
-    load: async (_, body) => {
-      const { items = [body as Row] } = body as { items?: Row[] };
-      const usages = await addressSpace.usages(items.map(({ id }) => id));
-      return Object.fromEntries([...usages].map(([id, usage]) => [id, usageView(usage)]));
-    },
-  },
-});
-
-const extrasOf = (resource: Resource, deps: Deps) =>
-  resource.name === 'prefixes' && { extras: prefixExtras(deps) };
+const withExtras = (resource: Resource, deps: Deps) => {
+  const extras = extrasOf(resource, deps);
+  return extras && { extras };
+};
 
 /** Lists records, and reads one. */
 const readRoutes = (resource: Resource, deps: Deps): Route[] => [
@@ -115,7 +101,7 @@ const readRoutes = (resource: Resource, deps: Deps): Route[] => [
     permission: 'inventory:read',
     summary: `List ${nounOf(resource.name, false)}`,
     query: listOf(resource).query,
-    ...extrasOf(resource, deps),
+    ...withExtras(resource, deps),
     responses: { 200: listOf(resource).schema },
     handle: ({ caller, query }) =>
       listOf(resource).respond(
@@ -134,7 +120,7 @@ const readRoutes = (resource: Resource, deps: Deps): Route[] => [
     summary: `Get ${nounOf(resource.kind)}, at present or at a past time`,
     params: RecordParams,
     query: PointInTimeQuery,
-    ...extrasOf(resource, deps),
+    ...withExtras(resource, deps),
     responses: { 200: recordSchema(resource) },
     handle: async ({ caller, params, query }) =>
       recordResponse(

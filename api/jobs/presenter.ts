@@ -50,6 +50,7 @@ const summary = (job: JobSummaryData): JobSummary => ({
   status: job.status,
   retryCount: Math.max(job.attempts - 1, 0),
   attempts: job.attempts,
+  interruptions: job.interruptions,
   progress: job.progress,
   error: job.error && { code: job.error.code, message: maskText(job.error.message) },
   retryPolicy: job.retryPolicy,
@@ -82,6 +83,7 @@ export const jobPresenter = (jobTypes: JobTypes) => ({
       workflowForgotten = false,
       retriedPurged = false,
       waitingFor = null,
+      queue = null,
       targetName = null,
     }: JobWithLogs,
     caller: Caller,
@@ -102,6 +104,7 @@ export const jobPresenter = (jobTypes: JobTypes) => ({
       workflowForgotten,
       waitingFor: waitingFor && { ...waitingFor, since: waitingFor.since.toISOString() },
       typeDigest: job.typeDigest,
+      queue,
     };
   },
 });

@@ -3,11 +3,11 @@ import type { Permission } from '../../domain/access/permissions.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { invalidField } from '../../domain/shared/errors.ts';
 import { JOB_SOURCES, JOB_STATUSES } from '../../domain/jobs/jobs.ts';
-import type { JobData, JobLogData } from '../../domain/jobs/records.ts';
+import type { JobLogData } from '../../domain/jobs/records.ts';
 import { RetryPolicy } from '../../domain/jobs/retry.ts';
 import { targetOf } from '../../domain/jobs/targets.ts';
 import type { LogStreamItem } from '../../services/jobs/followLog.ts';
-import type { JobFilter, Jobs, JobWithLogs } from '../../services/jobs/jobs.ts';
+import type { CreatedJob, JobFilter, Jobs, JobWithLogs } from '../../services/jobs/jobs.ts';
 import type { JobTypes } from '../../services/jobTypes/registry.ts';
 import { accepted, created, ok } from '../http/response.ts';
 import type { Slots } from '../../platform/slots.ts';
@@ -148,12 +148,12 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes, streamSlots: Slots): R
     );
 
   /** The response for a new job. Without a wait its log is empty, so nothing is read. */
-  async function createdResponse(request: WaitRequest, job: JobData) {
+  async function createdResponse(request: WaitRequest, { job, queue }: CreatedJob) {
     const { body, headers } =
       // A new job without a target is shown as it was written.
       request.prefer.waitMs > 0 || targetOf(job)
         ? await readAfterWait(request, job.id, { justCreated: true, actedWith: 'job:write' })
-        : jobResponse({ job, logs: [] }, request.caller);
+        : jobResponse({ job, logs: [], queue }, request.caller);
     return created(pathOf(job), body, headers);
   }
 

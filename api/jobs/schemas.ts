@@ -1,5 +1,6 @@
 import { Type, type Static } from 'typebox';
 import { JOB_SOURCES, JOB_STATUSES, LOG_LEVELS } from '../../domain/jobs/jobs.ts';
+import { MAX_POSITION } from '../../domain/jobs/queue.ts';
 import { RetryPolicy } from '../../domain/jobs/retry.ts';
 import { WAIT_REASONS } from '../../domain/runners/records.ts';
 import {
@@ -86,6 +87,10 @@ const summary = {
   status: JobStatus,
   retryCount: Type.Integer({ description: 'Attempts after the first.' }),
   attempts: Type.Integer({ description: 'Attempts that have started.' }),
+  interruptions: Type.Integer({
+    description:
+      'Attempts that ended because their worker was stopped. The retry policy does not count the first ten.',
+  }),
   progress: Nullable(
     Type.Object(
       { percent: Type.Number(), message: Nullable(Type.String()) },
@@ -199,6 +204,27 @@ export const JobRecord = Type.Object(
         description:
           'The version of its type, of a job of runners: what ran it last, or what was approved.',
       }),
+    ),
+    queue: Nullable(
+      Type.Object(
+        {
+          position: Type.Integer({
+            minimum: 1,
+            maximum: MAX_POSITION,
+            description:
+              'Its position among the queued jobs of its tenant, in the order of their creation; ' +
+              'approximate in the response that created it.',
+          }),
+          oldestSeconds: Type.Integer({
+            minimum: 0,
+            description: 'For how long the oldest queued job of the tenant waits.',
+          }),
+        },
+        {
+          title: 'JobQueuePosition',
+          description: 'Where a queued job waits. Null for other jobs, and where it was not read.',
+        },
+      ),
     ),
     workflowForgotten: Nullable(
       Type.Boolean({

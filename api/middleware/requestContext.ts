@@ -1,9 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import type { Context, Middleware } from 'koa';
+import type { AppError } from '../../domain/shared/errors.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Metrics } from '../../platform/metrics.ts';
-import { PROBLEM_TYPE, toAppError, toProblem, type Problem } from '../http/problem.ts';
+import { PROBLEMS, PROBLEM_TYPE, toAppError, toProblem, type Problem } from '../http/problem.ts';
 
 type RequestContextDeps = { ids: Ids; log: Log; metrics: Metrics };
 
@@ -54,12 +55,7 @@ export function requestContext(
       await next();
     } catch (error) {
       const appError = toAppError(error);
-      // A client that has disconnected aborts what its request waits for.
-      if (appError.code === 'internal' && !ctx.res.closed)
-        requestLog.error(
-          { err: error, method: ctx.method, path: ctx.path },
-          'a request failed unexpectedly',
-        );
+      logFailure(ctx, requestLog, appError, error);
       const { extra } = appError;
       if (extra.retryAfterSeconds !== undefined)
         ctx.set('retry-after', String(extra.retryAfterSeconds));
@@ -78,11 +74,13 @@ export function requestContext(
     if (/(^|,)\s*timing\s*(,|$)/i.test(ctx.get('prefer')))
       ctx.set('server-timing', `total;dur=${elapsedMs.toFixed(1)}`);
     ctx.res.once('close', () => {
-      const path = (ctx.state.route as string | undefined) ?? 'none';
-      metrics.httpSeconds.observe(
-        { method: ctx.method, path, status: ctx.status },
-        elapsedMs / 1_000,
-      );
+      const route = (ctx.state.route as string | undefined) ?? 'none';
+      metrics.observeHttp({
+        method: ctx.method,
+        route,
+        status: ctx.status,
+        seconds: elapsedMs / 1_000,
+      });
       requestLog.debug(
         {
           method: ctx.method,
@@ -94,6 +92,18 @@ export function requestContext(
       );
     });
   };
+}
+
+/** Logs the failures that are not the client's. */
+function logFailure(ctx: Context, log: Log, { code }: AppError, error: unknown): void {
+  if (PROBLEMS[code].status < 500) return;
+  if (code !== 'internal') {
+    log.warn({ code, route: ctx.state.route as string | undefined }, 'a request cannot be served');
+    return;
+  }
+  // A client that has disconnected aborts what its request waits for.
+  if (ctx.res.closed) return;
+  log.error({ err: error, method: ctx.method, path: ctx.path }, 'a request failed unexpectedly');
 }
 
 /** Sends a problem, or leads the browser back to the page that `errorsLeadTo` names. */

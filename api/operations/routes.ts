@@ -71,10 +71,16 @@ export function operationRoutes({
     ctx.body = { status: 'alive' };
   });
 
-  router.get('/readyz', async (ctx: Context) => {
-    const report = await readiness.report();
+  router.get('/readyz', (ctx: Context) => {
+    const report = readiness.report();
     ctx.status = report.status === 'unready' ? 503 : 200;
     ctx.body = report;
+  });
+
+  router.get('/routez', (ctx: Context) => {
+    const takesRequests = readiness.takesRequests();
+    ctx.status = takesRequests ? 200 : 503;
+    ctx.body = { status: takesRequests ? 'open' : 'closed' };
   });
 
   router.get('/metrics', async (ctx: Context) => {

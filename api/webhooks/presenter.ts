@@ -4,6 +4,7 @@ import { MASK } from '../../domain/shared/mask.ts';
 import type { Warning } from '../../domain/shared/warnings.ts';
 import type { WebhookData } from '../../domain/webhooks/records.ts';
 import type { DeliveryView } from '../../services/webhooks/deliveries.ts';
+import type { ListedWebhook } from '../../services/webhooks/webhooks.ts';
 import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
 import { isoOrNull, jobReference } from '../jobs/presenter.ts';
 import type { DeliveryRecord, WebhookRecord } from './schemas.ts';
@@ -32,6 +33,7 @@ export const webhookRecord = (
   enabled: webhook.enabled,
   secret: secret ?? MASK,
   retryPolicy: webhook.retryPolicy,
+  previousSecretUntil: isoOrNull(webhook.previousSecretUntil),
   failingSince: isoOrNull(webhook.failingSince),
   disabledAt: isoOrNull(webhook.disabledAt),
   disabledReason: webhook.disabledReason,
@@ -40,6 +42,22 @@ export const webhookRecord = (
   updatedAt: webhook.updatedAt.toISOString(),
   version: webhook.version,
   ...(warnings.length > 0 && { warnings: [...warnings] }),
+});
+
+/** A webhook in a list. */
+export const listedWebhook = (
+  caller: Caller,
+  { webhook, lastDelivery }: ListedWebhook,
+): WebhookRecord => ({
+  ...webhookRecord(caller, webhook),
+  lastDelivery: lastDelivery && {
+    id: lastDelivery.id,
+    status: lastDelivery.status,
+    reason: lastDelivery.reason,
+    httpStatus: lastDelivery.httpStatus,
+    errorCode: lastDelivery.errorCode,
+    updatedAt: lastDelivery.updatedAt.toISOString(),
+  },
 });
 
 /** A delivery as callers see it, with the attempts that the view contains. */

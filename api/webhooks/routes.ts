@@ -17,7 +17,7 @@ import { parseTime } from '../http/queryTime.ts';
 import { route, type Route } from '../http/route.ts';
 import { jobPresenter } from '../jobs/presenter.ts';
 import { deliveryRoutes, pageOfDeliveries } from './deliveryRoutes.ts';
-import { webhookRecord } from './presenter.ts';
+import { listedWebhook, webhookRecord } from './presenter.ts';
 import { Id } from '../http/schemas.ts';
 import { JobRecord } from '../jobs/schemas.ts';
 import {
@@ -99,7 +99,7 @@ export function webhookRoutes({
         WEBHOOKS.respond(
           query,
           (request, filter) => webhooks.list(caller, filter, request),
-          (webhook) => webhookRecord(caller, webhook),
+          (listed) => listedWebhook(caller, listed),
           () => ({ supportedEventTypes: SUPPORTED_EVENT_TYPES }),
         ),
     }),
@@ -165,7 +165,7 @@ export function webhookRoutes({
       headers: ['If-Match'],
       current: async ({ caller, params }) =>
         webhookRecord(caller, await webhooks.findToAct(caller, params.id, 'webhook:write')),
-      volatile: ['failingSince', 'deliveries', 'nextCursor'],
+      volatile: ['failingSince', 'lastDelivery', 'deliveries', 'nextCursor'],
       handle: async ({ caller, params, body, ifMatch }) =>
         webhookResponse(
           caller,

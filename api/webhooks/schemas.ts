@@ -107,6 +107,12 @@ const webhook = {
     description: 'Masked, except in the response that creates or rotates it.',
   }),
   retryPolicy: DeliveryRetryPolicy,
+  previousSecretUntil: Nullable(
+    Type.String({
+      format: 'date-time',
+      description: 'Until when the previous secret signs, too; null if it was never rotated.',
+    }),
+  ),
   failingSince: Nullable(
     Type.String({
       format: 'date-time',
@@ -127,8 +133,25 @@ const webhook = {
   updatedAt: Timestamp,
   version: Type.Integer(),
 };
+
+const LastDelivery = Type.Object(
+  {
+    id: Id('dlv'),
+    status: Type.Enum([...DELIVERY_STATUSES], { title: 'DeliveryStatus' }),
+    reason: Nullable(Type.String()),
+    httpStatus: Nullable(Type.Integer()),
+    errorCode: Nullable(Type.String()),
+    updatedAt: Timestamp,
+  },
+  {
+    title: 'LastDelivery',
+    ...closed,
+    description: 'The newest delivery with its last attempt; in lists only.',
+  },
+);
+
 export const WebhookRecord = Type.Object(
-  { ...webhook, warnings: Warnings },
+  { ...webhook, lastDelivery: Type.Optional(Nullable(LastDelivery)), warnings: Warnings },
   { title: 'Webhook', ...closed },
 );
 export type WebhookRecord = Static<typeof WebhookRecord>;

@@ -1,4 +1,4 @@
-import { sectionsForTenant, type Section } from '../../domain/backups/backups.ts';
+import { SECTIONS, sectionsForTenant, type Section } from '../../domain/backups/backups.ts';
 import { TABLES, type BackedUpTable } from './tables.ts';
 
 /** A column as PostgreSQL describes it; `type` is the name that `format_type` returns. */
@@ -77,6 +77,19 @@ const IMPLICIT_DEPENDENCIES: Readonly<Partial<Record<Section, readonly Section[]
   inventory: ['settings'],
 };
 
+/** The sections that `start` refers to, directly or through others, without those of `start`. */
+function followReferences(references: readonly Reference[], start: readonly Section[]): Section[] {
+  const sectionOf = new Map(TABLES.map(({ name, section }) => [name, section]));
+  const found = new Set(start);
+  // Iterating over a set also visits the values that are added during the iteration.
+  for (const section of found) {
+    for (const { child, parent } of references)
+      if (sectionOf.get(child) === section) found.add(sectionOf.get(parent) ?? section);
+    for (const other of IMPLICIT_DEPENDENCIES[section] ?? []) found.add(other);
+  }
+  return [...found].filter((section) => !start.includes(section));
+}
+
 /**
  * The sections that the requested ones refer to, directly or through others, without the requested
  * ones. A tenant's backup includes only sections that are available to tenants.
@@ -86,18 +99,19 @@ export async function findReferencedSections(
   tenantId: string,
   requested: readonly Section[],
 ): Promise<Section[]> {
-  const references = await findReferences(query);
-  const sectionOf = new Map(TABLES.map(({ name, section }) => [name, section]));
-  const found = new Set(requested);
-  // Iterating over a set also visits the values that are added during the iteration.
-  for (const section of found) {
-    for (const { child, parent } of references)
-      if (sectionOf.get(child) === section) found.add(sectionOf.get(parent) ?? section);
-    for (const other of IMPLICIT_DEPENDENCIES[section] ?? []) found.add(other);
-  }
-  return [...found].filter(
-    (section) => !requested.includes(section) && sectionsForTenant(tenantId).includes(section),
+  const available = sectionsForTenant(tenantId);
+  return followReferences(await findReferences(query), requested).filter((section) =>
+    available.includes(section),
   );
+}
+
+/** The sections that each section refers to, directly or through others. */
+export async function findSectionReferences(
+  query: RunQuery,
+): Promise<Readonly<Record<Section, Section[]>>> {
+  const references = await findReferences(query);
+  const entries = SECTIONS.map((section) => [section, followReferences(references, [section])]);
+  return Object.fromEntries(entries) as Record<Section, Section[]>;
 }
 
 /** The tables of sections, in the order in which rows can be inserted. */

@@ -6,6 +6,7 @@ import {
 import { lockKeySql } from '../core/advisoryLocks.ts';
 import { isLockTimeout } from '../core/constraints.ts';
 import type { Knex } from '../core/knex.ts';
+import type { Migrations } from '../core/migration.ts';
 import { MIGRATIONS } from '../migrations/index.ts';
 import type { BackupConnection } from './backupConnection.ts';
 import type { BulkLoad } from './loadBulk.ts';
@@ -17,9 +18,6 @@ const STAGING_PREFIX = 'staging_';
 
 /** The schema into which an archive is loaded for a job. */
 export const stagingSchema = (jobId: string): string => `${STAGING_PREFIX}${jobId}`;
-
-/** Migrations by name, in the order in which they run. */
-export type Migrations = Readonly<Record<string, Knex.Migration>>;
 
 /** The archive has a schema version that this version of Holdfast does not know. */
 export class SchemaTooNew extends Error {}

@@ -161,6 +161,11 @@ export const TABLES: readonly BackedUpTable[] = [
   table('access', 'history')('job_types', { ...SHARED, key: ['name'] }),
   table('access', 'history')('job_type_versions', { ...SHARED, key: ['name', 'digest'] }),
   table('access', 'history')('account_controllers', { key: ['account_id', 'name', 'tenant_id'] }),
+  access('views', {
+    hidden: ['list', 'name', 'search', 'owner'],
+    // What has been made private since is not shared again.
+    guarded: { shared: 's.shared AND coalesce(l.shared, true)' },
+  }),
   access('tenant_quotas', { key: ['tenant_id'], tenantFilter: PLATFORM_ONLY }),
   access('retention_settings', { key: ['tenant_id'], tenantFilter: PLATFORM_ONLY }),
   jobs('jobs', {
@@ -235,6 +240,7 @@ export const TABLES: readonly BackedUpTable[] = [
 export const NOT_BACKED_UP: Readonly<Record<string, string>> = {
   schema_migrations: 'an archive names its schema version',
   schema_migrations_lock: 'see schema_migrations',
+  schema_contracts: 'see schema_migrations',
   outbox: 'the reconcilers derive pending tasks from the records',
   idempotency_keys: 'responses to finished requests of the last day',
   sessions: 'users remain signed in as long as their account allows it',
@@ -244,12 +250,14 @@ export const NOT_BACKED_UP: Readonly<Record<string, string>> = {
   access_state: 'counts changes of permissions; a restore adds one',
   quota_usage: 'triggers count the rows that a restore writes',
   event_head: 'derived from events',
+  view_defaults: 'which view a list opens with: readers choose again',
   cable_ends: 'derived from cables',
   free_hints: 'derived from prefixes and addresses',
   used_blocks: 'derived from addresses',
   backups: 'a restore does not change which archives exist',
   restore_runs: 'see backups',
   workers: 'processes that run now',
+  installation_state: 'is measured again',
   job_artifacts: 'their files are in the store of backups already, and are removed with their jobs',
   artifact_removals: 'see job_artifacts',
   runners: 'see workers',

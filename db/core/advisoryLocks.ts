@@ -15,6 +15,8 @@ export const LOCKS = {
   restore: 7_203_117,
   /** One process grants slots to jobs, so that they are counted correctly. */
   jobSlots: 7_203_118,
+  /** One process measures the state of the installation. */
+  installationState: 7_203_171,
 } as const;
 
 /** Locks with one number per name: the number is the hash of the prefix and the name. */
@@ -39,6 +41,8 @@ export const LOCK_PREFIXES = {
   purge: 'purge:',
   /** The attempts of remote jobs that count together, so that a limit is kept. */
   concurrency: 'concurrency:',
+  /** The views of a tenant, while their names and number are checked. */
+  views: 'views:',
   /** The staging schema of a restore. */
   staging: 'staging:',
 } as const;

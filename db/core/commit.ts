@@ -10,6 +10,7 @@ import { AppError } from '../../domain/shared/errors.ts';
 import type { OutboxTask } from '../../domain/dispatch/tasks.ts';
 import type { EventData, EventType } from '../../domain/events/events.ts';
 import type { Ids } from '../../platform/ids.ts';
+import { currentTrace, inChildSpan } from '../../platform/tracing.ts';
 import { accessTopics } from './accessTopics.ts';
 import { asRefusal } from './constraints.ts';
 import { completeKey } from './idempotency.ts';
@@ -69,6 +70,8 @@ export type Work = {
   dispatch(task: OutboxTask): void;
   /** Says that the use case leaves a job waiting for a slot. The slots are checked after the commit. */
   awaitSlot(): void;
+  /** Calls `report` after the commit, and not if it fails. `report` must not throw. */
+  onCommitted(report: () => void): void;
 };
 
 /** A record was not in the state that a change requires. Nothing was written. */
@@ -119,7 +122,11 @@ type Deps = DispatchDeps & {
   onSlotAwaited(): void;
   /** Called after a commit with the topics of its changes. Must not throw. */
   onChanged(topics: readonly string[]): void;
+  /** Called with the duration of each commit. Must not throw. */
+  onEnded?(outcome: CommitOutcome, seconds: number): void;
 };
+
+export type CommitOutcome = 'committed' | 'refused' | 'failed';
 
 /** Adds a task to the outbox of a unit of work. */
 function addTask(
@@ -128,10 +135,12 @@ function addTask(
   task: OutboxTask,
   now: Date,
 ): void {
+  const trace = task.trace ?? currentTrace();
+  const traced = trace === undefined ? task : { ...task, trace };
   const inline = dispatcher.canDispatchInline(task);
   const availableAt = inline ? new Date(now.getTime() + dispatchGraceMs) : now;
   if (!inline) unitOfWork.topics.add(OUTBOX_TOPIC);
-  unitOfWork.outbox.push({ id: ids.next('out'), task, availableAt, at: now });
+  unitOfWork.outbox.push({ id: ids.next('out'), task: traced, availableAt, at: now });
 }
 
 /**
@@ -159,35 +168,50 @@ export const createDispatchUnaudited =
  */
 export const createCommit =
   (deps: Deps): Commit =>
-  async (caller, useCase) => {
-    const unitOfWork = emptyUnitOfWork();
-    let startedTrx: Promise<Transaction> | undefined;
-    const trx = () => (startedTrx ??= transaction.start(deps.db));
-    try {
-      const result = await useCase(createWork(deps, caller, unitOfWork, trx));
-      if (unitOfWork.audit.length === 0) throw new Error('A commit must leave an audit entry');
-      assertResult(caller, unitOfWork);
-      for (const [claim, recordId] of unitOfWork.results)
-        await completeClaim(await trx(), claim, recordId);
-      const changedAccess = accessTopics(unitOfWork.audit);
-      for (const topic of changedAccess) unitOfWork.topics.add(topic);
-      const openTrx = await startedTrx;
-      const db = (openTrx as Knex.Transaction | undefined) ?? deps.db;
-      await writeUnitOfWork(db, unitOfWork, { isLast: openTrx !== undefined });
-      await openTrx?.commit();
-      // Knex's `commit` resolves even when COMMIT fails; this promise rejects then.
-      await openTrx?.executionPromise;
-      if (unitOfWork.outbox.length > 0) deps.dispatcher.onCommitted(unitOfWork.outbox);
-      if (unitOfWork.events.length > 0) deps.onEventsCommitted();
-      if (unitOfWork.awaitsSlot) deps.onSlotAwaited();
-      deps.onChanged([...unitOfWork.changes.flatMap(({ topics }) => topics), ...changedAccess]);
-      return result;
-    } catch (error) {
-      // When the connection failed, the server has rolled back already.
-      await (await startedTrx?.catch(() => undefined))?.rollback().catch(() => undefined);
-      throw (error as { code?: unknown }).code === NO_CHANGE ? new NoChange() : asRefusal(error);
-    }
-  };
+  (caller, useCase) =>
+    inChildSpan('commit', {}, () => commitUseCase(deps, caller, useCase));
+
+async function commitUseCase<T>(
+  deps: Deps,
+  caller: Caller,
+  useCase: (work: Work) => Promise<T> | T,
+): Promise<T> {
+  const startedAt = performance.now();
+  const onEnded = (outcome: CommitOutcome) =>
+    deps.onEnded?.(outcome, (performance.now() - startedAt) / 1_000);
+  const unitOfWork = emptyUnitOfWork();
+  let startedTrx: Promise<Transaction> | undefined;
+  const trx = () => (startedTrx ??= transaction.start(deps.db));
+  try {
+    const result = await useCase(createWork(deps, caller, unitOfWork, trx));
+    if (unitOfWork.audit.length === 0) throw new Error('A commit must leave an audit entry');
+    assertResult(caller, unitOfWork);
+    for (const [claim, recordId] of unitOfWork.results)
+      await completeClaim(await trx(), claim, recordId);
+    const changedAccess = accessTopics(unitOfWork.audit);
+    for (const topic of changedAccess) unitOfWork.topics.add(topic);
+    const openTrx = await startedTrx;
+    const db = (openTrx as Knex.Transaction | undefined) ?? deps.db;
+    await writeUnitOfWork(db, unitOfWork, { isLast: openTrx !== undefined });
+    await openTrx?.commit();
+    // Knex's `commit` resolves even when COMMIT fails; this promise rejects then.
+    await openTrx?.executionPromise;
+    if (unitOfWork.outbox.length > 0) deps.dispatcher.onCommitted(unitOfWork.outbox);
+    if (unitOfWork.events.length > 0) deps.onEventsCommitted();
+    if (unitOfWork.awaitsSlot) deps.onSlotAwaited();
+    for (const report of unitOfWork.reports) report();
+    deps.onChanged([...unitOfWork.changes.flatMap(({ topics }) => topics), ...changedAccess]);
+    onEnded('committed');
+    return result;
+  } catch (error) {
+    // When the connection failed, the server has rolled back already.
+    await (await startedTrx?.catch(() => undefined))?.rollback().catch(() => undefined);
+    const refusal =
+      (error as { code?: unknown }).code === NO_CHANGE ? new NoChange() : asRefusal(error);
+    onEnded(refusal instanceof AppError || refusal instanceof NoChange ? 'refused' : 'failed');
+    throw refusal;
+  }
+}
 
 function createWork(
   deps: Deps,
@@ -238,6 +262,7 @@ function createWork(
       void (caller.idempotency && unitOfWork.results.set(caller.idempotency, recordId)),
     dispatch: (task) => addTask(deps, unitOfWork, task, now),
     awaitSlot: () => void (unitOfWork.awaitsSlot = true),
+    onCommitted: (report) => void unitOfWork.reports.push(report),
   };
 }
 

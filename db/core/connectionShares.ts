@@ -7,8 +7,10 @@ type Part = ConnectionUser['part'];
 
 type Waiting = { key: string; grant: () => void };
 
-/** How long requests and background work wait for a connection, and how many of one tenant. */
-const MAX_WAIT_MS = { requests: 5_000, background: 10_000 } as const;
+/** Background work waits for a connection this many times as long as a request. */
+const BACKGROUND_PATIENCE = 2;
+
+/** How many of one tenant wait for a connection. */
 const MAX_WAITING = { requests: 200, background: 2_000 } as const;
 
 const RETRY_AFTER_SECONDS = 2;
@@ -27,7 +29,14 @@ export function divideConnections(poolSize: number): Record<Part, number> {
 }
 
 /** What a tenant holds and waits for in one part of the pool. */
-function createPart(part: Part, capacity: number, sharePercent: number) {
+function createPart(
+  part: Part,
+  {
+    capacity,
+    sharePercent,
+    maxWaitMs,
+  }: { capacity: number; sharePercent: number; maxWaitMs: number },
+) {
   const held = new Map<string, number>();
   const queue: Waiting[] = [];
   let total = 0;
@@ -50,7 +59,7 @@ function createPart(part: Part, capacity: number, sharePercent: number) {
       ? new AppError('too_many_requests', 'Too many requests of this tenant are in progress.', {
           retryAfterSeconds: RETRY_AFTER_SECONDS,
         })
-      : new AppError('unavailable', 'The server is busy.', {
+      : new AppError('server_busy', 'The server is busy.', {
           retryAfterSeconds: RETRY_AFTER_SECONDS,
         });
   };
@@ -65,7 +74,7 @@ function createPart(part: Part, capacity: number, sharePercent: number) {
       if (at === -1) return;
       queue.splice(at, 1);
       reject(refusal(key));
-    }, MAX_WAIT_MS[part]);
+    }, maxWaitMs);
     queue.push(entry);
     await promise.finally(() => clearTimeout(timer));
   }
@@ -91,6 +100,7 @@ function createPart(part: Part, capacity: number, sharePercent: number) {
       if (hasOne || mayTake(key)) count(key, 1);
       else await waitForTurn(key);
     },
+    waiting: (): number => queue.length,
     leave(key: string): void {
       count(key, -1);
       if (queue.length > 0) grantWaiting();
@@ -103,16 +113,30 @@ function createPart(part: Part, capacity: number, sharePercent: number) {
  * tenants. A user waits for its first connection only: while it holds one, it must be able to go
  * on. The process itself does not wait.
  */
-export function createConnectionShares(poolSize: number, sharePercent: number) {
+export function createConnectionShares(poolSize: number, sharePercent: number, waitMs: number) {
   const capacity = divideConnections(poolSize);
   const parts = {
-    requests: createPart('requests', capacity.requests, sharePercent),
-    background: createPart('background', capacity.background, sharePercent),
+    requests: createPart('requests', {
+      capacity: capacity.requests,
+      sharePercent,
+      maxWaitMs: waitMs,
+    }),
+    background: createPart('background', {
+      capacity: capacity.background,
+      sharePercent,
+      maxWaitMs: waitMs * BACKGROUND_PATIENCE,
+    }),
   };
   return {
+    /** How many wait for their turn. */
+    waiting: (): Record<Part, number> => ({
+      requests: parts.requests.waiting(),
+      background: parts.background.waiting(),
+    }),
+
     /**
      * Takes a connection with `acquire` when it is the turn of the user. Returns it with the
-     * function to call when it is released. Errors: `too_many_requests`, `unavailable`; those of
+     * function to call when it is released. Errors: `too_many_requests`, `server_busy`; those of
      * `acquire`.
      */
     async take<T>(

@@ -14,12 +14,15 @@ export const isForeignKeyViolation = (error: unknown): boolean => sqlState(error
 /** True when a lock timeout has expired (SQLSTATE 55P03). */
 export const isLockTimeout = (error: unknown): boolean => sqlState(error) === '55P03';
 
+/** True when PostgreSQL has ended a deadlock by refusing a statement (SQLSTATE 40P01). */
+export const isDeadlock = (error: unknown): boolean => sqlState(error) === '40P01';
+
 /** True when a statement took longer than its time limit, or was cancelled (SQLSTATE 57014). */
 export const isCancelledStatement = (error: unknown): boolean => sqlState(error) === '57014';
 
 /** True when another transaction held a lock for too long (SQLSTATE 55P03, 40P01, 57014). */
 export const isBusy = (error: unknown): boolean =>
-  isLockTimeout(error) || sqlState(error) === '40P01' || isCancelledStatement(error);
+  isLockTimeout(error) || isDeadlock(error) || isCancelledStatement(error);
 
 /**
  * SQLSTATEs of errors of a statement. Not those of connections, of resources and of a server that

@@ -1,18 +1,17 @@
 import knex, { type Knex } from 'knex';
 import pg from 'pg';
-import { currentConnectionUser } from '../../platform/connectionUser.ts';
 import type { Log } from '../../platform/log.ts';
-import { tenantActivity } from '../../platform/tenantActivity.ts';
-import { createConnectionShares } from './connectionShares.ts';
 import { groupStatements, type GroupingConnection } from './statementGroups.ts';
 
 export type { Knex } from 'knex';
 
-type Settings = {
+export type DatabaseSettings = {
   url: string;
   poolSize: number;
   statementTimeoutMs: number;
   log: Log;
+  /** How long to wait for a free connection of the pool. */
+  waitMs?: number;
   /** Limits of what a tenant may own, by quota; without them, connections enforce none. */
   quotaDefaults?: Readonly<Record<string, number>>;
 };
@@ -37,7 +36,7 @@ const ENDS_SESSION = /^(57P0[1-5]|25P0[34])$/;
 
 /** Prepares a new connection of the pool. */
 const prepareConnection =
-  (quotaDefaults: Settings['quotaDefaults']) =>
+  (quotaDefaults: DatabaseSettings['quotaDefaults']) =>
   (connection: PoolConnection, done: CreatedConnection): void => {
     connection.connection.on('errorMessage', ({ severity, code = '' }) => {
       if (severity === 'FATAL' || severity === 'PANIC' || ENDS_SESSION.test(code))
@@ -52,6 +51,8 @@ const prepareConnection =
     );
   };
 
+const DEFAULT_WAIT_MS = 5_000;
+
 /** `bigint` columns are counters far below 2^53, so they are read as numbers. */
 pg.types.setTypeParser(pg.types.builtins.INT8, Number);
 
@@ -64,8 +65,9 @@ export const openDatabase = ({
   poolSize,
   statementTimeoutMs,
   log,
+  waitMs = DEFAULT_WAIT_MS,
   quotaDefaults,
-}: Settings): Knex =>
+}: DatabaseSettings): Knex =>
   knex({
     client: 'pg',
     connection: {
@@ -83,7 +85,7 @@ export const openDatabase = ({
       afterCreate: prepareConnection(quotaDefaults),
       validate: (connection: PoolConnection) => !terminated.has(connection),
     },
-    acquireConnectionTimeout: 5_000,
+    acquireConnectionTimeout: waitMs,
     log: {
       warn: (message: unknown) => log.debug({ knex: String(message) }, 'database driver'),
       error: (message: unknown) => log.debug({ knex: String(message) }, 'database driver'),
@@ -91,44 +93,6 @@ export const openDatabase = ({
       deprecate: () => undefined,
     },
   });
-
-/** The methods of Knex's client through which every query and transaction gets its connection. */
-type PoolClient = {
-  acquireConnection(): Promise<object>;
-  releaseConnection(connection: object): Promise<void>;
-};
-
-/**
- * The same pool, shared between requests and background work and between tenants
- * (`connectionShares.ts`). No connection is held while something outside the database is awaited.
- */
-export function openSharedDatabase(settings: Settings & { sharePercent: number }): Knex {
-  const db = openDatabase(settings);
-  const shares = createConnectionShares(settings.poolSize, settings.sharePercent);
-  const releases = new WeakMap<object, () => void>();
-  const client = db.client as PoolClient;
-  const acquire = client.acquireConnection.bind(client);
-  const release = client.releaseConnection.bind(client);
-  client.acquireConnection = async () => {
-    const user = currentConnectionUser();
-    if (!user) return acquire();
-    tenantActivity.note(user.key);
-    const taken = await shares.take(user, acquire);
-    const [since, restedMs] = [performance.now(), user.restedMs];
-    releases.set(taken.connection, () => {
-      user.onUsed?.(performance.now() - since - (user.restedMs - restedMs));
-      taken.release();
-    });
-    return taken.connection;
-  };
-  client.releaseConnection = async (connection) => {
-    const leave = releases.get(connection);
-    releases.delete(connection);
-    await release(connection);
-    leave?.();
-  };
-  return db;
-}
 
 /** Resolves when the database answers. */
 export const ping = async (db: Knex): Promise<void> => void (await db.raw('SELECT 1'));

@@ -20,8 +20,15 @@ export type Notifications = {
 
 const RECONNECT_MS = 1_000;
 
-/** Listens on a dedicated connection, and reconnects when it is lost. */
-export function createNotifications(url: string, log: Log): Notifications {
+/**
+ * Listens on a dedicated connection, and reconnects when it is lost. PostgreSQL shows it under
+ * `applicationName`.
+ */
+export function createNotifications(
+  url: string,
+  log: Log,
+  applicationName = 'holdfast-changes',
+): Notifications {
   const listeners = new Map<string, Set<() => void>>();
   let client: pg.Client | undefined;
   let timer: NodeJS.Timeout | undefined;
@@ -41,7 +48,7 @@ export function createNotifications(url: string, log: Log): Notifications {
   async function connect() {
     const next = new pg.Client({
       connectionString: url,
-      application_name: 'holdfast-changes',
+      application_name: applicationName,
       connectionTimeoutMillis: 3_000,
       keepAlive: true,
       keepAliveInitialDelayMillis: 10_000,

@@ -55,6 +55,8 @@ export type UnitOfWork = {
   outbox: OutboxRow[];
   /** True: jobs wait for a slot since this commit. */
   awaitsSlot?: boolean;
+  /** Called after the commit. */
+  reports: (() => void)[];
   /** The record that the commit creates for each request with an `Idempotency-Key`. */
   results: Map<IdempotencyClaim, string>;
   /** Topics to notify on `CHANGES_CHANNEL` when the transaction commits. */
@@ -77,6 +79,7 @@ export const emptyUnitOfWork = (): UnitOfWork => ({
   audit: [],
   events: [],
   outbox: [],
+  reports: [],
   results: new Map(),
   topics: new Set(),
 });

@@ -57,26 +57,42 @@ export async function countOutcomes(
   return counts;
 }
 
+/** Copies the rows of an import to a new one, without their outcomes. Returns their number. */
+export async function copyRows(db: Knex, fromId: string, toId: string): Promise<number> {
+  const { rowCount } = await db.raw<{ rowCount: number }>(
+    'INSERT INTO import_rows (import_id, line, mutation) SELECT ?, line, mutation FROM import_rows WHERE import_id = ? ORDER BY line',
+    [toId, fromId],
+  );
+  return rowCount;
+}
+
 export type ReportedRow = {
   line: number;
   outcome: string | null;
   record_id: string | null;
   report: object | null;
+  mutation: Mutation;
 };
 
-/** Lists the rows of an import after a line, optionally with one outcome. */
+export type RowsRequest = {
+  outcomes?: readonly string[] | undefined;
+  after: number;
+  limit: number;
+};
+
+/** Lists the rows of an import after a line, optionally with some outcomes. */
 export const listRows = (
   db: Knex,
   importId: string,
-  { outcome, after, limit }: { outcome: string | undefined; after: number; limit: number },
+  { outcomes, after, limit }: RowsRequest,
 ): Promise<ReportedRow[]> => {
   const query = db('import_rows')
     .where({ import_id: importId })
     .where('line', '>', after)
     .orderBy('line')
     .limit(limit)
-    .select('line', 'outcome', 'record_id', 'report');
-  if (outcome !== undefined) void query.where({ outcome });
+    .select('line', 'outcome', 'record_id', 'report', 'mutation');
+  if (outcomes !== undefined) void query.whereIn('outcome', [...outcomes]);
   return query;
 };
 

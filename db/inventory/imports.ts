@@ -27,13 +27,16 @@ export const readImport = (db: Knex, id: string): Promise<Import> =>
 export const lockImport = async (trx: Knex, id: string): Promise<void> =>
   void (await Import.query(trx).findById(id).forUpdate());
 
-/** The status of each job by its id. */
-export async function readJobStatuses(
+/** The job of an import, as far as readers of the import may see it. */
+export type ImportJob = Pick<Job, 'id' | 'status' | 'progress' | 'error' | 'finishedAt'>;
+
+/** The jobs of imports by their ids. */
+export async function readImportJobs(
   db: Knex,
   ids: readonly string[],
-): Promise<Map<string, Job['status']>> {
-  const jobs = await Job.query(db)
+): Promise<Map<string, ImportJob>> {
+  const jobs: ImportJob[] = await Job.query(db)
     .findByIds([...ids])
-    .select('id', 'status');
-  return new Map(jobs.map(({ id, status }) => [id, status]));
+    .select('id', 'status', 'progress', 'error', 'finished_at');
+  return new Map(jobs.map((job) => [job.id, job]));
 }

@@ -4,6 +4,7 @@ import { JobLog } from '../models/JobLog.ts';
 import { scopeCondition } from '../core/scopeSql.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import type { LogLevel } from '../../domain/jobs/jobs.ts';
+import { MAX_FREE_INTERRUPTIONS } from '../../domain/jobs/retry.ts';
 import type { Scope } from '../../domain/access/scope.ts';
 import { prepared } from '../core/prepared.ts';
 import { notifySql, type RecordChange } from '../core/unitOfWork.ts';
@@ -18,7 +19,7 @@ const JOB_COLUMNS = `id, type, tenant_id, status, payload, retry_policy, result,
   attempts, log_count, run_id, created_by, authority, source_kind, source_id, retry_of,
   cancel_requested_at, created_at, updated_at, started_at, finished_at, checked_at, version, slot,
   workflow_id, data_purged_at, leased_until, target_site_id, target_device_id, site_id, device_id,
-  pool, type_digest`;
+  pool, type_digest, interruptions, trace`;
 
 /** The columns with the resource scope of a job. */
 export const JOB_SCOPE = { tenant: 'tenant_id', site: 'site_id', device: 'device_id' } as const;
@@ -126,10 +127,17 @@ type JobsClaim = {
   workflowId?: string | null;
   needsSlot: boolean;
   isShort?: boolean;
+  /** The types that this process can run; null for all. Jobs of others are left to other processes. */
+  types?: readonly string[] | null;
   /** For a process that makes the attempts without a run: how long they belong to it, at most. */
   leaseMs?: number | null;
   now: Date;
 } & ClaimReport;
+
+/** SQL: `countedAttempts`. */
+const COUNTED_ATTEMPTS = `attempts - LEAST(interruptions, ${MAX_FREE_INTERRUPTIONS})`;
+
+const asArray = (types: readonly string[] | null): string[] | null => types && [...types];
 
 /** SQL: when a lease ends, by the clock of the database; NULL without one. */
 const LEASE_END = `clock_timestamp() + ?::double precision * interval '1 ms'`;
@@ -149,6 +157,7 @@ export async function claimAttempts(
     workflowId = null,
     needsSlot,
     isShort = false,
+    types = null,
     leaseMs = null,
     now,
     startedEvents = NO_EVENTS,
@@ -162,7 +171,8 @@ export async function claimAttempts(
        UPDATE jobs SET status = 'running', run_id = ?, workflow_id = ?, attempts = attempts + 1, version = version + 1,
                        leased_until = ${LEASE_END},
                        started_at = COALESCE(started_at, ?), updated_at = ?, checked_at = ?, log_count = log_count + 1
-       WHERE id = ANY (?::text[]) AND attempts < (retry_policy ->> 'maxAttempts')::integer
+       WHERE id = ANY (?::text[]) AND (?::text[] IS NULL OR type = ANY (?::text[]))
+         AND ${COUNTED_ATTEMPTS} < (retry_policy ->> 'maxAttempts')::integer
          AND (status = 'queued' OR (status = 'running' AND CASE WHEN ?::boolean
            THEN run_id = ? OR run_id IS NULL ELSE run_id = ? AND cancel_requested_at IS NULL END)
            OR (status = 'running' AND cancel_requested_at IS NULL
@@ -180,7 +190,7 @@ export async function claimAttempts(
      SELECT ${JOB_COLUMNS} FROM job CROSS JOIN (SELECT count(*) FROM unsynced) AS settings
      WHERE ${notify.sql} >= 0`,
     [
-      ...[runId, workflowId, leaseMs, now, now, now, [...jobIds]],
+      ...[runId, workflowId, leaseMs, now, now, now, [...jobIds], asArray(types), asArray(types)],
       ...[workflowId === null, runId, runId, workflowId === null, workflowId, needsSlot],
       ...startedEventBindings(jobIds, startedEvents),
       isShort,
@@ -240,17 +250,18 @@ export async function claimMultiStep(
   {
     jobId,
     runId,
+    types = null,
     now,
     startedEvents = NO_EVENTS,
     topics = [],
-  }: { jobId: string; runId: string; now: Date } & ClaimReport,
+  }: { jobId: string; runId: string; types?: readonly string[] | null; now: Date } & ClaimReport,
 ): Promise<Job | undefined> {
   const notify = notifySql(topics);
   const { rows }: { rows: object[] } = await db.raw(
     `WITH before AS (SELECT id, status FROM jobs WHERE id = ? FOR UPDATE), job AS (
        UPDATE jobs SET status = 'running', run_id = ?, attempts = 1, version = version + 1, started_at = COALESCE(started_at, ?), updated_at = ?, checked_at = ?
        FROM before
-       WHERE jobs.id = before.id AND slot = 'held'
+       WHERE jobs.id = before.id AND slot = 'held' AND (?::text[] IS NULL OR type = ANY (?::text[]))
          AND (before.status = 'queued' OR (before.status = 'running' AND run_id = ?))
        RETURNING ${JOB_COLUMNS.split(/,\s+/)
          .map((column) => `jobs.${column}`)
@@ -258,7 +269,7 @@ export async function claimMultiStep(
      ), ${STARTED_EVENTS}
      SELECT ${JOB_COLUMNS} FROM job WHERE ${notify.sql} >= 0`,
     [
-      ...[jobId, runId, now, now, now, runId],
+      ...[jobId, runId, now, now, now, asArray(types), asArray(types), runId],
       ...startedEventBindings([jobId], startedEvents),
       ...notify.bindings,
     ],

@@ -10,7 +10,7 @@ const UNFINISHED = `status IN ('queued', 'running')`;
 const HAS_WORKFLOW = `(j.status = 'running' OR j.source_kind = 'approval')`;
 
 /** A worker announces itself more often than this, in seconds. */
-const WORKER_LIFETIME_SECONDS = 30;
+export const WORKER_LIFETIME_SECONDS = 30;
 
 /** What a worker offers: attempts of the lane `activity`, and deliveries. */
 export type WorkerSlots = { activity: number; delivery: number };
@@ -98,14 +98,25 @@ export async function readSlotDemands(trx: Knex, pool: string, limit: number): P
 }
 
 /** A job that got a slot. */
-export type JobWithSlot = { id: string; type: string; tenantId: string; status: string };
+export type JobWithSlot = {
+  id: string;
+  type: string;
+  tenantId: string;
+  status: string;
+  trace: string | null;
+};
 
-/** Grants slots of a pool to the oldest waiting jobs of each tenant. The caller holds the lock. */
+/**
+ * Grants slots of a pool to the oldest waiting jobs of each tenant, as far as they are of `types`; null
+ * allows all. The caller holds the lock.
+ */
 export async function grantSlots(
   trx: Knex,
   pool: string,
   grants: ReadonlyMap<string, number>,
+  types: readonly string[] | null,
 ): Promise<JobWithSlot[]> {
+  const known = types && [...types];
   const { rows } = await trx.raw<{ rows: JobWithSlot[] }>(
     `UPDATE jobs SET slot = 'held'
      WHERE id IN (
@@ -113,10 +124,11 @@ export async function grantSlots(
        CROSS JOIN LATERAL (
          SELECT id FROM jobs
          WHERE slot = 'waiting' AND pool = ? AND ${UNFINISHED} AND tenant_id = g.tenant_id
+           AND (?::text[] IS NULL OR type = ANY (?::text[]))
          ORDER BY id LIMIT g.count FOR UPDATE SKIP LOCKED
        ) AS j)
-     RETURNING id, type, tenant_id AS "tenantId", status`,
-    [[...grants.keys()], [...grants.values()], pool],
+     RETURNING id, type, tenant_id AS "tenantId", status, trace`,
+    [[...grants.keys()], [...grants.values()], pool, known, known],
   );
   return rows.sort((a, b) => (a.id < b.id ? -1 : 1));
 }

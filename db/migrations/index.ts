@@ -1,4 +1,4 @@
-import type { Knex } from 'knex';
+import type { Migrations } from '../core/migration.ts';
 import * as jobs from './0001_jobs.ts';
 import * as audit from './0002_audit.ts';
 import * as access from './0003_access.ts';
@@ -52,12 +52,20 @@ import * as approvedVersions from './0062_approved_versions.ts';
 import * as artifacts from './0063_artifacts.ts';
 import * as modulesPool from './0064_modules_pool.ts';
 import * as plansOfGrowingTables from './0065_plans_of_growing_tables.ts';
+import * as preRestoreBackups from './0067_pre_restore_backups.ts';
+import * as listsOfUsers from './0068_lists_of_users.ts';
+import * as appliedDryRuns from './0069_applied_dry_runs.ts';
+import * as views from './0070_views.ts';
+import * as installationState from './0071_installation_state.ts';
+import * as upgrades from './0072_upgrades.ts';
+import * as queuedJobs from './0073_queued_jobs.ts';
+import * as indexOfDryRuns from './0074_index_of_dry_runs.ts';
 
 /**
  * All migrations in the order in which they run. A released migration is never edited. Numbers that
  * are missing belong to migrations that were never released.
  */
-export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
+export const MIGRATIONS: Migrations = {
   '0001_jobs': jobs,
   '0002_audit': audit,
   '0003_access': access,
@@ -111,4 +119,12 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0063_artifacts': artifacts,
   '0064_modules_pool': modulesPool,
   '0065_plans_of_growing_tables': plansOfGrowingTables,
+  '0067_pre_restore_backups': preRestoreBackups,
+  '0068_lists_of_users': listsOfUsers,
+  '0069_applied_dry_runs': appliedDryRuns,
+  '0070_views': views,
+  '0071_installation_state': installationState,
+  '0072_upgrades': upgrades,
+  '0073_queued_jobs': queuedJobs,
+  '0074_index_of_dry_runs': indexOfDryRuns,
 };

@@ -1,5 +1,5 @@
 import { Model, snakeCaseMappers } from 'objection';
-import type { ImportMode } from '../../domain/inventory/imports.ts';
+import type { ImportMode } from '../../domain/inventory/importLimits.ts';
 import type { Authority } from '../../domain/shared/caller.ts';
 
 /** An imported file. Its rows are in `import_rows`. */
@@ -15,6 +15,8 @@ export class Import extends Model {
   declare resource: string | null;
   declare dryRun: boolean;
   declare mode: ImportMode;
+  /** The dry run whose rows it writes; null for a file of its own. */
+  declare dryRunId: string | null;
   /** The number of rows of the file, and of those that have an outcome. */
   declare rows: number;
   declare done: number;

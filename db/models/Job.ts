@@ -32,6 +32,8 @@ export class Job extends Model {
   declare error: JobError | null;
   declare progress: JobProgress | null;
   declare attempts: number;
+  /** Those of the attempts that an orderly stop has interrupted. */
+  declare interruptions: number;
   declare logCount: number;
   /** Workflow run that has claimed this job. Other runs of the job do nothing. */
   declare runId: string | null;
@@ -62,6 +64,8 @@ export class Job extends Model {
   declare pool: string;
   /** Of a job of runners: what ran it, or what was approved. */
   declare typeDigest: string | null;
+  /** The trace that it was created in, as a W3C `traceparent`; null while traces are off. */
+  declare trace: string | null;
   /** When retention deleted payload and result. */
   declare dataPurgedAt: Date | null;
 }

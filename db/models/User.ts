@@ -41,6 +41,10 @@ export const nextVersion = (): number => User.raw('version + 1') as unknown as n
 export const whereUsername = (query: QueryBuilder<User>, username: string): void =>
   void query.whereRaw('lower(username) = lower(?)', [username]);
 
+/** Narrows a query to users who had this group at their last login. */
+export const whereGroup = (query: QueryBuilder<User>, group: string): void =>
+  void query.whereRaw('external_groups @> ARRAY[?]::text[]', [group]);
+
 /** SQL: the text by which users are found; the expression of the index `users_search`. */
 export const USER_TEXT = "lower(username || ' ' || display_name)";
 

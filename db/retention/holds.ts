@@ -190,6 +190,20 @@ export async function findHoldOnBackups(db: Knex, tenantId: string): Promise<Hol
   return rows[0];
 }
 
+/** Those of these tenants over whose backups a legal hold is in force. */
+export async function findHeldTenants(
+  db: Knex,
+  tenantIds: readonly string[],
+): Promise<ReadonlySet<string>> {
+  const { rows } = await db.raw<{ rows: { id: string }[] }>(
+    `SELECT t.id FROM unnest(?::text[]) AS t (id)
+     WHERE EXISTS (SELECT FROM legal_holds AS h WHERE h.released_at IS NULL AND is_in_force(h)
+       AND (t.id = '${PLATFORM}' OR h.tenant_id IN (t.id, '${PLATFORM}')))`,
+    [[...tenantIds]],
+  );
+  return new Set(rows.map(({ id }) => id));
+}
+
 /** True while any legal hold is in force: whole months of log lines are dropped only without one. */
 export async function hasHolds(db: Knex): Promise<boolean> {
   const { rows } = await db.raw<{ rows: { found: boolean }[] }>(

@@ -50,6 +50,8 @@ export type DeliveryMessage = {
   eventTenantId: string;
   data: object;
   eventCreatedAt: Date;
+  /** When the delivery was created, or requested again. */
+  queuedAt: Date;
 };
 
 /** What an attempt sends and where, read when the attempt starts. */
@@ -78,7 +80,8 @@ export async function startDeliveryAttempt(
               w.secret, w.previous_secret AS "previousSecret",
               w.previous_secret_until AS "previousSecretUntil",
               e.id AS "eventId", e.type AS "eventType", e.sequence,
-              e.tenant_id AS "eventTenantId", e.data, e.created_at AS "eventCreatedAt"
+              e.tenant_id AS "eventTenantId", e.data, e.created_at AS "eventCreatedAt",
+              d.queued_at AS "queuedAt"
        FROM deliveries AS d
        JOIN webhooks AS w ON w.id = d.webhook_id
        JOIN events AS e ON e.id = d.event_id

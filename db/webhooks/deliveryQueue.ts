@@ -93,7 +93,7 @@ const CLAIM = `WITH asked AS (
              PARTITION BY d.tenant_id, c.state ORDER BY d.nth, c.position) AS nth_of_state
     FROM candidates AS c CROSS JOIN LATERAL (
       SELECT locked.*, row_number() OVER (ORDER BY id) AS nth FROM (
-        SELECT id, webhook_id, tenant_id, event_id FROM deliveries
+        SELECT id, webhook_id, tenant_id, event_id, queued_at FROM deliveries
         WHERE status = 'pending' AND job_id IS NULL AND webhook_id = c.id
           AND (c.cancel_before IS NULL OR queued_at > c.cancel_before)
         ORDER BY id LIMIT c.most FOR UPDATE SKIP LOCKED
@@ -107,7 +107,7 @@ const CLAIM = `WITH asked AS (
          w.endpoint_url AS "endpointUrl", w.failing_since AS "failingSince", w.secret,
          w.previous_secret AS "previousSecret", w.previous_secret_until AS "previousSecretUntil",
          e.id AS "eventId", e.type AS "eventType", e.sequence, e.tenant_id AS "eventTenantId", e.data,
-         e.created_at AS "eventCreatedAt", COALESCE((
+         e.created_at AS "eventCreatedAt", d.queued_at AS "queuedAt", COALESCE((
            SELECT max(t.number) FROM delivery_attempts AS t WHERE t.delivery_id = d.id), 0) + 1 AS number
   FROM allowed AS d JOIN webhook AS w ON w.id = d.webhook_id JOIN events AS e ON e.id = d.event_id
   WHERE d.nth_of_tenant <= d.granted ORDER BY d.nth_of_tenant, d.id LIMIT ?`;

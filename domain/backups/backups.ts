@@ -44,7 +44,8 @@ export const SECTION_INFO: Readonly<Record<Section, SectionInfo>> = {
     availableToTenants: true,
   },
   access: {
-    summary: 'Users, roles, role assignments, identity providers and provider mappings',
+    summary:
+      'Users, roles, role assignments, identity providers, provider mappings and views of lists',
     readPermission: 'rbac:read',
     restorePermissions: ['rbac:write', 'user:write', 'auth:write'],
     availableToTenants: false,

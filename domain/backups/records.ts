@@ -1,4 +1,5 @@
-import type { JobError, JobStatus } from '../jobs/jobs.ts';
+import type { JobError, JobProgress, JobStatus } from '../jobs/jobs.ts';
+import type { JobMark } from '../jobs/records.ts';
 import type {
   BackupEngine,
   BackupMode,
@@ -7,7 +8,7 @@ import type {
   RestoreReport,
   Section,
 } from './backups.ts';
-import type { RetentionPolicy } from './retention.ts';
+import type { KeptAs, RetentionPolicy } from './retention.ts';
 
 /** A table in an archive, with the number and the SHA-256 hash of its rows. */
 type ArchivedRows = { section: string; name: string; rows: number; sha256: string };
@@ -48,6 +49,15 @@ export type BackupData = {
   version: number;
 };
 
+/** A backup with what other records say about it. */
+export type BackupView = BackupData &
+  JobMark & {
+    /** The schedule whose job made it; null for others, and after its job is purged. */
+    scheduleId: string | null;
+    /** What keeps it; empty if its series deletes it next, null if it is not completed. */
+    keptAs: KeptAs[] | null;
+  };
+
 /** The report and the outcome of a job that loads an archive. */
 export type RestoreRunData = {
   jobId: string;
@@ -67,5 +77,26 @@ export type RestoreJobData = {
   status: JobStatus;
   payload: object;
   error: JobError | null;
+  finishedAt: Date | null;
+};
+
+/** A job that loads an archive, without its report. */
+export type RestoreRunSummaryData = {
+  /** The id of the job. */
+  id: string;
+  backupId: string;
+  tenantId: string;
+  purpose: LoadPurpose;
+  status: JobStatus;
+  progress: JobProgress | null;
+  /** The sections that the request named; null for all of the backup. */
+  requestedSections: Section[] | null;
+  valid: boolean | null;
+  counts: RestoreReport['preview']['counts'] | null;
+  planHash: string | null;
+  preRestoreBackupId: string | null;
+  error: JobError | null;
+  createdBy: string;
+  createdAt: Date;
   finishedAt: Date | null;
 };

@@ -15,30 +15,52 @@ function weekOf(at: Date): string {
 
 const monthOf = (at: Date): string => at.toISOString().slice(0, 7);
 
+/** Why a policy retains a backup: it has no counts, or the backup is one of those that a count keeps. */
+export const RETAINED_AS = ['all', 'newest', 'last', 'daily', 'weekly', 'monthly'] as const;
+export type RetainedAs = (typeof RETAINED_AS)[number];
+
+/** What keeps a backup: retention, or a legal hold. */
+export const KEPT_AS = [...RETAINED_AS, 'legal_hold'] as const;
+export type KeptAs = (typeof KEPT_AS)[number];
+
+/** A backup of a series, with the time of its snapshot. */
+type InSeries = { id: string; at: Date };
+
+/** True for a policy without any count, which retains all backups. */
+export const retainsAll = (policy: RetentionPolicy): boolean =>
+  Object.values(policy).every((count) => count === undefined);
+
 /**
- * The ids of the backups of a series that a policy retains. The newest backup is always retained,
- * so that no policy deletes the only one.
+ * The backups of a series that a policy retains, each with the reasons. The newest backup is always
+ * retained, so that no policy deletes the only one.
  */
-export function selectRetained(
+export function retentionReasons(
   policy: RetentionPolicy,
-  series: readonly { id: string; at: Date }[],
-): Set<string> {
-  if (Object.values(policy).every((count) => count === undefined))
-    return new Set(series.map(({ id }) => id));
+  series: readonly InSeries[],
+): Map<string, RetainedAs[]> {
+  if (retainsAll(policy)) return new Map(series.map(({ id }) => [id, ['all']]));
+  const reasons = new Map<string, RetainedAs[]>();
+  const retain = (backups: readonly InSeries[], reason: RetainedAs) => {
+    for (const { id } of backups) reasons.set(id, [...(reasons.get(id) ?? []), reason]);
+  };
   const newestFirst = [...series].sort(
     (a, b) => b.at.getTime() - a.at.getTime() || (a.id < b.id ? 1 : -1),
   );
-  const last = Math.max(1, policy.last ?? 0);
-  const retained = new Set(newestFirst.slice(0, last).map(({ id }) => id));
-  for (const [count = 0, periodOf] of [
-    [policy.daily, dayOf],
-    [policy.weekly, weekOf],
-    [policy.monthly, monthOf],
+  if (policy.last === undefined) retain(newestFirst.slice(0, 1), 'newest');
+  else retain(newestFirst.slice(0, Math.max(1, policy.last)), 'last');
+  for (const [count = 0, periodOf, reason] of [
+    [policy.daily, dayOf, 'daily'],
+    [policy.weekly, weekOf, 'weekly'],
+    [policy.monthly, monthOf, 'monthly'],
   ] as const) {
-    const newestByPeriod = new Map<string, string>();
-    for (const { id, at } of newestFirst)
-      if (!newestByPeriod.has(periodOf(at))) newestByPeriod.set(periodOf(at), id);
-    for (const id of [...newestByPeriod.values()].slice(0, count)) retained.add(id);
+    const newestByPeriod = new Map<string, InSeries>();
+    for (const backup of newestFirst)
+      if (!newestByPeriod.has(periodOf(backup.at))) newestByPeriod.set(periodOf(backup.at), backup);
+    retain([...newestByPeriod.values()].slice(0, count), reason);
   }
-  return retained;
+  return reasons;
 }
+
+/** The ids of the backups of a series that a policy retains. */
+export const selectRetained = (policy: RetentionPolicy, series: readonly InSeries[]): Set<string> =>
+  new Set(retentionReasons(policy, series).keys());

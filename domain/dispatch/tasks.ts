@@ -22,6 +22,12 @@ export type JobWorkflowInput = {
 /** Why an attempt failed, and after how long the next one follows; null if there is none. */
 export type FailedFirstAttempt = { code: string; retryInMs: number | null };
 
+/**
+ * The failure of a local activity that another worker must repeat, because this one stops or does not know the
+ * type of the job. Its detail is after how many milliseconds.
+ */
+export const OTHER_WORKER_NEEDED = 'other_worker_needed';
+
 /** Input of the workflow that makes the first attempts of short jobs of one tenant and type. */
 export type ShortJobsInput = { jobIds: string[]; timeoutMs: number };
 
@@ -36,7 +42,15 @@ export type ScheduleWorkflowInput = { scheduleId: string };
  * occurrence of the schedule record.
  */
 export type ScheduleRunResult = {
-  outcome: 'fired' | 'skipped' | 'failed' | 'buffered' | 'already_handled' | 'purged' | 'not_due';
+  outcome:
+    | 'fired'
+    | 'skipped'
+    | 'failed'
+    | 'buffered'
+    | 'already_handled'
+    | 'left_to_others'
+    | 'purged'
+    | 'not_due';
   reason?: string;
   jobId?: string;
 };
@@ -123,13 +137,18 @@ type StartTask<Workflow extends string, Input> = {
 };
 
 /** Starts the workflow of a job: as a call of its own, or as a child of another workflow. */
-export type StartJobTask = StartTask<'job', JobWorkflowInput>;
+export type StartJobTask = Traced & StartTask<'job', JobWorkflowInput>;
 
 /**
  * A call to Temporal that a commit writes to the outbox. The dispatcher makes it at least once, so
  * every task must be idempotent.
  */
-export type OutboxTask =
+export type OutboxTask = Traced & Task;
+
+/** The trace that a task belongs to, as a W3C `traceparent`. It is no part of the input of a workflow. */
+type Traced = { trace?: string | null };
+
+type Task =
   | StartJobTask
   | StartTask<'releaseBufferedRun', ScheduleWorkflowInput>
   | StartTask<'approval', ApprovalWorkflowInput>
@@ -153,7 +172,7 @@ export const tenantOfTask = (task: OutboxTask): string =>
   task.kind === 'start' ? task.attributes.tenant : task.tenantId;
 
 export const startJobTask = (
-  job: { id: string; type: string; tenantId: string },
+  job: { id: string; type: string; tenantId: string; trace?: string | null },
   settings: Omit<JobWorkflowInput, 'jobId'>,
 ): StartJobTask => ({
   kind: 'start',
@@ -162,10 +181,11 @@ export const startJobTask = (
   input: { jobId: job.id, ...settings },
   summary: job.type,
   attributes: { tenant: job.tenantId, jobType: job.type, record: job.id },
+  ...(typeof job.trace === 'string' && { trace: job.trace }),
 });
 
 /** Starts one workflow for several short jobs. It is not kept in the outbox: each job has its own task there. */
-export type StartShortJobsTask = StartTask<'shortJobs', ShortJobsInput>;
+export type StartShortJobsTask = Traced & StartTask<'shortJobs', ShortJobsInput>;
 
 /**
  * What jobs must have in common to be started together; undefined for tasks that are not starts of
@@ -198,6 +218,8 @@ export const startShortJobsTask = (
     summary: others.length === 0 ? first.summary : `${inputs.length} × ${first.summary}`,
     // The jobs name this workflow; it cannot name all of them in an attribute for one.
     attributes: { ...first.attributes, ...(others.length > 0 && { record: 'several' }) },
+    // Of one of them: the attempts themselves are in the traces of their jobs.
+    ...(typeof first.trace === 'string' && { trace: first.trace }),
   };
 };
 

@@ -11,6 +11,9 @@ export const activityTaskQueue = (mainQueue: string): string => `${mainQueue}-ac
 export const poolTaskQueue = (mainQueue: string, pool: string): string =>
   `${mainQueue}-pool-${pool}`;
 
+/** The header of a run that has the trace that it was started in: a W3C `traceparent`. */
+export const TRACE_HEADER = 'holdfast-trace';
+
 /** Search attributes of every workflow run, all of type Keyword. */
 export const SEARCH_ATTRIBUTES = {
   tenant: 'HoldfastTenant',

@@ -1,20 +1,9 @@
+import type { ImportMode } from './importLimits.ts';
 import type { Mutation } from './planning.ts';
 import type { Resource } from './resource.ts';
 import { RESOURCES } from './resources/index.ts';
 
 export const IMPORT_JOB_TYPE = 'inventory.import';
-
-/** The size of a file, and the number of its rows. */
-export const MAX_IMPORT_BYTES = 32 * 1_048_576;
-export const MAX_IMPORT_ROWS = 200_000;
-/** The number of rows of a dry run. It is lower, because a dry run keeps them in memory. */
-export const MAX_DRY_RUN_ROWS = 50_000;
-/** The number of rows that are written together with their history, in the mode `all`. */
-export const MAX_ATOMIC_ROWS = 10_000;
-
-/** `each`: the valid rows are written. `all`: all rows or none. */
-export const IMPORT_MODES = ['each', 'all'] as const;
-export type ImportMode = (typeof IMPORT_MODES)[number];
 
 /** The outcomes of rows, and of mutations in a batch; `skipped` for rows only. */
 export const OUTCOMES = [
@@ -27,10 +16,6 @@ export const OUTCOMES = [
 ] as const;
 export const IMPORT_OUTCOMES = [...OUTCOMES, 'skipped'] as const;
 type ImportOutcome = (typeof IMPORT_OUTCOMES)[number];
-
-/** How many rows a file may have. */
-export const maxRowsOf = ({ mode, dryRun }: { mode: ImportMode; dryRun: boolean }): number =>
-  mode === 'all' ? MAX_ATOMIC_ROWS : dryRun ? MAX_DRY_RUN_ROWS : MAX_IMPORT_ROWS;
 
 /**
  * Why an import fails although all its rows have an outcome; null when it succeeds. It fails when no

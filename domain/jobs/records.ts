@@ -16,6 +16,7 @@ export type JobSummaryData = TargetColumns & {
   error: JobError | null;
   progress: JobProgress | null;
   attempts: number;
+  interruptions: number;
   /** The workflow that it shares with other jobs; null if it has its own. */
   workflowId: string | null;
   /** The workflow run that has claimed it; null: none has. */

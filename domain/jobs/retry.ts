@@ -72,6 +72,24 @@ export function retryDelayMs(
 }
 
 /**
+ * How many attempts of a job may end because their worker was stopped in order, without being counted: a
+ * rolling restart must not use up the attempts of a long job, and must not repeat it for ever either.
+ */
+export const MAX_FREE_INTERRUPTIONS = 10;
+
+/** The attempts that the retry policy counts. Numbers of attempts count all. */
+export const countedAttempts = ({
+  attempts,
+  interruptions,
+}: {
+  attempts: number;
+  interruptions: number;
+}): number => attempts - Math.min(interruptions, MAX_FREE_INTERRUPTIONS);
+
+/** True if an interrupted attempt may be repeated: a job with one attempt must not be done twice. */
+export const repeatsInterrupted = ({ maxAttempts }: RetryPolicy): boolean => maxAttempts > 1;
+
+/**
  * True when the policy allows another attempt after attempt number `attempt` failed with `code`.
  */
 export const mayRetry = (policy: RetryPolicy, attempt: number, code: string): boolean =>

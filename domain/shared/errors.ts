@@ -56,9 +56,12 @@ export type ErrorCode =
   | 'body_too_large'
   | 'media_type_unsupported'
   | 'too_many_requests'
+  | 'queue_full'
   | 'provider_unavailable'
   | 'master_key_missing'
   | 'unavailable'
+  | 'server_busy'
+  | 'no_database_connection'
   | 'internal';
 
 /** The part of the request that has the invalid value. */

@@ -27,6 +27,25 @@ const BY_SUBJECT: ReadonlyMap<string, LabelKind> = new Map<string, LabelKind>([
 /** The kind of the records that events, audit entries and sources of jobs call `type`, such as `job`. */
 export const labelKindOf = (type: string): LabelKind | undefined => BY_SUBJECT.get(type);
 
+const BY_PREFIX: ReadonlyMap<string | null, LabelKind> = new Map<string | null, LabelKind>([
+  ...RESOURCE_NAMES.map((name) => [RESOURCES[name].idPrefix, name] as const),
+  ['job', 'jobs'],
+  ['sch', 'schedules'],
+  ['apr', 'workflows'],
+  ['whk', 'webhooks'],
+  ['bkp', 'backups'],
+  ['idp', 'providers'],
+  ['rol', 'roles'],
+]);
+
+const ID = /^([a-z]{3})_[0-9a-z]{26}$/;
+
+/** The kind of the record with this id; undefined for records without a label, and for other text. */
+export const labelKindOfId = (text: string): LabelKind | undefined => {
+  const prefix = ID.exec(text)?.[1];
+  return prefix === undefined ? undefined : BY_PREFIX.get(prefix);
+};
+
 /** The ids that an answer names. */
 export type NamedIds = {
   /** Records, by their kind. */

@@ -8,14 +8,31 @@ const OUTAGE_CODES =
 const OUTAGE_MESSAGES =
   /Connection (terminated|ended)|timeout expired|connection timeout|connection error|Transaction query already complete/i;
 
+/** What PostgreSQL, and PgBouncer before it, say when they accept no further connection. */
+const NO_CONNECTION_MESSAGES =
+  /too many (clients|connections)|remaining connection slots|no more connections allowed/i;
+
+/** The error of the driver in one that Knex or Objection threw. */
+const nativeOf = (error: unknown): Partial<Error> & { code?: unknown } =>
+  typeof error === 'object' && error !== null
+    ? ((error as { nativeError?: object }).nativeError ?? error)
+    : {};
+
+/** True when PostgreSQL runs, but accepts no further connection (SQLSTATE 53300). */
+export function isConnectionLimit(error: unknown): boolean {
+  const { code, message } = nativeOf(error);
+  return code === '53300' || (code === '08P01' && NO_CONNECTION_MESSAGES.test(message ?? ''));
+}
+
+/** True when no connection of the pool of this process became free in time. */
+export const isPoolBusy = (error: unknown): boolean => nativeOf(error).name === 'KnexTimeoutError';
+
 /**
  * True when the database could not be reached, or refused to answer for now, so that a retry may
  * succeed without any change. `error` is what Knex or Objection threw.
  */
 export function isOutage(error: unknown): boolean {
-  if (typeof error !== 'object' || error === null) return false;
-  const { nativeError } = error as { nativeError?: object };
-  const { code, message, name } = (nativeError ?? error) as Partial<Error> & { code?: unknown };
+  const { code, message } = nativeOf(error);
   if (typeof code === 'string' && OUTAGE_CODES.test(code)) return true;
-  return name === 'KnexTimeoutError' || OUTAGE_MESSAGES.test(message ?? '');
+  return isPoolBusy(error) || OUTAGE_MESSAGES.test(message ?? '');
 }

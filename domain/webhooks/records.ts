@@ -12,6 +12,8 @@ export type WebhookData = {
   eventTypes: string[];
   enabled: boolean;
   retryPolicy: DeliveryRetryPolicy;
+  /** Until when the secret before the present one signs, too; null if it was never rotated. */
+  previousSecretUntil: Date | null;
   /** Since when every attempt has failed; null after a success. */
   failingSince: Date | null;
   disabledAt: Date | null;

@@ -2,8 +2,10 @@ import path from 'node:path';
 import { ConfigError, readConfig } from '../../platform/config.ts';
 import { createLog } from '../../platform/log.ts';
 import { admin } from './admin.ts';
-import { EXIT_USAGE, type Command } from './command.ts';
+import { versionText } from '../versionText.ts';
+import { EXIT_USAGE, print, type Command } from './command.ts';
 import { demoData } from './demoData.ts';
+import { deployment } from './deployment.ts';
 import { withEmbeddedStack } from './embeddedStack.ts';
 import { leaveTemporal } from './leaveTemporal.ts';
 import { reencryptSecrets } from './reencryptSecrets.ts';
@@ -15,6 +17,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   admin,
   token,
   'verify-audit': verifyAudit,
+  deployment,
   'demo-data': demoData,
   'reencrypt-secrets': reencryptSecrets,
   'leave-temporal': leaveTemporal,
@@ -34,6 +37,10 @@ async function stackEnv(): Promise<Record<string, string>> {
 }
 
 async function main([name = '', ...args]: readonly string[]): Promise<number> {
+  if (name === '--version') {
+    print(versionText());
+    return 0;
+  }
   const command = COMMANDS[name];
   if (!command) return printUsage();
   // Loaded late: a wrong name is answered immediately.

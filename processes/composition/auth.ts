@@ -21,6 +21,7 @@ import { createSessions } from '../../services/auth/sessions.ts';
 import { createSignIn } from '../../services/auth/signIn.ts';
 import { createSso } from '../../services/auth/sso.ts';
 import { createUsers } from '../../services/auth/users.ts';
+import { createUserSessions } from '../../services/auth/userSessions.ts';
 import type { Core } from './core.ts';
 
 /** Builds authentication, access management and the audit log. */
@@ -37,6 +38,7 @@ export function composeAuth(core: Core) {
   const loginSession = createLoginSession({ ...core, sessions });
   const providers = createProviders(core);
   const tokenUses = createTokenUses(core);
+  const users = createUsers({ ...core, loginThrottle });
   const login = { ...core, ...kinds, loginThrottle, loginSession, providers };
   return {
     sessions,
@@ -49,7 +51,8 @@ export function composeAuth(core: Core) {
     grants: createGrants(core),
     accessReport: createAccessReport(core),
     quotas: createQuotas(core),
-    users: createUsers({ ...core, loginThrottle }),
+    users,
+    userSessions: createUserSessions({ ...core, users }),
     bootstrapAdmin: createBootstrapAdmin({ ...core, loginThrottle }),
     signIn: createSignIn(login),
     sso: createSso(login),

@@ -13,6 +13,7 @@ import { createConcurrencyLimit } from '../../services/backups/concurrencyLimit.
 import { createPreRestoreBackup } from '../../services/backups/preRestoreBackup.ts';
 import { createBackupReconcile } from '../../services/backups/reconcile.ts';
 import { createRestoreCompletion } from '../../services/backups/restoreCompletion.ts';
+import { createRestoreHistory } from '../../services/backups/restoreHistory.ts';
 import { createRestoreRun } from '../../services/backups/restoreRun.ts';
 import { createRestores } from '../../services/backups/restores.ts';
 import type { Core } from './core.ts';
@@ -43,6 +44,7 @@ export function composeBackups(core: Core) {
     }),
     backups,
     restores: createRestores({ ...core, backups }),
+    history: createRestoreHistory({ ...core, backups }),
     backupCompletion,
     restoreCompletion,
     reconcile: createBackupReconcile({ ...core, archives, backupCompletion, restoreCompletion }),

@@ -3,16 +3,18 @@ import {
   createDispatchUnaudited,
   createWriteUnaudited,
 } from '../../db/core/commit.ts';
-import { openSharedDatabase } from '../../db/core/knex.ts';
+import { openSharedDatabase } from '../../db/core/connectionPool.ts';
+import { listenerName } from '../../db/core/connectionFacts.ts';
 import { createNotifications, type Notifications } from '../../db/core/notifications.ts';
 import type { Config } from '../../platform/config.ts';
 import { createGuardedHttp } from '../../platform/guardedHttp.ts';
 import { createIds } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
-import { createMetrics } from '../../platform/metrics.ts';
+import { createMetrics, type Metrics } from '../../platform/metrics.ts';
 import { createOwnEndpoints, endpointOf } from '../../platform/ownEndpoints.ts';
 import { createReadBudgets } from '../../platform/readBudgets.ts';
 import { createVault } from '../../platform/vault.ts';
+import { APP_VERSION } from '../../platform/version.ts';
 import { createAccess } from '../../services/access/access.ts';
 import { createRights } from '../../services/access/rights.ts';
 import { createDeniedAttempts } from '../../services/audit/deniedAttempts.ts';
@@ -20,12 +22,14 @@ import { createPasswords, type PasswordCost } from '../../services/auth/password
 import { createJobCompletion } from '../../services/jobs/completion.ts';
 import { createJobFactory } from '../../services/jobs/createJob.ts';
 import { createJobReferences } from '../../services/jobs/payloadReferences.ts';
+import { createReportJobEnd } from '../../services/jobs/reportJobEnd.ts';
 import { createJobTargets } from '../../services/jobs/targets.ts';
 import { createJobTypes } from '../../services/jobTypes/registry.ts';
 import { createTemporalConnection } from '../../temporal/connection.ts';
 import { createDescribeWorkflow } from '../../temporal/describe.ts';
 import { createReadRunRetention } from '../../temporal/runRetention.ts';
 import { createDispatcher } from '../../temporal/dispatcher.ts';
+import { sdkMetricsText } from '../../temporal/sdkMetrics.ts';
 import type { MakeAttempts } from '../../temporal/shortJobStarts.ts';
 import { composeSlots } from './slots.ts';
 
@@ -35,10 +39,14 @@ export type Core = ReturnType<typeof composeCore>;
 export function composeCore(config: Config, log: Log, passwordCost?: PasswordCost) {
   const { taskQueue, heartbeatMs, dispatchGraceMs, databaseUrl } = config;
   const ids = createIds();
-  const metrics = createMetrics();
-  const db = openPool(config, log);
+  const metrics = createMetrics({
+    role: config.role,
+    version: APP_VERSION,
+    others: sdkMetricsText,
+  });
+  const db = openPool(config, log, metrics);
   const ownEndpoints = createOwnEndpoints(ownServers(config).map(endpointOf));
-  const notifications = createNotifications(databaseUrl, log);
+  const notifications = createNotifications(databaseUrl, log, listenerName(config.databasePool));
   const temporal = createTemporalConnection(config.temporal);
   const late = createLateBindings();
   const dispatcher = createDispatcher({
@@ -52,9 +60,11 @@ export function composeCore(config: Config, log: Log, passwordCost?: PasswordCos
     eager: late.isWorkerRunning,
     attempts: late.attempts,
   });
-  const writes = composeWrites({ db, ids, dispatcher, dispatchGraceMs }, notifications, late);
+  const writes = composeWrites(
+    { db, ids, dispatcher, dispatchGraceMs },
+    { notifications, metrics, late },
+  );
   const checks = composeAccess({ db, metrics, ...writes });
-  const jobTypes = createJobTypes();
   return {
     config,
     log,
@@ -79,11 +89,7 @@ export function composeCore(config: Config, log: Log, passwordCost?: PasswordCos
     readRunRetention: createReadRunRetention(temporal),
     slots: composeSlots(config, metrics),
     readBudgets: createReadBudgets({ perSecondMs: config.readBudgetMs }),
-    jobTypes,
-    jobFactory: createJobFactory({ ids, heartbeatMs }),
-    jobTargets: createJobTargets({ db, ...checks }),
-    jobReferences: createJobReferences({ db }),
-    jobCompletion: createJobCompletion({ jobTypes }),
+    ...composeJobParts({ db, ids, heartbeatMs, log, metrics, access: checks.access }),
     taskQueue,
     heartbeatMs,
     /** Records that have not changed for this long are compared with their workflows. */
@@ -95,6 +101,28 @@ export function composeCore(config: Config, log: Log, passwordCost?: PasswordCos
 /** Servers of the installation, which no request of a user may reach. */
 const ownServers = ({ databaseUrl, temporal, temporalUiUrl }: Config): string[] =>
   [databaseUrl, temporal.address, temporalUiUrl].filter((server) => server !== undefined);
+
+/** What creates jobs, and what happens at their end. */
+function composeJobParts({
+  db,
+  log,
+  metrics,
+  access,
+  ...factory
+}: Parameters<typeof createJobFactory>[0] &
+  Parameters<typeof createJobTargets>[0] &
+  Omit<Parameters<typeof createReportJobEnd>[0], 'jobTypes'>) {
+  const jobTypes = createJobTypes();
+  const reportJobEnd = createReportJobEnd({ jobTypes, log, metrics });
+  return {
+    jobTypes,
+    jobFactory: createJobFactory(factory),
+    jobTargets: createJobTargets({ db, access }),
+    jobReferences: createJobReferences({ db }),
+    reportJobEnd,
+    jobCompletion: createJobCompletion({ jobTypes, reportJobEnd }),
+  };
+}
 
 /** Rights, and the checks of them. */
 function composeAccess({
@@ -109,14 +137,22 @@ function composeAccess({
 /** The ways in which records and technical state are written. */
 const composeWrites = (
   dispatching: Parameters<typeof createDispatchUnaudited>[0],
-  notifications: Notifications,
-  late: ReturnType<typeof createLateBindings>,
+  {
+    notifications,
+    metrics,
+    late,
+  }: {
+    notifications: Notifications;
+    metrics: Metrics;
+    late: ReturnType<typeof createLateBindings>;
+  },
 ) => ({
   commit: createCommit({
     ...dispatching,
     onEventsCommitted: late.eventsCommitted,
     onSlotAwaited: late.wakeSlots,
     onChanged: notifications.announce,
+    onEnded: (outcome, seconds) => metrics.commitSeconds.observe({ outcome }, seconds),
   }),
   /** For events that are written outside of commits. */
   onEventsCommitted: late.eventsCommitted,
@@ -131,10 +167,12 @@ type LateServices = {
   immediateAttempts: MakeAttempts;
 };
 
-const openPool = (config: Config, log: Log) =>
+const openPool = (config: Config, log: Log, metrics: Metrics) =>
   openSharedDatabase({
     url: config.databaseUrl,
     poolSize: config.databasePool,
+    waitMs: config.databaseWaitMs,
+    metrics,
     sharePercent: config.tenantSharePercent,
     statementTimeoutMs: config.statementTimeoutMs,
     log,

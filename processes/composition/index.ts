@@ -15,9 +15,12 @@ import type { ModuleJobType } from '../../services/jobTypes/modules/jobType.ts';
 import { moduleJobType } from '../../services/jobTypes/modules/moduleJobType.ts';
 import { deliveryCompletionHook } from '../../services/jobTypes/webhooks/deliver.ts';
 import { scheduleCompletionHook } from '../../services/schedules/completionHook.ts';
+import { createReadInstallationState } from '../../services/operations/installationState.ts';
 import { createIdempotency } from '../../services/shared/idempotency.ts';
 import { createFindNames } from '../../services/shared/names.ts';
+import { createConnectionCheck } from '../../services/shared/connectionCheck.ts';
 import { createReadiness } from '../../services/shared/readiness.ts';
+import { createSchemaState, type SchemaState } from '../../services/shared/schemaState.ts';
 import { createWorkers } from '../../temporal/worker.ts';
 import { composeApprovals } from './approvals.ts';
 import { composeAuth } from './auth.ts';
@@ -29,6 +32,7 @@ import { composeJobs } from './jobs.ts';
 import { composeRetention } from './retention.ts';
 import { composeRunners } from './runners.ts';
 import { composeSchedules } from './schedules.ts';
+import { createViews } from '../../services/views/views.ts';
 import { composeSecrets } from './secrets.ts';
 import { composeWebhooks } from './webhooks.ts';
 
@@ -71,6 +75,10 @@ export function compose(
   core.bind({ workers, relay: areas.webhooks.relay, ...areas.jobs });
 
   const runsWorker = config.role !== 'api';
+  const schema = createSchemaState(core);
+  const health = composeHealth({ ...core, schema }, runsWorker ? workers : undefined);
+  core.metrics.measureComponents(() => Promise.resolve(health.readiness.report().components));
+  core.metrics.measureInstallation(createReadInstallationState(core));
   const { auth, webhooks, jobs, runners, schedules, retention, secrets, ...rest } = areas;
   return {
     ...core,
@@ -83,15 +91,13 @@ export function compose(
     ...secrets,
     ...rest,
     activities,
+    schema,
     accessChanges: createAccessChanges(core),
     idempotency: createIdempotency(core),
     findNames: createFindNames(core),
-    readiness: createReadiness({
-      ...core,
-      worker: runsWorker ? workers : undefined,
-      workerRequired: config.role === 'worker',
-    }),
+    views: createViews(core),
     search: composeSearch(core, areas.approvals),
+    ...health,
     ...composeLifecycle(core, areas, runsWorker ? workers : undefined),
   };
 }
@@ -156,19 +162,38 @@ const composeActivities = (
 
 type Workers = ReturnType<typeof createWorkers>;
 
+/** What probes and operators learn of the process. It is checked from before the work starts. */
+function composeHealth(core: Core & { schema: SchemaState }, worker: Workers | undefined) {
+  const workerRequired = core.config.role === 'worker';
+  const readiness = createReadiness({ ...core, worker, workerRequired });
+  const connectionCheck = createConnectionCheck(core);
+  return {
+    readiness,
+    connectionCheck,
+    startHealth(): void {
+      readiness.start();
+      connectionCheck.start();
+    },
+    stopHealth: async (): Promise<void> =>
+      void (await Promise.all([readiness.stop(), connectionCheck.stop()])),
+  };
+}
+
 /** Starts and stops the background work. A process that serves only the API has no `workers`. */
 function composeLifecycle(core: Core, areas: Areas, workers: Workers | undefined) {
   const { notifications, temporal, dispatcher, http, db } = core;
   const { auth, webhooks, jobs, runners, schedules, backups } = areas;
 
   /** From now on others get the slots that this worker offered, not only when its work has ended. */
-  const stopWorkers = async (): Promise<void> =>
-    void (await Promise.all([
+  const stopWorkers = async (): Promise<void> => {
+    jobs.stopSignal.begin();
+    await Promise.all([
       jobs.workerPresence.stop(),
       workers?.stop(),
       webhooks.firstAttempts.stop(),
       jobs.immediateAttempts.stop(),
-    ]));
+    ]);
+  };
 
   return {
     /** Starts the background work of the role of this process. */

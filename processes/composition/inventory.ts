@@ -1,6 +1,7 @@
 import { createAddressSpace } from '../../services/inventory/addressSpace.ts';
 import { createApprovedChanges } from '../../services/inventory/approvedChanges.ts';
 import { createInventoryBatches } from '../../services/inventory/batches.ts';
+import { createEquipment } from '../../services/inventory/equipment.ts';
 import { createInventoryExports } from '../../services/inventory/exports.ts';
 import { createInventoryImports } from '../../services/inventory/imports.ts';
 import { createPlanner } from '../../services/inventory/planner.ts';
@@ -24,6 +25,7 @@ export function composeInventory(core: Core) {
     imports: createInventoryImports({ ...core, writes, questions }),
     exports: createInventoryExports({ records }),
     batches: createInventoryBatches({ ...core, writes }),
+    equipment: createEquipment(core),
     addressSpace: createAddressSpace({ ...core, records, writes }),
   };
 }

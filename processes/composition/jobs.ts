@@ -3,11 +3,14 @@ import { createTokenKeeper } from '../../services/auth/apiTokens/keeper.ts';
 import { createJobAttempts } from '../../services/jobs/attempts.ts';
 import { createImmediateAttempts } from '../../services/jobs/immediateAttempts.ts';
 import { createJobs } from '../../services/jobs/jobs.ts';
+import { createJobQueue } from '../../services/jobs/queue.ts';
 import { createMultiStepJobs } from '../../services/jobs/multiStep.ts';
 import { createJobSlots } from '../../services/jobs/slots.ts';
 import { createReconcile } from '../../services/jobs/reconcile.ts';
 import { createRecordTogether } from '../../services/jobs/recordTogether.ts';
 import { createSharedRuns } from '../../services/jobs/sharedRuns.ts';
+import { createStopSignal } from '../../services/jobs/stopSignal.ts';
+import { createUnknownTypes } from '../../services/jobs/unknownTypes.ts';
 import { createWorkerPresence } from '../../services/jobs/workerPresence.ts';
 import { createWatchRunners } from '../../services/runners/watch.ts';
 import type { DeliveryQueue } from '../../services/webhooks/deliveryQueue.ts';
@@ -17,15 +20,17 @@ import type { Core } from './core.ts';
 /** Builds jobs. Attempts of deliveries start only with a free slot of `deliveryQueue`. */
 export function composeJobs(core: Core, deliveryQueue: DeliveryQueue) {
   const jobSlots = createJobSlots(core);
+  const unknownTypes = createUnknownTypes(core);
   const jobAttempts = createJobAttempts({
     ...core,
     jobSlots,
+    unknownTypes,
     admissionChecks: { delivery: deliveryQueue.acquireSlot },
   });
   const recordTogether = createRecordTogether({ ...core, jobAttempts });
-  const sharedRuns = createSharedRuns({ ...core, jobAttempts, recordTogether });
+  const sharedRuns = createSharedRuns({ ...core, jobAttempts, recordTogether, unknownTypes });
   return {
-    jobs: createJobs(core),
+    jobs: createJobs({ ...core, jobQueue: createJobQueue(core) }),
     jobAttempts,
     sharedRuns,
     immediateAttempts: createImmediateAttempts({
@@ -36,8 +41,10 @@ export function composeJobs(core: Core, deliveryQueue: DeliveryQueue) {
       recordTogether,
     }),
     jobSlots,
+    unknownTypes,
+    stopSignal: createStopSignal(core.config),
     workerPresence: createWorkerPresence(core),
-    multiStepJobs: createMultiStepJobs({ ...core, jobAttempts, jobSlots }),
+    multiStepJobs: createMultiStepJobs({ ...core, jobAttempts, jobSlots, unknownTypes }),
     reconcile: createReconcile({
       ...core,
       jobAttempts,

@@ -86,6 +86,12 @@ export function createApprovalExecution({ db, commit, checks, jobTypes, jobFacto
       );
     });
 
+  /** True while the execution is left to workers of another version, which know the job type. */
+  const isLeftToOthers = ({ jobType, executeAt, updatedAt }: Approval, now: Date): boolean =>
+    jobType !== null &&
+    !jobTypes.find(jobType) &&
+    now.getTime() - (executeAt ?? updatedAt).getTime() < OTHERS_EXECUTE_MS;
+
   async function boundJobRun(approval: Approval): Promise<StartJobTask> {
     const job = await Job.query(db)
       .findById(assertDefined(approval.jobId, 'approval.jobId'))
@@ -232,7 +238,8 @@ export function createApprovalExecution({ db, commit, checks, jobTypes, jobFacto
     /**
      * Creates the job of an approved request, after checking permissions, content and plan again.
      * If the request is blocked, it ends as failed or stale. The caller starts the run of the job.
-     * Returns the milliseconds left until `executeAt` by this machine's clock, or 0.
+     * Returns the milliseconds after which to ask again: until `executeAt` by this machine's clock, or because
+     * only workers of another version know the job type; or 0.
      */
     async createBoundJob(id: string): Promise<number> {
       const approval = await Approval.query(db).findById(id);
@@ -242,6 +249,7 @@ export function createApprovalExecution({ db, commit, checks, jobTypes, jobFacto
       const now = new Date();
       if (approval.executeAt && approval.executeAt > now)
         return millisecondsUntil(approval.executeAt, now);
+      if (isLeftToOthers(approval, now)) return ASK_OTHERS_MS;
       const checked: Blocker | null = (await checks.hasRequiredApprovals(approval))
         ? await checks.findBlocker(approval)
         : {
@@ -270,6 +278,10 @@ export function createApprovalExecution({ db, commit, checks, jobTypes, jobFacto
     },
   };
 }
+
+/** How often, and for how long, a request waits for a worker that knows its job type. */
+const ASK_OTHERS_MS = 5_000;
+const OTHERS_EXECUTE_MS = 600_000;
 
 /** Signals can be sent by hand, with any argument. */
 const DECISION_ID = /^dec_[0-9a-z]{26}$/;

@@ -8,6 +8,7 @@ import {
   insertLocalUser,
   nextVersion,
   User,
+  whereGroup,
   whereUsername,
   whereUserText,
 } from '../../db/models/User.ts';
@@ -45,6 +46,8 @@ export type UserChange = {
 };
 export type UserFilter = {
   username?: string | undefined;
+  /** A group at the identity provider, as of the last login. */
+  group?: string | undefined;
   /** Text in the user name or the display name. */
   q?: string | undefined;
 };
@@ -102,12 +105,13 @@ export function createUsers({
     /** Users inside the caller's scope. */
     list: (
       caller: Caller,
-      { username, q }: UserFilter,
+      { username, group, q }: UserFilter,
       request: ListRequest,
     ): Promise<ListAnswer<UserDetails>> =>
       repository.list(caller, request, {
         refine(query) {
           if (username !== undefined) whereUsername(query, username);
+          if (group !== undefined) whereGroup(query, group);
           if (q !== undefined) whereUserText(query, q);
         },
       }),

@@ -56,6 +56,24 @@ export const unsealWith =
     return bytes;
   };
 
+/** Where new archives are stored, the name of the key that encrypts them, and what is not set up. */
+export type ArchiveTarget = {
+  store: StoreKind | null;
+  masterKey: string | null;
+  problems: AppError[];
+};
+
+const noStore = () =>
+  new AppError(
+    'not_supported',
+    'No archive store is configured: set HOLDFAST_BACKUP_DIR or HOLDFAST_BACKUP_S3_BUCKET.',
+  );
+const noMasterKey = () =>
+  new AppError(
+    'master_key_missing',
+    'HOLDFAST_MASTER_KEYS is not set; archives cannot be encrypted.',
+  );
+
 /** The archives in the configured stores. `current` is the store of new archives. */
 export function createArchives({
   stores,
@@ -81,22 +99,26 @@ export function createArchives({
     return configured;
   }
 
+  function target(): ArchiveTarget {
+    const masterKey = vault.currentKeyId();
+    const problems = [
+      ...(current === undefined ? [noStore()] : []),
+      ...(masterKey === undefined ? [noMasterKey()] : []),
+    ];
+    return { store: current ?? null, masterKey: masterKey ?? null, problems };
+  }
+
   return {
     storeOf,
 
+    /** Where new archives would be stored and with which master key; what is missing for it. */
+    target,
+
     /** The store of new archives. Errors: `not_supported`, `master_key_missing`. */
     targetStore(): StoreKind {
-      if (current === undefined)
-        throw new AppError(
-          'not_supported',
-          'No archive store is configured: set HOLDFAST_BACKUP_DIR or HOLDFAST_BACKUP_S3_BUCKET.',
-        );
-      if (vault.currentKeyId() === undefined)
-        throw new AppError(
-          'master_key_missing',
-          'HOLDFAST_MASTER_KEYS is not set; archives cannot be encrypted.',
-        );
-      return current;
+      const { store, problems } = target();
+      if (problems[0]) throw problems[0];
+      return assertDefined(store, 'store of archives');
     },
 
     /** All configured stores. */

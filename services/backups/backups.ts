@@ -1,13 +1,17 @@
 import { withItems, type ListAnswer, type ListRequest } from '../../domain/shared/lists.ts';
-import { findReferencedSections, tablesOf } from '../../db/backups/catalog.ts';
+import {
+  findReferencedSections,
+  findSectionReferences,
+  tablesOf,
+} from '../../db/backups/catalog.ts';
 import { findBackupLogs, type BackupLog } from '../../db/backups/logs.ts';
 import { findJobUsingArchive, findLastRun } from '../../db/backups/restoreRuns.ts';
+import { findRestoreAfter } from '../../db/backups/runHistory.ts';
 import { queryIn } from '../../db/backups/sql.ts';
 import type { Commit, Work } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import type { Notifications } from '../../db/core/notifications.ts';
 import { scopedRepository } from '../../db/core/scopedRepository.ts';
-import { withJobMarks } from '../../db/jobs/purgedJobs.ts';
 import { Backup } from '../../db/models/Backup.ts';
 import { Job } from '../../db/models/Job.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
@@ -19,11 +23,10 @@ import {
   type BackupMode,
   type Section,
 } from '../../domain/backups/backups.ts';
-import type { BackupData, RestoreRunData } from '../../domain/backups/records.ts';
+import type { BackupData, BackupView, RestoreRunData } from '../../domain/backups/records.ts';
 import type { RetentionPolicy } from '../../domain/backups/retention.ts';
 import { removeBackupTask } from '../../domain/dispatch/tasks.ts';
 import { isFinal, type JobError } from '../../domain/jobs/jobs.ts';
-import type { JobMark } from '../../domain/jobs/records.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, notFound } from '../../domain/shared/errors.ts';
@@ -37,8 +40,9 @@ import { jobFinishedTopic } from '../jobs/jobAudit.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import { assertBackupNotHeld } from '../retention/assertNotHeld.ts';
 import { createWaitForEnd, type WaitLimits } from '../shared/waitForEnd.ts';
-import type { Archives } from './archives.ts';
+import type { Archives, ArchiveTarget } from './archives.ts';
 import { archiveRemovedTopic, backupRecord } from './backupAudit.ts';
+import { toBackupViews } from './backupViews.ts';
 import { EMPTY_BACKUP } from './newBackup.ts';
 import { ignoreSectionsOfFull, selectSections } from './selectSections.ts';
 
@@ -61,9 +65,11 @@ type Selection = { sections: Section[]; includes: Section[] };
  * not be read.
  */
 export type BackupDetail = {
-  backup: BackupData & JobMark;
+  backup: BackupView;
   lastValidation: (RestoreRunData & { jobError: JobError | null }) | null;
   archiveError: JobError | null;
+  /** The restore before which it was made. */
+  preRestoreOf: { jobId: string; backupId: string } | null;
 };
 
 type Deps = {
@@ -214,7 +220,7 @@ export function createBackups({
     /** `actedWith` as in `find`. Error: `not_found`. */
     async read(caller: Caller, id: string, actedWith?: Permission): Promise<BackupDetail> {
       const backup = await find(caller, id, actedWith);
-      const [marked] = await withJobMarks(db, [backup]);
+      const [view] = await toBackupViews(db, [backup]);
       const lastLoad = await findLastRun(db, id, ['validate', 'restore', 'verify']);
       // A test restore has no report.
       const lastValidation =
@@ -223,15 +229,16 @@ export function createBackups({
           : lastLoad;
       const error = lastLoad?.jobError ?? null;
       const archiveError = error && PERMANENT_ARCHIVE_ERRORS.has(error.code) ? error : null;
-      return { backup: assertDefined(marked, 'backup'), lastValidation, archiveError };
+      const preRestoreOf = backup.jobId === null ? await findRestoreAfter(db, id) : null;
+      return { backup: assertDefined(view, 'backup'), lastValidation, archiveError, preRestoreOf };
     },
 
     /** The backups that the caller may read. */
-    async list(caller: Caller, request: ListRequest): Promise<ListAnswer<BackupData & JobMark>> {
+    async list(caller: Caller, request: ListRequest): Promise<ListAnswer<BackupView>> {
       const answer = await repository.list(caller, request, {
         refine: (query) => void query.whereNotIn('status', ['deleting', 'deleted']),
       });
-      return withItems(answer, await withJobMarks(db, answer.items));
+      return withItems(answer, await toBackupViews(db, answer.items));
     },
 
     /** The last log lines of backup jobs that the caller may read, newest first. */
@@ -241,14 +248,12 @@ export function createBackups({
     /** The names of the tables of a section. */
     tablesOf: (section: Section): string[] => tablesOf([section]).map(({ name }) => name),
 
-    /** True when a store and a master key are configured. */
-    canCreate: (): boolean => {
-      try {
-        return archives.targetStore() !== undefined;
-      } catch {
-        return false;
-      }
-    },
+    /** The sections that each section refers to. */
+    sectionReferences: (): Promise<Readonly<Record<Section, Section[]>>> =>
+      findSectionReferences(queryIn(db)),
+
+    /** Where new backups are stored, and what is missing for that. */
+    storage: (): ArchiveTarget => archives.target(),
 
     /**
      * Starts a backup of the caller's tenant; at the platform, of the installation. Warns about

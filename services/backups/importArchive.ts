@@ -16,9 +16,9 @@ import {
   migrateToCurrent,
   StagingBusy,
   type LoadedArchive,
-  type Migrations,
   type Staging,
 } from '../../db/backups/staging.ts';
+import type { Migrations } from '../../db/core/migration.ts';
 import type { Commit } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { MIGRATIONS } from '../../db/migrations/index.ts';

@@ -1,5 +1,9 @@
 import { listOccupied } from '../../db/inventory/freeSpace.ts';
-import { listPrefixesInside, type InsidePrefix } from '../../db/inventory/prefixMap.ts';
+import {
+  listContents,
+  listPrefixesInside,
+  type InsidePrefix,
+} from '../../db/inventory/prefixMap.ts';
 import { listRecords } from '../../db/inventory/records.ts';
 import { readUsage, type Usage } from '../../db/inventory/usage.ts';
 import {
@@ -28,6 +32,9 @@ export type { Usage } from '../../db/inventory/usage.ts';
 /** Larger maps have the largest prefixes only; a part of the network has the others. */
 export const MAX_MAPPED = 20_000;
 
+/** Most addresses, and most ranges, of one answer. */
+export const MAX_CONTENTS = 5_000;
+
 export type AddressSpace = ReturnType<typeof createAddressSpace>;
 
 /** A child in a tree. Its id and row are null when the caller may not read it. */
@@ -46,15 +53,40 @@ export function createAddressSpace(deps: Deps) {
   async function freeNetworks(
     prefix: Row,
     children: readonly Row[],
-    after: string | undefined,
-    isLast: boolean,
+    page: Span | null,
   ): Promise<{ free: string[]; exact: boolean }> {
-    const blocks = children.map(blockOf);
-    const page = pageSpan(blockOf(prefix), blocks, after, isLast);
     if (!page) return { free: [], exact: true };
     const { spans, exact } = await listOccupied(db, prefix.id, page);
-    const gaps = gapsIn(page, mergeSpans([...blocks, ...spans]));
+    const gaps = gapsIn(page, mergeSpans([...children.map(blockOf), ...spans]));
     return { free: gaps.flatMap(coveringBlocks).map(formatBlock), exact };
+  }
+
+  /** Reads the children of a page in order, whatever the caller may read. */
+  async function childrenOf(prefix: Row, { limit, after, from, before }: TreePart) {
+    const compared = (operator: 'gte' | 'lt', network: Block) => ({
+      ...columnKindOf(prefixes, 'cidr'),
+      operator,
+      values: [formatBlock(network)],
+    });
+    const { items, next } = await listRecords(
+      db,
+      prefixes,
+      EVERYWHERE,
+      {},
+      {
+        ...pageOf(limit, after),
+        where: [
+          { ...columnKindOf(prefixes, 'parentPrefixId'), operator: 'in', values: [prefix.id] },
+          ...(from ? [compared('gte', from)] : []),
+          ...(before ? [compared('lt', before)] : []),
+        ],
+        sort: { ...columnKindOf(prefixes, 'cidr'), descending: before !== undefined },
+      },
+    );
+    // What comes before is read backwards, and has no page after it.
+    return before
+      ? { items: items.toReversed(), next: null, isFirst: next === null }
+      : { items, next, isFirst: false };
   }
 
   return {
@@ -94,28 +126,27 @@ export function createAddressSpace(deps: Deps) {
 
     /**
      * Reads a prefix, one page of its children in order, and the free networks between them. A page
-     * continues after the network `after`. Error: `not_found`.
+     * continues after the network of `after`, starts at the network `from`, or ends before the network
+     * `before`. Errors: `not_found`, `invalid_request` when one of these is no network of the prefix.
      */
     async tree(
       caller: Caller,
       prefixId: string,
-      { after, limit }: { after: { value: string; id: string } | undefined; limit: number },
+      {
+        from,
+        before,
+        ...page
+      }: Omit<TreePart, 'from' | 'before'> & { from?: string; before?: string },
     ) {
       const prefix = await records.read(caller, 'prefixes', prefixId);
       const scope = access.scope(caller, 'inventory:read');
-      const { items, next } = await listRecords(
-        db,
-        prefixes,
-        EVERYWHERE,
-        {},
-        {
-          ...pageOf(limit, after),
-          where: [
-            { ...columnKindOf(prefixes, 'parentPrefixId'), operator: 'in', values: [prefix.id] },
-          ],
-          sort: { ...columnKindOf(prefixes, 'cidr'), descending: false },
-        },
-      );
+      const whole = blockOf(prefix);
+      const part: TreePart = {
+        ...page,
+        ...(from !== undefined && { from: networkIn(whole, from, 'from') }),
+        ...(before !== undefined && { before: networkIn(whole, before, 'before') }),
+      };
+      const { items, next, isFirst } = await childrenOf(prefix, part);
       const usages = await readUsage(db, [prefix.id, ...items.map(({ id }) => id)]);
       const children = items.map((row): TreeChild => {
         const canRead = isReadable(scope, prefixes, row);
@@ -126,23 +157,54 @@ export function createAddressSpace(deps: Deps) {
           usage: usageOf(usages, row.id),
         };
       });
+      const blocks = items.map(blockOf);
+      const span = part.before
+        ? spanBefore(whole, blocks, part.before, isFirst)
+        : spanAfter(whole, blocks, part, next === null);
       return {
         prefix,
         usage: usageOf(usages, prefix.id),
         children,
-        ...(await freeNetworks(prefix, items, after?.value, next === null)),
+        ...(await freeNetworks(prefix, items, span)),
         next,
+      };
+    },
+
+    /**
+     * Reads the addresses and ranges in a prefix, or in the network `within` of it, by address: those
+     * that count in it. `complete` is false when there are more than are listed. What the caller may not
+     * read has no id. Errors: as of `map`.
+     */
+    async contents(caller: Caller, prefixId: string, within: string | undefined) {
+      const prefix = await records.read(caller, 'prefixes', prefixId);
+      const whole = blockOf(prefix);
+      const network = within === undefined ? whole : networkIn(whole, within);
+      const scope = access.scope(caller, 'inventory:read');
+      const found = await listContents(db, scope, prefix.id, network, MAX_CONTENTS + 1);
+      return {
+        network: formatBlock(network),
+        addresses: found.addresses.slice(0, MAX_CONTENTS),
+        ranges: found.ranges.slice(0, MAX_CONTENTS),
+        complete: Math.max(found.addresses.length, found.ranges.length) <= MAX_CONTENTS,
       };
     },
   };
 }
 
-/** Parses the network of a map. Error: `invalid_request`. */
-function networkIn(whole: Block, text: string): Block {
+/** A page of children: what follows a child, starts at a network, or ends before a network. */
+type TreePart = {
+  limit: number;
+  after?: { value: string; id: string } | undefined;
+  from?: Block;
+  before?: Block;
+};
+
+/** Parses a network of a prefix in a query parameter. Error: `invalid_request`. */
+function networkIn(whole: Block, text: string, name = 'within'): Block {
   const network = parseBlock(text);
-  if (!isBlock(network)) throw invalidField('query', '/within', network.code, network.message);
+  if (!isBlock(network)) throw invalidField('query', `/${name}`, network.code, network.message);
   if (!contains(whole, network))
-    throw invalidField('query', '/within', 'range', `must be a network in ${formatBlock(whole)}`);
+    throw invalidField('query', `/${name}`, 'range', `must be a network in ${formatBlock(whole)}`);
   return network;
 }
 
@@ -152,18 +214,32 @@ function usageOf(usages: ReadonlyMap<string, Usage>, id: string): Usage {
   return usage;
 }
 
+const spanOf = ({ family }: Block, first: bigint, last: bigint): Span | null =>
+  first > last ? null : { family, first, last };
+
 /**
- * The part of a prefix that one page of its children covers: from the end of the network `after`
- * to the end of the last child or, on the last page, of the prefix. Null when it is empty.
+ * The part of a prefix that one page of its children covers: from the end of the network `after`, or the
+ * start of `from`, to the end of the last child or, on the last page, of the prefix. Null when it is empty.
  */
-function pageSpan(
+function spanAfter(
   whole: Block,
   children: readonly Block[],
-  after: string | undefined,
+  { after, from }: TreePart,
   isLast: boolean,
 ): Span | null {
-  const previous = after === undefined ? undefined : parseBlock(after);
-  const first = previous && isBlock(previous) ? previous.last + 1n : whole.first;
-  const last = isLast ? whole.last : (children.at(-1)?.last ?? whole.last);
-  return first > last ? null : { family: whole.family, first, last };
+  const previous = after === undefined ? undefined : parseBlock(after.value);
+  const start = from?.first ?? whole.first;
+  const first = previous && isBlock(previous) ? previous.last + 1n : start;
+  return spanOf(whole, first, isLast ? whole.last : (children.at(-1)?.last ?? whole.last));
+}
+
+/** The same for a page that ends before a network: from its first child or the start of the prefix. */
+function spanBefore(
+  whole: Block,
+  children: readonly Block[],
+  before: Block,
+  isFirst: boolean,
+): Span | null {
+  const first = isFirst ? whole.first : (children[0]?.first ?? whole.first);
+  return spanOf(whole, first, before.first - 1n);
 }

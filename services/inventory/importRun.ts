@@ -11,12 +11,12 @@ import {
 import { lockImport, readImport } from '../../db/inventory/imports.ts';
 import type { Import } from '../../db/models/Import.ts';
 import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
+import { importFailure } from '../../domain/inventory/imports.ts';
 import {
-  importFailure,
   MAX_ATOMIC_ROWS,
   MAX_DRY_RUN_ROWS,
   type ImportMode,
-} from '../../domain/inventory/imports.ts';
+} from '../../domain/inventory/importLimits.ts';
 import type { Mutation, Planned } from '../../domain/inventory/planning.ts';
 import { systemCaller, type Caller } from '../../domain/shared/caller.ts';
 import { AppError } from '../../domain/shared/errors.ts';

@@ -4,17 +4,24 @@ import type { Knex } from '../../db/core/knex.ts';
 import { readList } from '../../db/core/lists.ts';
 import {
   addRows,
+  copyRows,
   countOutcomes,
   listRows,
   type FileRow,
-  type ReportedRow,
+  type RowsRequest,
 } from '../../db/inventory/importRows.ts';
-import { readableImports, readJobStatuses } from '../../db/inventory/imports.ts';
+import { readableImports, readImportJobs, type ImportJob } from '../../db/inventory/imports.ts';
 import { Import } from '../../db/models/Import.ts';
-import { IMPORT_JOB_TYPE, maxRowsOf, type ImportMode } from '../../domain/inventory/imports.ts';
+import { IMPORT_JOB_TYPE } from '../../domain/inventory/imports.ts';
+import { maxRowsOf, type ImportMode } from '../../domain/inventory/importLimits.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
-import type { JobStatus } from '../../domain/jobs/jobs.ts';
+import {
+  isFinal,
+  type JobError,
+  type JobProgress,
+  type JobStatus,
+} from '../../domain/jobs/jobs.ts';
 import type { JobData } from '../../domain/jobs/records.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
@@ -28,6 +35,7 @@ import { authorityOf, type UserRights } from '../access/rights.ts';
 import type { JobFactory } from '../jobs/createJob.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import { readCsv, readNdjson } from './importFile.ts';
+import { reportedRow, reportText, type ImportRowReport } from './importReport.ts';
 import { createImportRun } from './importRun.ts';
 import type { InventoryQuestions } from './questions.ts';
 import type { InventoryWrites } from './writes.ts';
@@ -51,8 +59,16 @@ export type ImportState = {
   resource: string | null;
   dryRun: boolean;
   mode: ImportMode;
-  /** The status of its job. */
+  /** The dry run whose rows it writes. */
+  dryRunId: string | null;
+  /** The state of its job. */
   status: JobStatus;
+  progress: JobProgress | null;
+  error: JobError | null;
+  finishedAt: Date | null;
+  /** The caller may see what the file has, and write the rows of a dry run. */
+  contentVisible: boolean;
+  tenantId: string;
   rows: number;
   /** The number of rows that have an outcome. */
   done: number;
@@ -64,6 +80,8 @@ export type ImportState = {
 
 /** The number of received rows that one statement stores. */
 const RECEIVE_BATCH_SIZE = 1_000;
+/** The number of rows of a report that are read together. */
+const REPORT_PAGE_SIZE = 500;
 /** How long a file waits for other tenants while it is received. A request may last 60 s. */
 const MAX_RECEIVE_REST_MS = 15_000;
 
@@ -89,19 +107,32 @@ export function createInventoryImports(deps: Deps) {
   const visible = (caller: Caller) =>
     readableImports(db, access.scope(caller, 'inventory:read'), caller);
 
-  async function withCounts(records: readonly Import[]): Promise<ImportState[]> {
-    const [counts, statuses] = await Promise.all([
+  /**
+   * Whether a caller may see what the rows of an import have. Others who read the import see the
+   * outcomes only: the rows may be about records of other tenants.
+   */
+  const seesContent = (caller: Caller, { createdBy, tenantId }: Import): boolean =>
+    (createdBy === caller.actorId && tenantId === caller.tenantId) ||
+    access.scope(caller, 'inventory:read').kind === 'everywhere';
+
+  async function withCounts(caller: Caller, records: readonly Import[]): Promise<ImportState[]> {
+    const [counts, jobs] = await Promise.all([
       countOutcomes(
         db,
         records.map(({ id }) => id),
       ),
-      readJobStatuses(
+      readImportJobs(
         db,
         records.map(({ jobId }) => jobId),
       ),
     ]);
     return records.map((record) =>
-      stateOf(record, statuses.get(record.jobId) ?? 'queued', counts.get(record.id) ?? {}),
+      stateOf(
+        record,
+        jobs.get(record.jobId),
+        counts.get(record.id) ?? {},
+        seesContent(caller, record),
+      ),
     );
   }
 
@@ -135,6 +166,51 @@ export function createInventoryImports(deps: Deps) {
     return count;
   }
 
+  /** Creates the record of an import whose rows are stored, and its job. */
+  const start = (
+    caller: Caller,
+    id: string,
+    content: Pick<Import, 'resource' | 'rows' | 'dryRun' | 'mode' | 'dryRunId'>,
+  ): Promise<{ state: ImportState; job: JobData }> =>
+    commit(caller, (work) => {
+      work.result(id);
+      const { dryRunId, ...after } = content;
+      work.audit(
+        'inventory.import',
+        { type: 'import', id },
+        { after: dryRunId === null ? after : content },
+      );
+      const job = jobFactory.create(
+        work,
+        jobTypes.get(IMPORT_JOB_TYPE),
+        { type: IMPORT_JOB_TYPE, payload: { importId: id } },
+        caller,
+      );
+      const record = work.insert(Import, {
+        ...content,
+        id,
+        tenantId: caller.tenantId,
+        jobId: job.id,
+        done: 0,
+        authority: authorityOf(caller),
+        createdBy: caller.actorId,
+        createdAt: work.now,
+      });
+      return { state: stateOf(record, job, {}, true), job };
+    });
+
+  /** Error: `conflict`, if the rows of an import cannot be written as those of a dry run. */
+  async function checkApplicable(caller: Caller, record: Import): Promise<void> {
+    const { id, dryRun, tenantId, jobId } = record;
+    if (!dryRun) throw new AppError('conflict', `The import ${id} is no dry run.`);
+    // The rows would be about other records there.
+    if (tenantId !== caller.tenantId)
+      throw new AppError('conflict', `The dry run was made in the tenant ${tenantId}.`);
+    const status = (await readImportJobs(db, [jobId])).get(jobId)?.status ?? 'queued';
+    if (!isFinal(status) || record.done < record.rows)
+      throw new AppError('conflict', 'The dry run has not checked all rows.');
+  }
+
   return {
     ...createImportRun(deps),
 
@@ -155,53 +231,71 @@ export function createInventoryImports(deps: Deps) {
         storeRows(id, readRows(source, format, resource), maxRows),
       );
       if (rows === 0) throw invalidField('body', '', 'empty', 'has no rows');
-      return commit(caller, (work) => {
-        work.result(id);
-        const after = { resource: resource ?? null, rows, dryRun, mode };
-        work.audit('inventory.import', { type: 'import', id }, { after });
-        const job = jobFactory.create(
-          work,
-          jobTypes.get(IMPORT_JOB_TYPE),
-          { type: IMPORT_JOB_TYPE, payload: { importId: id } },
-          caller,
-        );
-        const record = work.insert(Import, {
-          id,
-          tenantId: caller.tenantId,
-          jobId: job.id,
-          resource: resource ?? null,
-          dryRun,
-          mode,
-          rows,
-          done: 0,
-          authority: authorityOf(caller),
-          createdBy: caller.actorId,
-          createdAt: work.now,
-        });
-        return { state: stateOf(record, job.status, {}), job };
-      });
+      return start(caller, id, { resource: resource ?? null, rows, dryRun, mode, dryRunId: null });
+    },
+
+    /**
+     * Creates a job that writes the rows of a dry run, exactly as they were checked. Errors:
+     * `not_found`; `conflict` while the dry run has not ended, at another tenant, or of an import that
+     * is no dry run; `permission_denied` for callers who may not see what the file has.
+     */
+    async apply(
+      caller: Caller,
+      dryRunId: string,
+      signal: AbortSignal,
+    ): Promise<{ state: ImportState; job: JobData }> {
+      const record = await find(caller, dryRunId);
+      if (!seesContent(caller, record))
+        throw new AppError('permission_denied', 'Only who has sent the file can import its rows.');
+      await checkApplicable(caller, record);
+      const id = ids.next('imp');
+      const rows = await slots.uploads.run(caller, signal, () =>
+        writeUnaudited((trx) => copyRows(trx, dryRunId, id)),
+      );
+      if (rows !== record.rows) throw new AppError('conflict', 'The rows are no longer stored.');
+      const { resource, mode } = record;
+      return start(caller, id, { resource, rows, dryRun: false, mode, dryRunId });
     },
 
     /** Reads an import. Error: `not_found`. */
     async read(caller: Caller, id: string): Promise<ImportState> {
-      const [state] = await withCounts([await find(caller, id)]);
+      const [state] = await withCounts(caller, [await find(caller, id)]);
       return assertDefined(state, 'import state');
     },
 
     /** Lists imports. */
     async list(caller: Caller, request: ListRequest): Promise<ListAnswer<ImportState>> {
       const answer = await readList({ db, visible: () => visible(caller) }, request);
-      return { ...answer, items: await withCounts(answer.items) };
+      return { ...answer, items: await withCounts(caller, answer.items) };
     },
 
     /** Lists rows with their outcomes in the order of the file. Error: `not_found`. */
-    async rows(
+    async rows(caller: Caller, id: string, request: RowsRequest): Promise<ImportRowReport[]> {
+      const record = await find(caller, id);
+      const rows = await listRows(db, id, request);
+      return rows.map((row) => reportedRow(row, seesContent(caller, record)));
+    },
+
+    /** Streams the report of an import as text, a line for each finding. Error: `not_found`. */
+    async *report(
       caller: Caller,
       id: string,
-      page: { outcome: string | undefined; after: number; limit: number },
-    ): Promise<ReportedRow[]> {
-      await find(caller, id);
-      return listRows(db, id, page);
+      { outcomes, format }: Pick<RowsRequest, 'outcomes'> & { format: FileFormat },
+      signal: AbortSignal,
+    ): AsyncGenerator<string> {
+      const record = await find(caller, id);
+      const isVisible = seesContent(caller, record);
+      const pause = createPause({ signal, isPatient: true });
+      let after = 0;
+      let rows: ImportRowReport[];
+      do {
+        signal.throwIfAborted();
+        const found = await listRows(db, id, { outcomes, after, limit: REPORT_PAGE_SIZE });
+        rows = found.map((row) => reportedRow(row, isVisible));
+        await pause();
+        yield reportText(format, rows, after === 0);
+        after = rows.at(-1)?.line ?? after;
+      } while (rows.length === REPORT_PAGE_SIZE);
     },
   };
 }
@@ -219,19 +313,17 @@ function readRows(
 }
 
 const stateOf = (
-  { id, resource, dryRun, mode, rows, done, jobId, createdBy, createdAt }: Import,
-  status: JobStatus,
+  record: Import,
+  job: Omit<ImportJob, 'id'> | undefined,
   counts: Readonly<Record<string, number>>,
-): ImportState => ({
-  id,
-  resource,
-  dryRun,
-  mode,
-  status,
-  rows,
-  done,
-  counts,
-  jobId,
-  createdBy,
-  createdAt,
-});
+  contentVisible: boolean,
+): ImportState => {
+  const { id, resource, dryRun, mode, dryRunId, rows, done, jobId, tenantId } = record;
+  const { status = 'queued', progress = null, error = null, finishedAt = null } = job ?? {};
+  return {
+    ...{ id, tenantId, resource, dryRun, mode, dryRunId, rows, done, counts, jobId },
+    ...{ status, progress, error, finishedAt, contentVisible },
+    createdBy: record.createdBy,
+    createdAt: record.createdAt,
+  };
+};

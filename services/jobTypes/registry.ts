@@ -23,6 +23,7 @@ type RemoteTypes = ReadonlyMap<string, RegisteredRemote>;
  */
 export function createJobTypes() {
   const registered = new Map<string, RegisteredType>();
+  let ownNames: readonly string[] = [];
   let remote: RemoteTypes = new Map();
   let loadRemote: () => Promise<RemoteJobType[]> = () => Promise.resolve([]);
 
@@ -87,10 +88,14 @@ export function createJobTypes() {
           throw new Error(`The job type ${type.name} refers to ${unknown}, which is no resource`);
         registered.set(type.name, { type, check: compile(type.payload) });
       }
+      ownNames = [...registered.keys()];
     },
 
     /** True for a type of this process, whose name no type of runners may have. */
     isOwn: (name: string): boolean => registered.has(name),
+
+    /** The names of the types of this process. */
+    ownNames: (): readonly string[] => ownNames,
 
     all: (): JobType[] => [...registered.values(), ...remote.values()].map(({ type }) => type),
 

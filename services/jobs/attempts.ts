@@ -9,28 +9,31 @@ import {
 import { Job } from '../../db/models/Job.ts';
 import { JobFailure, needsSlot, type JobType, type Lane } from '../../domain/jobs/jobType.ts';
 import { isFinal, type JobError } from '../../domain/jobs/jobs.ts';
+import { countedAttempts } from '../../domain/jobs/retry.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import type { Ids } from '../../platform/ids.ts';
+import { inSpanOf } from '../../platform/tracing.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import { claimReport } from './claimReport.ts';
 import {
   AttemptFailed,
   createJobLifecycle,
+  interruption,
   LEASE_CHECK_MS,
   serializeResult,
   toJobFailure,
+  WorkerStopping,
   type LifecycleDeps,
+  type JobRunRef,
 } from './lifecycle.ts';
 import type { JobSlots } from './slots.ts';
 import { retryWrite } from './retryWrite.ts';
 import { createRunLog, type PendingLog, type RunLog } from './runLog.ts';
+import { TypeNotKnownHere, type UnknownTypes } from './unknownTypes.ts';
 
 export { AttemptFailed } from './lifecycle.ts';
 
 export type JobAttempts = ReturnType<typeof createJobAttempts>;
-
-/** A workflow run of a job. */
-export type JobRunRef = { jobId: string; runId: string };
 
 /** A run of several jobs, and its workflow. */
 export type SharedRunRef = { runId: string; workflowId: string };
@@ -48,6 +51,7 @@ type Deps = LifecycleDeps & {
   onEventsCommitted(): void;
   jobTypes: JobTypes;
   jobSlots: JobSlots;
+  unknownTypes: UnknownTypes;
   /** Admission checks by lane. Lanes without one admit every attempt. */
   admissionChecks: Partial<Record<Lane, AdmissionCheck>>;
 };
@@ -81,8 +85,24 @@ function errorFor(job: Job, type: JobType | undefined, code: string): JobError {
     : { code, message };
 }
 
+const attemptSpan = (job: Job) => ({
+  attributes: {
+    'holdfast.job.id': job.id,
+    'holdfast.job.type': job.type,
+    'holdfast.job.attempt': job.attempts,
+    'holdfast.tenant.id': job.tenantId,
+  },
+});
+
 /** What the job workflow does with the record of its job. Each activity may run more than once. */
-export function createJobAttempts({ db, jobTypes, jobSlots, admissionChecks, ...deps }: Deps) {
+export function createJobAttempts({
+  db,
+  jobTypes,
+  jobSlots,
+  unknownTypes,
+  admissionChecks,
+  ...deps
+}: Deps) {
   const { writeUnaudited, ids, log } = deps;
   const lifecycle = createJobLifecycle(deps);
 
@@ -131,7 +151,14 @@ export function createJobAttempts({ db, jobTypes, jobSlots, admissionChecks, ...
   ): Promise<Job[]> {
     const report = claimReport({ ids, jobTypes }, jobIds, lane);
     const claimed = await writeUnaudited((executor, now) =>
-      claimAttempts(executor, { ...run, jobIds, isShort: lane === 'inline', now, ...report }),
+      claimAttempts(executor, {
+        ...run,
+        jobIds,
+        types: jobTypes.ownNames(),
+        isShort: lane === 'inline',
+        now,
+        ...report,
+      }),
     );
     if (claimed.some(({ attempts }) => attempts === 1)) deps.onEventsCommitted();
     return claimed;
@@ -141,7 +168,8 @@ export function createJobAttempts({ db, jobTypes, jobSlots, admissionChecks, ...
    * Claims the next attempt; undefined when this run has nothing to do. Errors:
    * `AttemptFailed('worker_lost')` when the last attempt of this run ended with its worker;
    * `AttemptFailed('no_slot')`; `AttemptFailed('leased')` while a process makes an attempt;
-   * `AttemptFailed('claim_lost')` when that process has left the job in this moment.
+   * `AttemptFailed('claim_lost')` when that process has left the job in this moment; those of
+   * `unknownTypes.assertKnown`.
    */
   async function claimNextAttempt(
     { jobId, runId }: JobRunRef,
@@ -149,6 +177,7 @@ export function createJobAttempts({ db, jobTypes, jobSlots, admissionChecks, ...
   ): Promise<Job | undefined> {
     const claimOne = async () => {
       const [claimed] = await claim([jobId], lane, { runId, needsSlot: needsSlot(lane) });
+      if (!claimed) await leaveUnknownType({ jobId, runId }, lane);
       return claimed;
     };
     const job = needsSlot(lane) ? await jobSlots.claim(jobId, claimOne) : await claimOne();
@@ -159,9 +188,22 @@ export function createJobAttempts({ db, jobTypes, jobSlots, admissionChecks, ...
     const isOwnRun =
       current?.status === 'running' && (current.runId === runId || current.runId === null);
     if (!isOwnRun) return undefined;
-    if (lane === 'inline' && current.attempts < current.retryPolicy.maxAttempts)
+    if (lane === 'inline' && countedAttempts(current) < current.retryPolicy.maxAttempts)
       throw new AttemptFailed('claim_lost', 0);
     throw new AttemptFailed('worker_lost', null);
+  }
+
+  /**
+   * Leaves a job whose type this process does not know to another worker. The workflow of a short job
+   * continues as a new run there, which must be able to claim the job.
+   */
+  async function leaveUnknownType(ref: JobRunRef, lane: Lane): Promise<void> {
+    try {
+      await unknownTypes.assertKnown(ref);
+    } catch (error) {
+      if (lane === 'inline' && error instanceof TypeNotKnownHere) await takeFromRun(db, ref);
+      throw error;
+    }
   }
 
   /**
@@ -196,26 +238,37 @@ export function createJobAttempts({ db, jobTypes, jobSlots, admissionChecks, ...
     if (!signal.aborted)
       return lifecycle.failAttempt(job, lane, runLog, toJobFailure(error, log, job));
     runLog.logSystem('warn', `Attempt ${job.attempts} was interrupted`);
-    await lifecycle.recordFailedAttempt(job, 'inline', runLog.drain(), INTERRUPTED, 0);
+    await lifecycle.recordFailedAttempt(job, 'inline', runLog.drain(), {
+      error: INTERRUPTED,
+      retryInMs: 0,
+      ...(signal.reason instanceof WorkerStopping && interruption(job)),
+    });
     throw signal.reason;
   }
 
   const recordSuccess: RecordSuccess = (job, pendingLog, result) =>
     lifecycle.finish(job, pendingLog, { status: 'succeeded', result, guard: attemptGuard(job) });
 
-  /** Makes a claimed attempt. Errors: those of `runAttempt`. */
-  async function makeAttempt(
+  /** Makes a claimed attempt, in the trace that the job was created in. Errors: those of `runAttempt`. */
+  const makeAttempt = (
     job: Job,
     lane: Lane,
     signal: AbortSignal,
     record = recordSuccess,
+  ): Promise<void> =>
+    inSpanOf(job.trace, `attempt ${job.type}`, attemptSpan(job), () =>
+      attemptJob(job, lane, signal, record),
+    );
+
+  async function attemptJob(
+    job: Job,
+    lane: Lane,
+    signal: AbortSignal,
+    record: RecordSuccess,
   ): Promise<void> {
     await using runLog = createRunLog({ writeUnaudited, log, job });
-    const type = jobTypes.find(job.type);
-    if (!type) {
-      const failure = new JobFailure('unknown_job_type', 'This worker does not know the type');
-      return await lifecycle.failAttempt(job, 'inline', runLog, failure);
-    }
+    // Others are not claimed.
+    const type = assertDefined(jobTypes.find(job.type), `the job type ${job.type}`);
     let result: string;
     try {
       result = await runJobType(job, type, runLog, signal);
@@ -269,8 +322,17 @@ export function createJobAttempts({ db, jobTypes, jobSlots, admissionChecks, ...
     async runAttempt(ref: JobRunRef, lane: Lane, signal: AbortSignal): Promise<void> {
       const waitMs = (await admissionChecks[lane]?.(ref.jobId)) ?? null;
       if (waitMs !== null) throw new AttemptFailed('no_slot', waitMs);
+      signal.throwIfAborted();
       const job = await claimNextAttempt(ref, lane);
-      if (job) await makeAttempt(job, lane, signal);
+      if (!job) return;
+      try {
+        await makeAttempt(job, lane, signal);
+      } catch (error) {
+        // The workflow of a short job continues as a new run, which must be able to claim the job.
+        if (lane === 'inline' && signal.reason instanceof WorkerStopping)
+          await takeFromRun(db, ref);
+        throw error;
+      }
     },
 
     /**

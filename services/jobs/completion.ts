@@ -4,6 +4,7 @@ import type { Job } from '../../db/models/Job.ts';
 import { cancelJobTask } from '../../domain/dispatch/tasks.ts';
 import type { FinalJobStatus, JobSource } from '../../domain/jobs/jobs.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
+import type { ReportJobEnd } from './reportJobEnd.ts';
 import {
   jobCancelTopic,
   jobFinishedTopic,
@@ -32,7 +33,13 @@ export type CompletionHook = {
 );
 
 /** Everything that belongs to the end of a job, whichever way it ends. */
-export function createJobCompletion({ jobTypes }: { jobTypes: JobTypes }) {
+export function createJobCompletion({
+  jobTypes,
+  reportJobEnd,
+}: {
+  jobTypes: JobTypes;
+  reportJobEnd: ReportJobEnd;
+}) {
   const hooks: CompletionHook[] = [];
 
   const hooksFor = (job: JobWithSource & { type?: string }): CompletionHook[] =>
@@ -94,8 +101,9 @@ export function createJobCompletion({ jobTypes }: { jobTypes: JobTypes }) {
         ),
       );
       work.dispatch(cancelJobTask(job));
-      if (!isRunning)
-        await onJobFinished(work, Object.assign(job, { status: 'cancelled' as const }));
+      if (isRunning) return;
+      await onJobFinished(work, Object.assign(job, { status: 'cancelled' as const }));
+      work.onCommitted(() => reportJobEnd(job, { status: 'cancelled', code: null, at }));
     },
   };
 }

@@ -19,7 +19,7 @@ export type JobFactory = ReturnType<typeof createJobFactory>;
 export function createJobFactory({ ids, heartbeatMs }: { ids: Ids; heartbeatMs: number }) {
   /** The outbox task that starts the workflow of a job, at the beginning or after a first attempt. */
   const startTask = (
-    job: { id: string; type: string; tenantId: string },
+    job: { id: string; type: string; tenantId: string; trace?: string | null },
     type: JobType,
     firstAttempt?: FailedFirstAttempt,
   ): StartJobTask =>

@@ -11,10 +11,10 @@ import {
   useConnectionsFor,
   useConnectionsForProcess,
 } from '../../platform/connectionUser.ts';
-import type { Log } from '../../platform/log.ts';
+import { jobLog, type Log } from '../../platform/log.ts';
 import type { JobAttempts, SharedRunRef } from './attempts.ts';
 import { jobCancelTopic } from './jobAudit.ts';
-import { AttemptFailed } from './lifecycle.ts';
+import { AttemptFailed, INTERRUPTED, WorkerStopping } from './lifecycle.ts';
 import type { RecordTogether } from './recordTogether.ts';
 import type { SharedRuns } from './sharedRuns.ts';
 
@@ -32,9 +32,6 @@ type Deps = {
 
 /** An attempt ends within its time limit, and its outcome is recorded within this time after it. */
 const LEASE_MARGIN_MS = 3_000;
-
-/** When the job's own run repeats an attempt that was interrupted. */
-const INTERRUPTED = new AttemptFailed('interrupted', 200);
 
 /** How long interrupted attempts may take to be recorded when the process stops. */
 const STOP_RECORD_MS = 3_000;
@@ -66,7 +63,9 @@ export function createImmediateAttempts({
     useConnectionsForProcess(async () => {
       if (await isCancelRequested(db, jobId)) controller.abort();
       // An attempt that is not aborted ends within its limit.
-    }).catch((error: unknown) => log.debug({ err: error, jobId }, 'a cancellation was not read'));
+    }).catch((error: unknown) =>
+      jobLog(log, jobId).debug({ err: error }, 'a cancellation was not read'),
+    );
 
   async function attempt(
     run: SharedRunRef,
@@ -84,7 +83,10 @@ export function createImmediateAttempts({
       await jobAttempts.makeAttempt(job, 'inline', signal, record);
     } catch (error) {
       if (!(error instanceof AttemptFailed) && !signal.aborted)
-        log.warn({ err: error, jobId: job.id }, 'an attempt could not be recorded');
+        jobLog(log, job.id, run.workflowId).warn(
+          { err: error },
+          'an attempt could not be recorded',
+        );
       const { code, retryInMs } = error instanceof AttemptFailed ? error : INTERRUPTED;
       await sharedRuns.goOnAlone(run, job.id, timeoutMs, { code, retryInMs });
     } finally {
@@ -101,7 +103,10 @@ export function createImmediateAttempts({
       claimed.map((job) =>
         attempt(run, job, timeoutMs, record).catch((error: unknown) => {
           // Its lease expires, and its run makes another attempt.
-          log.warn({ err: error, jobId: job.id }, 'a job goes on after the end of its lease');
+          jobLog(log, job.id, workflowId).warn(
+            { err: error },
+            'a job goes on after the end of its lease',
+          );
           failed.add(job.id);
         }),
       ),
@@ -158,7 +163,7 @@ export function createImmediateAttempts({
     async stop(): Promise<void> {
       accepts = false;
       await waitUntilIdle(stopGraceMs);
-      stopping.abort();
+      stopping.abort(new WorkerStopping());
       await waitUntilIdle(STOP_RECORD_MS);
     },
   };

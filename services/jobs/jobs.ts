@@ -10,6 +10,7 @@ import type { WaitReason } from '../../domain/runners/records.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
 import { isFinal, type JobSource } from '../../domain/jobs/jobs.ts';
 import { permissionsToCreate } from '../../domain/jobs/jobType.ts';
+import type { QueuePosition } from '../../domain/jobs/queue.ts';
 import type { JobData, JobLogData, JobSummaryData } from '../../domain/jobs/records.ts';
 import { scopeOfTarget, targetOf, type TargetRef } from '../../domain/jobs/targets.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
@@ -25,6 +26,7 @@ import { followLog, type LogStreamItem } from './followLog.ts';
 import { jobFinishedTopic, jobRecord } from './jobAudit.ts';
 import type { CreateJobInput, JobOrigin } from './newJob.ts';
 import type { JobReferences } from './payloadReferences.ts';
+import type { JobQueue } from './queue.ts';
 import type { JobTargets } from './targets.ts';
 
 export type Jobs = ReturnType<typeof createJobs>;
@@ -57,7 +59,12 @@ export type JobWithLogs = {
   targetName?: string | null;
   /** What a queued job of runners waits for. */
   waitingFor?: WaitingFor | null;
+  /** Where a queued job is in the queue of its tenant. */
+  queue?: QueuePosition | null;
 };
+
+/** A job that was just created. */
+export type CreatedJob = { job: JobData; queue: QueuePosition };
 
 /** A pool, how many of its runners are alive, and why the job waits. */
 export type WaitingFor = { pool: string; runners: number; reason: WaitReason; since: Date };
@@ -75,6 +82,7 @@ type Deps = {
   jobTargets: JobTargets;
   jobReferences: JobReferences;
   jobCompletion: JobCompletion;
+  jobQueue: JobQueue;
 };
 
 /** Temporal keeps every workflow at least this long after its end. */
@@ -102,6 +110,7 @@ export function createJobs({
   jobTargets,
   jobReferences,
   jobCompletion,
+  jobQueue,
 }: Deps) {
   const waitForEnd = createWaitForEnd({ notifications, slots });
   const repository = scopedRepository<Job>(Job, {
@@ -118,13 +127,13 @@ export function createJobs({
   /**
    * Creates a job at its target, or at the caller's tenant, and starts it. Errors: `invalid_request`
    * (type, target, payload), `permission_denied` (`job:write`, the type's own permission, a role that
-   * names the type, `job:impersonate`).
+   * names the type, `job:impersonate`), `queue_full`, `server_busy`.
    */
   async function create(
     caller: Caller,
     request: JobRequest,
     origin: JobOrigin = {},
-  ): Promise<JobData> {
+  ): Promise<CreatedJob> {
     await jobTypes.refreshUnknown(request.type);
     const type = jobTypes.getPublic(request.type);
     const target = await jobTargets.resolve(caller, type, request.target);
@@ -138,11 +147,13 @@ export function createJobs({
     await jobReferences.check(caller, type, request.payload);
 
     const tenantCaller = { ...caller, tenantId: scope.tenantId };
-    return commit(tenantCaller, (work) => {
+    await jobQueue.admit(scope.tenantId);
+    const created = await commit(tenantCaller, (work) => {
       const job = jobFactory.create(work, type, { ...request, target }, tenantCaller, origin);
       work.result(job.id);
       return job;
     });
+    return { job: created, queue: jobQueue.added(created) };
   }
 
   /**
@@ -163,6 +174,7 @@ export function createJobs({
       ...found,
       targetName: target && (await jobTargets.nameOf(caller, target)),
       waitingFor: await readWaitingFor(found.job),
+      queue: await jobQueue.positionOf(found.job),
       workflowForgotten: await isForgotten(found.job.finishedAt),
       retriedPurged: retryOf !== null && !(await Job.query(db).findById(retryOf).select('id')),
     };
@@ -268,7 +280,7 @@ export function createJobs({
      * new job is the id of the old one.
      * Errors: `not_found`, `permission_denied`, `job_still_running`, `job_not_retryable`.
      */
-    async retry(caller: Caller, jobId: string): Promise<JobData> {
+    async retry(caller: Caller, jobId: string): Promise<CreatedJob> {
       const { id } = await repository.findToAct(caller, jobId, 'job:write');
       const job = await Job.query(db).findById(id).throwIfNotFound();
       const { type, payload, retryPolicy, status, tenantId } = job;

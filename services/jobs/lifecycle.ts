@@ -6,20 +6,29 @@ import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
 import { mayRunJob } from '../../domain/jobs/jobRights.ts';
 import { JobFailure, needsSlot, type JobType, type Lane } from '../../domain/jobs/jobType.ts';
 import { MAX_RESULT_BYTES, type FinalJobStatus, type JobError } from '../../domain/jobs/jobs.ts';
-import { mayRetry, retryDelayMs, type RetryPolicy } from '../../domain/jobs/retry.ts';
+import {
+  countedAttempts,
+  mayRetry,
+  repeatsInterrupted,
+  retryDelayMs,
+  type RetryPolicy,
+} from '../../domain/jobs/retry.ts';
 import { scopeOfTarget, targetOf, type Target } from '../../domain/jobs/targets.ts';
 import type { Rights } from '../../domain/access/scope.ts';
 import { systemCaller, type Caller } from '../../domain/shared/caller.ts';
 import { isQuotaExceeded } from '../../domain/shared/errors.ts';
-import type { Log } from '../../platform/log.ts';
-import type { Metrics } from '../../platform/metrics.ts';
+import { jobLog, type Log } from '../../platform/log.ts';
 import type { UserRights } from '../access/rights.ts';
 import { busyFailure } from './busy.ts';
 import type { JobCompletion } from './completion.ts';
 import { jobFinishedTopic, jobLogTopic, jobRecord, type JobView } from './jobAudit.ts';
+import type { ReportJobEnd } from './reportJobEnd.ts';
 import { retryWrite } from './retryWrite.ts';
 import type { JobTargets } from './targets.ts';
 import type { PendingLog, RunLog } from './runLog.ts';
+
+/** A workflow run of a job. */
+export type JobRunRef = { jobId: string; runId: string };
 
 /** A failed attempt, as Temporal learns of it. The message of the failure stays in PostgreSQL. */
 export class AttemptFailed extends Error {
@@ -43,8 +52,8 @@ export type LifecycleDeps = {
   jobTargets: JobTargets;
   /** Called when a job releases its slot. Must not throw. */
   onSlotFreed(): void;
+  reportJobEnd: ReportJobEnd;
   log: Log;
-  metrics: Metrics;
 };
 
 /** A run checks a lease again this long after its end, in milliseconds. */
@@ -58,24 +67,42 @@ const MAX_UNCHECKED_MS = 3_600_000;
 
 /**
  * What follows after attempt number `attempt` has failed: in how many milliseconds the next one is due,
- * or null if there is none, and the line that the log of the job gets.
+ * or null if there is none, and the line that the log of the job gets. `counted` is how many attempts the
+ * policy counts, this one included.
  */
 export function planRetry(
   policy: RetryPolicy,
   attempt: number,
   { code, message, retryable, retryAfterMs = 0 }: JobFailure,
+  counted = attempt,
 ): { retryInMs: number | null; line: string } {
   const retryInMs =
-    retryable && mayRetry(policy, attempt, code)
-      ? Math.max(retryDelayMs(policy, attempt), Math.min(retryAfterMs, MAX_RETRY_AFTER_MS))
+    retryable && mayRetry(policy, counted, code)
+      ? Math.max(
+          retryDelayMs(policy, Math.max(counted, 1)),
+          Math.min(retryAfterMs, MAX_RETRY_AFTER_MS),
+        )
       : null;
   const next = retryInMs === null ? 'no further attempt' : `next attempt in ${retryInMs / 1_000} s`;
   return { retryInMs, line: `Attempt ${attempt} failed: ${code}: ${message}; ${next}` };
 }
 
+/** The worker of an attempt was stopped in order. The attempt ends, and another worker repeats it. */
+export class WorkerStopping extends Error {}
+
+/** When the job's own run repeats an attempt that was interrupted. */
+export const INTERRUPTED = new AttemptFailed('interrupted', 200);
+
+/** What a job gets when its attempt is interrupted by an orderly stop. */
+export const interruption = ({ retryPolicy, interruptions }: Job): { interruptions?: number } =>
+  repeatsInterrupted(retryPolicy) ? { interruptions: interruptions + 1 } : {};
+
 /** The time of the last check of a job whose next attempt is due in `retryInMs`. */
 export const checkedBefore = (retryInMs: number, now: Date): Date =>
   new Date(now.getTime() + Math.min(retryInMs, MAX_UNCHECKED_MS));
+
+/** `interruptions`: the new number, if an orderly stop has ended the attempt. */
+type FailedAttempt = { error: JobError; retryInMs: number; interruptions?: number };
 
 /** The steps of a multi-step job share one slot, which it keeps. */
 const freesSlot = (lane: Lane, retryInMs: number): boolean =>
@@ -109,8 +136,8 @@ export function createJobLifecycle({
   jobCompletion,
   jobTargets,
   onSlotFreed,
+  reportJobEnd,
   log,
-  metrics,
 }: LifecycleDeps) {
   /** Moves a job to its final status; false when `guard` does not hold, because another run did. */
   async function finish(
@@ -138,7 +165,7 @@ export function createJobLifecycle({
       return true;
     }).catch(ignoreNoChange(false));
     if (done && job.slot !== null) onSlotFreed();
-    if (done) metrics.jobsFinished.inc({ type: job.type, status: outcome.status });
+    if (done) reportJobEnd(job, { status: outcome.status, code: error?.code ?? null });
     return done;
   }
 
@@ -147,7 +174,7 @@ export function createJobLifecycle({
     job: Job,
     lane: Lane,
     { lines, progress }: PendingLog,
-    { error, retryInMs }: { error: JobError; retryInMs: number },
+    { error, retryInMs, interruptions }: FailedAttempt,
     now: Date,
   ): RecordChange {
     const values = {
@@ -155,6 +182,7 @@ export function createJobLifecycle({
       updated_at: now,
       checked_at: checkedBefore(retryInMs, now),
       ...(freesSlot(lane, retryInMs) && { slot: null }),
+      ...(interruptions !== undefined && { interruptions }),
       ...progress,
     };
     return jobChange(job.id, attemptGuard(job), values, lines, [jobLogTopic(job.id)]);
@@ -169,16 +197,16 @@ export function createJobLifecycle({
     job: Job,
     lane: Lane,
     pending: PendingLog,
-    error: JobError,
-    retryInMs: number,
+    failed: FailedAttempt,
   ): Promise<void> {
+    const { error, retryInMs } = failed;
     const write = () =>
       writeUnaudited((db, now) =>
-        writeJobChange(db, failedAttempt(job, lane, pending, { error, retryInMs }, now)),
+        writeJobChange(db, failedAttempt(job, lane, pending, failed, now)),
       );
     await retryWrite(write, lane).catch((failure: unknown) => {
-      log.error(
-        { err: failure, jobId: job.id, attempt: job.attempts, code: error.code },
+      jobLog(log, job.id, job.workflowId).error(
+        { err: failure, attempt: job.attempts, code: error.code },
         'a failed attempt could not be recorded',
       );
     });
@@ -193,7 +221,7 @@ export function createJobLifecycle({
     job: Job,
     lane: Lane,
     pending: PendingLog,
-    failed: { error: JobError; retryInMs: number },
+    failed: FailedAttempt,
     also: RecordChange,
   ): Promise<boolean> {
     const done = await writeUnaudited((db, now) =>
@@ -215,10 +243,11 @@ export function createJobLifecycle({
     attempt = job.attempts,
   ): Promise<never> {
     const { code, message, response } = failure;
-    const { retryInMs, line } = planRetry(job.retryPolicy, attempt, failure);
+    const counted = countedAttempts({ attempts: attempt, interruptions: job.interruptions });
+    const { retryInMs, line } = planRetry(job.retryPolicy, attempt, failure, counted);
     runLog.logSystem('error', line, response && { response });
     const error = { code, message, ...(response && { response }) };
-    await recordFailedAttempt(job, lane, runLog.drain(), error, retryInMs ?? 0);
+    await recordFailedAttempt(job, lane, runLog.drain(), { error, retryInMs: retryInMs ?? 0 });
     throw new AttemptFailed(code, retryInMs);
   }
 
@@ -300,8 +329,8 @@ export function toJobFailure(error: unknown, log: Log, job: Job): JobFailure {
     return new JobFailure(error.code, error.message, { retryable: false });
   const busy = busyFailure(error);
   if (busy) return busy;
-  log.error(
-    { err: error, jobId: job.id, jobType: job.type, attempt: job.attempts, runId: job.runId },
+  jobLog(log, job.id, job.workflowId).error(
+    { err: error, jobType: job.type, attempt: job.attempts, runId: job.runId },
     'a job type threw an unexpected error',
   );
   return new JobFailure(

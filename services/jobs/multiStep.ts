@@ -1,19 +1,33 @@
 import type { WriteUnaudited } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
-import { attemptGuard, claimMultiStep, jobChange, writeJobChange } from '../../db/jobs/jobs.ts';
+import {
+  attemptGuard,
+  claimMultiStep,
+  jobChange,
+  writeJobChange,
+  type JobValues,
+} from '../../db/jobs/jobs.ts';
 import { Job } from '../../db/models/Job.ts';
 import type { LogLevel } from '../../domain/jobs/jobs.ts';
 import { JobFailure, type ChildWorkflowSpec, type StepContext } from '../../domain/jobs/jobType.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
-import type { JobAttempts, JobRunRef } from './attempts.ts';
+import type { JobAttempts } from './attempts.ts';
 import { claimReport } from './claimReport.ts';
 import { jobLogTopic } from './jobAudit.ts';
-import { AttemptFailed, serializeResult, toJobFailure } from './lifecycle.ts';
+import {
+  AttemptFailed,
+  interruption,
+  serializeResult,
+  toJobFailure,
+  WorkerStopping,
+  type JobRunRef,
+} from './lifecycle.ts';
 import type { JobSlots } from './slots.ts';
 import { retryWrite } from './retryWrite.ts';
 import { createRunLog, type RunLog } from './runLog.ts';
+import type { UnknownTypes } from './unknownTypes.ts';
 
 export type MultiStepJobs = ReturnType<typeof createMultiStepJobs>;
 
@@ -36,6 +50,7 @@ type Deps = {
   jobTypes: JobTypes;
   jobAttempts: Pick<JobAttempts, 'lifecycle'>;
   jobSlots: JobSlots;
+  unknownTypes: UnknownTypes;
   log: Log;
 };
 
@@ -51,12 +66,15 @@ export function createMultiStepJobs({
   jobTypes,
   jobAttempts: { lifecycle },
   jobSlots,
+  unknownTypes,
   log,
 }: Deps) {
-  function multiStepTypeOf(job: Job) {
+  /** Errors: `JobFailure`; those of `unknownTypes.assertKnown`. */
+  async function multiStepTypeOf(job: Job) {
     const type = jobTypes.find(job.type);
     if (type?.lane === 'workflow') return type;
-    throw new JobFailure('unknown_job_type', 'This worker does not know the type', {
+    await unknownTypes.assertKnown({ jobId: job.id, runId: job.runId ?? '' });
+    throw new JobFailure('unknown_job_type', 'The type does not run in steps', {
       retryable: false,
     });
   }
@@ -67,13 +85,14 @@ export function createMultiStepJobs({
   }
 
   /** Writes the log lines and the progress of a step that are not written yet. */
-  async function flush(job: Job, runLog: RunLog): Promise<void> {
+  async function flush(job: Job, runLog: RunLog, also: JobValues = {}): Promise<void> {
     await runLog.stopFlushing();
     const { lines, progress } = runLog.drain();
-    if (lines.length === 0 && progress.progress === undefined) return;
+    const isEmpty = lines.length === 0 && progress.progress === undefined;
+    if (isEmpty && Object.keys(also).length === 0) return;
     const write = () =>
       writeUnaudited((executor, now) => {
-        const values = { ...progress, updated_at: now };
+        const values = { ...progress, ...also, updated_at: now };
         const topics = [jobLogTopic(job.id)];
         const options = { newVersion: false };
         return writeJobChange(
@@ -91,16 +110,19 @@ export function createMultiStepJobs({
      */
     async start({ jobId, runId }: JobRunRef): Promise<ChildWorkflowSpec | null> {
       const report = claimReport({ ids, jobTypes }, [jobId], 'workflow');
-      const job = await jobSlots.claim(jobId, () =>
-        writeUnaudited((executor, now) =>
-          claimMultiStep(executor, { jobId, runId, now, ...report }),
-        ),
-      );
+      const types = jobTypes.ownNames();
+      const job = await jobSlots.claim(jobId, async () => {
+        const claimed = await writeUnaudited((executor, now) =>
+          claimMultiStep(executor, { jobId, runId, types, now, ...report }),
+        );
+        if (!claimed) await unknownTypes.assertKnown({ jobId, runId });
+        return claimed;
+      });
       if (!job) return null;
       onEventsCommitted();
       await using runLog = createRunLog({ writeUnaudited, log, job });
       try {
-        const type = multiStepTypeOf(job);
+        const type = await multiStepTypeOf(job);
         const caller = await lifecycle.callerForJob(job, type);
         const source = { kind: job.sourceKind, id: job.sourceId };
         return await type.prepare(job.payload, { jobId, caller, source });
@@ -121,9 +143,10 @@ export function createMultiStepJobs({
     ): Promise<T> {
       const job = await Job.query(db).findById(jobId);
       if (job?.status !== 'running') throw new AttemptFailed('job_ended', null);
+      const type = await multiStepTypeOf(job);
       await using runLog = createRunLog({ writeUnaudited, log, job });
       try {
-        const caller = await lifecycle.callerForJob(job, multiStepTypeOf(job));
+        const caller = await lifecycle.callerForJob(job, type);
         const result = await runWith({
           jobId,
           caller,
@@ -138,7 +161,8 @@ export function createMultiStepJobs({
       } catch (error) {
         if (!signal.aborted) return await fail(job, runLog, error, attempt);
         // The job ends or another worker repeats the step: losing these log lines is acceptable.
-        await flush(job, runLog).catch(() => undefined);
+        const interrupted = signal.reason instanceof WorkerStopping ? interruption(job) : {};
+        await flush(job, runLog, interrupted).catch(() => undefined);
         throw signal.reason;
       }
     },
@@ -148,7 +172,7 @@ export function createMultiStepJobs({
       const job = await Job.query(db).findById(jobId);
       if (job?.status !== 'running' || job.runId !== runId) return;
       await using runLog = createRunLog({ writeUnaudited, log, job });
-      const result = serializeResult(await multiStepTypeOf(job).result(jobId));
+      const result = serializeResult(await (await multiStepTypeOf(job)).result(jobId));
       runLog.logSystem('info', 'Succeeded');
       runLog.progress(100);
       await runLog.stopFlushing();

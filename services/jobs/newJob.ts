@@ -3,6 +3,7 @@ import type { JobSource } from '../../domain/jobs/jobs.ts';
 import type { JobType } from '../../domain/jobs/jobType.ts';
 import type { RetryPolicy } from '../../domain/jobs/retry.ts';
 import { targetColumns, type Target } from '../../domain/jobs/targets.ts';
+import { currentTrace } from '../../platform/tracing.ts';
 import { authorityOf } from '../access/rights.ts';
 
 /**
@@ -59,6 +60,7 @@ export function newJobRow(
     error: null,
     progress: null,
     attempts: 0,
+    interruptions: 0,
     logCount: 0,
     runId: null,
     workflowId: null,
@@ -79,5 +81,6 @@ export function newJobRow(
     dataPurgedAt: null,
     pool: type.lane === 'remote' ? type.pool : '',
     typeDigest: origin.typeDigest ?? null,
+    trace: currentTrace() ?? null,
   };
 }

@@ -4,11 +4,11 @@ import { succeededChange } from '../../db/jobs/succeeded.ts';
 import type { Job } from '../../db/models/Job.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
 import type { Log } from '../../platform/log.ts';
-import type { Metrics } from '../../platform/metrics.ts';
 import type { JobAttempts, SharedRunRef } from './attempts.ts';
 import type { JobCompletion } from './completion.ts';
 import { jobFinishedTopic, jobLogTopic, jobRecord } from './jobAudit.ts';
 import { toJobView } from './lifecycle.ts';
+import type { ReportJobEnd } from './reportJobEnd.ts';
 import type { PendingLog } from './runLog.ts';
 
 export type RecordTogether = ReturnType<typeof createRecordTogether>;
@@ -17,8 +17,8 @@ type Deps = {
   commit: Commit;
   jobCompletion: JobCompletion;
   jobAttempts: Pick<JobAttempts, 'lifecycle'>;
+  reportJobEnd: ReportJobEnd;
   log: Log;
-  metrics: Metrics;
 };
 
 type Success = { job: Job; pendingLog: PendingLog; result: string };
@@ -28,7 +28,13 @@ type Waiting = Success & { resolve(done: boolean | Promise<boolean>): void };
  * Records the successes of the jobs of a shared run. Those that come while one commit is made are
  * written by the next one, together. If that fails, each is written by itself.
  */
-export function createRecordTogether({ commit, jobCompletion, jobAttempts, log, metrics }: Deps) {
+export function createRecordTogether({
+  commit,
+  jobCompletion,
+  jobAttempts,
+  reportJobEnd,
+  log,
+}: Deps) {
   const recordAlone = ({ job, pendingLog, result }: Success): Promise<boolean> =>
     jobAttempts.lifecycle.finish(job, pendingLog, {
       status: 'succeeded',
@@ -70,7 +76,7 @@ export function createRecordTogether({ commit, jobCompletion, jobAttempts, log, 
         return false;
       }));
     for (const each of waiting) {
-      if (done) metrics.jobsFinished.inc({ type: each.job.type, status: 'succeeded' });
+      if (done) reportJobEnd(each.job, { status: 'succeeded', code: null });
       each.resolve(done || recordAlone(each));
     }
   }

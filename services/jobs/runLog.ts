@@ -9,7 +9,7 @@ import {
   progressOf,
   remainingLines,
 } from '../../domain/jobs/logLines.ts';
-import type { Log } from '../../platform/log.ts';
+import { jobLog, type Log } from '../../platform/log.ts';
 import { jobLogTopic } from './jobAudit.ts';
 
 export type RunLog = ReturnType<typeof createRunLog>;
@@ -65,7 +65,7 @@ export function createRunLog({ writeUnaudited, log, job }: Deps) {
       // lines.
       lines = [...pending.lines, ...lines];
       progress ??= pending.progress.progress ?? null;
-      log.warn({ err: error, jobId: job.id }, 'could not write job log lines yet');
+      jobLog(log, job.id, job.workflowId).warn({ err: error }, 'could not write job log lines yet');
     }
     if (lines.length > 0) scheduleFlush();
   }

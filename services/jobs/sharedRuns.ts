@@ -5,8 +5,9 @@ import { findLeasedAttempts, takeFromRun } from '../../db/jobs/jobs.ts';
 import { Job } from '../../db/models/Job.ts';
 import { startJobTask, type FailedFirstAttempt } from '../../domain/dispatch/tasks.ts';
 import type { JobAttempts, SharedRunRef } from './attempts.ts';
-import { AttemptFailed, LEASE_CHECK_MS } from './lifecycle.ts';
+import { AttemptFailed, INTERRUPTED, LEASE_CHECK_MS, WorkerStopping } from './lifecycle.ts';
 import type { RecordTogether } from './recordTogether.ts';
+import type { UnknownTypes } from './unknownTypes.ts';
 
 export type SharedRuns = ReturnType<typeof createSharedRuns>;
 
@@ -18,6 +19,7 @@ type Deps = {
     'claimShared' | 'makeAttempt' | 'finalizeAbandoned' | 'endIfCancelled'
   >;
   recordTogether: RecordTogether;
+  unknownTypes: Pick<UnknownTypes, 'findQueued'>;
   heartbeatMs: number;
 };
 
@@ -41,6 +43,7 @@ export function createSharedRuns({
   dispatchUnaudited,
   jobAttempts,
   recordTogether,
+  unknownTypes,
   heartbeatMs,
 }: Deps) {
   /**
@@ -109,8 +112,9 @@ export function createSharedRuns({
         try {
           await jobAttempts.makeAttempt(job, 'inline', signal, record);
         } catch (error) {
-          if (!(error instanceof AttemptFailed)) throw error;
-          await goOn(job.id, error);
+          const failed = error instanceof WorkerStopping ? INTERRUPTED : error;
+          if (!(failed instanceof AttemptFailed)) throw error;
+          await goOn(job.id, failed);
         }
       };
       const claimed = await jobAttempts.claimShared(run, jobIds);
@@ -125,6 +129,9 @@ export function createSharedRuns({
         .where({ run_id: run.runId, status: 'running' })
         .select('id');
       for (const { id } of lost) await goOnAlone(run, id, timeoutMs, WORKER_LOST);
+      // Their own runs find a worker that knows the type.
+      for (const jobId of await unknownTypes.findQueued(others))
+        await goOnAlone(run, jobId, timeoutMs, CLAIM_LOST);
       await goOnAfterLeases(run, others, timeoutMs);
     },
 

@@ -103,7 +103,8 @@ export function createJobSlots({
     const demands = await readSlotDemands(trx, pool, share.capacity);
     const grants = shareOut(demands, share);
     if (grants.size === 0) return [];
-    const jobs = await grantSlots(trx, pool, grants);
+    // A process of another version grants those of types that this one does not know.
+    const jobs = await grantSlots(trx, pool, grants, pool === '' ? jobTypes.ownNames() : null);
     if (jobs.some(({ type }) => !jobTypes.find(type))) await jobTypes.refresh();
     // Those that are not queued have a workflow, which asks again.
     return jobs.flatMap((job) => {

@@ -12,6 +12,7 @@ import { findOwnRunner } from '../../db/runners/runners.ts';
 import { findVersion } from '../../db/runners/types.ts';
 import { isFinal } from '../../domain/jobs/jobs.ts';
 import { JobFailure, type RemoteJobType } from '../../domain/jobs/jobType.ts';
+import { countedAttempts } from '../../domain/jobs/retry.ts';
 import { notFound } from '../../domain/shared/errors.ts';
 import type { Ids } from '../../platform/ids.ts';
 import { hashToken } from '../auth/tokens.ts';
@@ -138,7 +139,7 @@ export function createBeginAttempt({
     const job = await Job.query(db).findById(jobId);
     if (!job || isFinal(job.status)) return { outcome: 'ended' };
     if (job.runId !== null && job.runId !== workflowRunId) return { outcome: 'ended' };
-    if (job.attempts < job.retryPolicy.maxAttempts) return wait('no_slot', 1_000);
+    if (countedAttempts(job) < job.retryPolicy.maxAttempts) return wait('no_slot', 1_000);
     await finalizeAbandoned({ jobId, runId: job.runId }, 'failed', 'worker_lost');
     return { outcome: 'failed', code: 'worker_lost' };
   }

@@ -9,8 +9,10 @@ import { JobFailure } from '../../domain/jobs/jobType.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import type { Log } from '../../platform/log.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
-import type { JobAttempts, JobRunRef } from '../jobs/attempts.ts';
-import { AttemptFailed, planRetry, serializeResult } from '../jobs/lifecycle.ts';
+import type { JobAttempts } from '../jobs/attempts.ts';
+import type { JobRunRef } from '../jobs/lifecycle.ts';
+import { AttemptFailed, interruption, planRetry, serializeResult } from '../jobs/lifecycle.ts';
+import { countedAttempts } from '../../domain/jobs/retry.ts';
 import { createRunLog } from '../jobs/runLog.ts';
 import { attemptLost, requireOwn } from './currentAttempt.ts';
 import type { RunnerIdentity } from './identity.ts';
@@ -64,13 +66,20 @@ export function createEndAttempt({
   async function fail(job: Job, failure: JobFailure): Promise<EndAnswer> {
     await using runLog = createRunLog({ writeUnaudited, log, job });
     const { code, message } = failure;
-    const { retryInMs, line } = planRetry(job.retryPolicy, job.attempts, failure);
+    // A runner that stops in order reports so.
+    const interrupted = code === 'interrupted' ? interruption(job) : {};
+    const counted = countedAttempts({
+      attempts: job.attempts,
+      interruptions: job.interruptions,
+      ...interrupted,
+    });
+    const { retryInMs, line } = planRetry(job.retryPolicy, job.attempts, failure, counted);
     const error = { code, message };
     runLog.logSystem('error', line);
     const answer = { status: retryInMs === null ? 'failed' : 'retrying', code, retryInMs } as const;
     const also = answerChange({ jobId: job.id, attempt: job.attempts }, answer);
     if (retryInMs !== null) {
-      const failed = { error, retryInMs };
+      const failed = { error, retryInMs, ...interrupted };
       const done = await lifecycle.recordRetry(job, 'remote', runLog.drain(), failed, also);
       return done ? answer : await recordedEnd(job.id, job.attempts);
     }

@@ -98,8 +98,8 @@ export function createCatchUp({ db, commit, writeUnaudited, runner, ids, log, ev
     const toSkip = firstToRun ? pending.filter((dueAt) => dueAt < firstToRun) : pending;
     if (toSkip.length > 0)
       await recordMissed(schedule, toSkip, withRun, firstToRun ?? nextOccurrenceOf(schedule, last));
-    if (firstToRun) await runner.fireOccurrence(scheduleId, firstToRun);
-    return true;
+    if (!firstToRun) return true;
+    return (await runner.fireOccurrence(scheduleId, firstToRun)).outcome !== 'left_to_others';
   }
 
   let loop: Loop | undefined;

@@ -27,6 +27,9 @@ export type RunDecisions = ReturnType<typeof createRunDecisions>;
 /** Jobs that one decision cancels. The rest is cancelled when these have ended. */
 export const MAX_CANCELLED_PER_DECISION = 100;
 
+/** How long a run waits for a worker that knows its job type. */
+const OTHERS_DECIDE_MS = 600_000;
+
 /** Why a schedule cannot run as it is. */
 type RunBlocker = { outcome: 'skipped' | 'failed'; reason: RunReason };
 
@@ -71,6 +74,13 @@ export function createRunDecisions({
   jobFactory,
   jobCompletion,
 }: Deps) {
+  /**
+   * True while a run that is due is left to workers of another version: this one does not know the job
+   * type. After a time it has been removed.
+   */
+  const isLeftToOthers = ({ jobType }: Schedule, since: Date): boolean =>
+    !jobTypes.find(jobType) && Date.now() - since.getTime() < OTHERS_DECIDE_MS;
+
   /** Why no job can be created; if one can, what it is about. */
   async function examine({
     trx,
@@ -166,5 +176,5 @@ export function createRunDecisions({
     return (await cancelOldest(context, unfinished)) ? fire() : { outcome: 'buffered' };
   }
 
-  return { examine, createJob, cancelOldest, skipBuffered, decide };
+  return { isLeftToOthers, examine, createJob, cancelOldest, skipBuffered, decide };
 }

@@ -77,7 +77,8 @@ export function createScheduleRunner({ db, commit, rights, ids, runDecisions, sc
   return {
     /**
      * Decides an occurrence. Result `not_due` for a time that is not an occurrence of the record,
-     * which Temporal may deliver nevertheless; `already_handled` for an occurrence that has a run.
+     * which Temporal may deliver nevertheless; `already_handled` for an occurrence that has a run;
+     * `left_to_others` if only a worker of another version knows the job type: its catch-up decides.
      * Runs that Temporal delays wait for a part of a second first if `isDelayed`. Error: `unavailable`.
      */
     async fireOccurrence(
@@ -89,6 +90,7 @@ export function createScheduleRunner({ db, commit, rights, ids, runDecisions, sc
       if (!known || isInFuture(dueAt, new Date()) || !isDue(timingOf(known), dueAt))
         return { outcome: 'not_due' };
       if (isDecided(known, dueAt)) return { outcome: 'already_handled' };
+      if (runDecisions.isLeftToOthers(known, dueAt)) return { outcome: 'left_to_others' };
       if (isDelayed) await sleep(delayWithinSecondMs(known, Math.random()));
       const run = await decideLocked(scheduleId, callerForOwner, async (context) => {
         const { work, trx, schedule } = context;
@@ -113,7 +115,7 @@ export function createScheduleRunner({ db, commit, rights, ids, runDecisions, sc
       const released = await decideLocked(scheduleId, callerForOwner, async (context) => {
         const { work, trx, schedule } = context;
         const run = await findBufferedRun(trx, scheduleId);
-        if (!run) throw new NoChange();
+        if (!run || runDecisions.isLeftToOthers(schedule, run.decidedAt)) throw new NoChange();
         const limit = MAX_CANCELLED_PER_DECISION + 1;
         const unfinished = await listUnfinishedJobs(trx, scheduleId, limit);
         if (unfinished.length === 0) return release(context, run);

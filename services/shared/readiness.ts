@@ -1,69 +1,109 @@
 import { ping, type Knex } from '../../db/core/knex.ts';
-import { pendingMigrations } from '../../db/core/migrate.ts';
+import type { Log } from '../../platform/log.ts';
+import { startLoop, type Loop } from '../../platform/loop.ts';
+import { APP_VERSION } from '../../platform/version.ts';
+import type { SchemaState } from './schemaState.ts';
 
 export type Readiness = ReturnType<typeof createReadiness>;
 
-export type ComponentState = 'ready' | 'unavailable' | 'starting' | 'schema_outdated';
+export type ComponentState =
+  'ready' | 'unavailable' | 'starting' | 'schema_outdated' | 'schema_too_new';
 export type ReadinessReport = {
   status: 'ready' | 'degraded' | 'unready';
+  /** Of this process: in a rolling upgrade, processes differ. */
+  version: string;
+  /** True after the signal to stop: new requests belong to other processes. */
+  stopping?: true;
   components: { postgres: ComponentState; temporal: ComponentState; worker?: ComponentState };
 };
 
 type Deps = {
   db: Knex;
+  schema: Pick<SchemaState, 'check'>;
   temporal: { check(deadlineMs: number): Promise<void> };
   worker: { isRunning(): boolean } | undefined;
   /** True for processes that only run a worker: without Temporal they cannot do anything. */
   workerRequired: boolean;
+  log: Log;
 };
 
 const CHECK_TIMEOUT_MS = 1_000;
 
-/** Probes within this time share one report. */
-const CACHE_MS = 250;
+/** Pause between two rounds: while the process is ready, and while it is not. */
+const INTERVALS_MS = { ready: 1_000, missing: 250 };
 
-/** Reports which components of the process are ready. */
-export function createReadiness({ db, temporal, worker, workerRequired }: Deps) {
-  let schemaIsCurrent = false;
-  let last: { at: number; report: Promise<ReadinessReport> } | undefined;
+/** Checks in the background which components of the process are ready. Probes never ask the database. */
+export function createReadiness({ db, schema, temporal, worker, workerRequired, log }: Deps) {
+  let postgres: ComponentState = 'starting';
+  let temporalState: ComponentState = 'starting';
+  let isStopping = false;
+  let wasLate = false;
+  let loop: Loop | undefined;
 
   async function checkPostgres(): Promise<ComponentState> {
-    const reachable = await succeedsWithin(CHECK_TIMEOUT_MS, ping(db));
-    if (!reachable) return 'unavailable';
-    // Migrations only add to the schema while processes run, so a current schema stays current.
-    schemaIsCurrent ||= (await pendingMigrations(db)).length === 0;
-    return schemaIsCurrent ? 'ready' : 'schema_outdated';
+    const answer = await answerWithin(CHECK_TIMEOUT_MS, ping(db));
+    // One late answer of a database that was there may be a busy moment.
+    const isLateOnce = answer === 'late' && !wasLate;
+    wasLate = answer === 'late';
+    if (isLateOnce && postgres === 'ready') return postgres;
+    if (answer !== 'done') return 'unavailable';
+    const fit = await schema.check();
+    return fit === 'current' ? 'ready' : `schema_${fit}`;
   }
 
-  async function checkComponents(): Promise<ReadinessReport> {
-    const [postgresState, temporalReachable] = await Promise.all([
-      checkPostgres().catch((): ComponentState => 'unavailable'),
-      succeedsWithin(CHECK_TIMEOUT_MS, temporal.check(CHECK_TIMEOUT_MS)),
-    ]);
-    const components: ReadinessReport['components'] = {
-      postgres: postgresState,
-      temporal: temporalReachable ? 'ready' : 'unavailable',
-    };
-    if (worker) components.worker = worker.isRunning() && temporalReachable ? 'ready' : 'starting';
+  function report(): ReadinessReport {
+    const components: ReadinessReport['components'] = { postgres, temporal: temporalState };
+    if (worker)
+      components.worker = worker.isRunning() && temporalState === 'ready' ? 'ready' : 'starting';
     const missing = Object.values(components).some((state) => state !== 'ready');
-    const unready = postgresState !== 'ready' || (workerRequired && missing);
-    return { status: unready ? 'unready' : missing ? 'degraded' : 'ready', components };
+    const unready = isStopping || postgres !== 'ready' || (workerRequired && missing);
+    return {
+      status: unready ? 'unready' : missing ? 'degraded' : 'ready',
+      version: APP_VERSION,
+      ...(isStopping && { stopping: true }),
+      components,
+    };
+  }
+
+  async function round(): Promise<number> {
+    const [postgresState, answer] = await Promise.all([
+      checkPostgres().catch((): ComponentState => 'unavailable'),
+      answerWithin(CHECK_TIMEOUT_MS, temporal.check(CHECK_TIMEOUT_MS)),
+    ]);
+    [postgres, temporalState] = [postgresState, answer === 'done' ? 'ready' : 'unavailable'];
+    return INTERVALS_MS[report().status === 'ready' ? 'ready' : 'missing'];
   }
 
   return {
-    report(): Promise<ReadinessReport> {
-      if (!last || Date.now() - last.at > CACHE_MS)
-        last = { at: Date.now(), report: checkComponents() };
-      return last.report;
+    /** What the last round found. */
+    report,
+
+    /**
+     * True while requests belong to this process. Also while PostgreSQL is away: it is for every
+     * process, and this one answers 503 with `Retry-After`, which a proxy without servers does not.
+     */
+    takesRequests: (): boolean =>
+      !isStopping && (postgres === 'ready' || postgres === 'unavailable'),
+
+    /** Says that the process stops soon. It serves requests until its listener closes. */
+    announceStop: (): void => void (isStopping = true),
+
+    start(): void {
+      loop = startLoop({ name: 'readiness', everyMs: INTERVALS_MS.ready, log }, round);
     },
+
+    stop: async (): Promise<void> => loop?.stop(),
   };
 }
 
-const succeedsWithin = (ms: number, work: PromiseLike<unknown>): Promise<boolean> =>
+const answerWithin = (
+  ms: number,
+  work: PromiseLike<unknown>,
+): Promise<'done' | 'failed' | 'late'> =>
   Promise.race([
     Promise.resolve(work).then(
-      () => true,
-      () => false,
+      () => 'done' as const,
+      () => 'failed' as const,
     ),
-    new Promise<boolean>((resolve) => setTimeout(resolve, ms, false).unref()),
+    new Promise<'late'>((resolve) => setTimeout(resolve, ms, 'late' as const).unref()),
   ]);

@@ -36,6 +36,8 @@ export type EndedAttempt = {
   /** Undefined when the endpoint has accepted the delivery. */
   failure: JobFailure | undefined;
   notEndpointFault: boolean;
+  /** Of the attempt, and so nearly of the job: one commit has created and started it. */
+  startedAt: Date;
   finishedAt: Date;
 };
 
@@ -145,7 +147,7 @@ function toFailure(ended: FailedAttempt): {
 
 /** Records the outcomes of first attempts, and starts the workflows of those that failed. */
 export function createFirstAttemptRecorder(deps: Deps): FirstAttemptRecorder {
-  const { db, commit, dispatchUnaudited, jobTypes, jobFactory, metrics } = deps;
+  const { db, commit, dispatchUnaudited, jobTypes, jobFactory, reportJobEnd } = deps;
   const lifecycle = createJobLifecycle(deps);
 
   /**
@@ -181,7 +183,12 @@ export function createFirstAttemptRecorder(deps: Deps): FirstAttemptRecorder {
       // They were recorded by a commit whose answer was lost, or others have ended the deliveries.
     }).catch(ignoreNoChange(false));
     if (!isChanged) return;
-    metrics.jobsFinished.inc({ type: DELIVER_JOB_TYPE, status: 'succeeded' }, ended.length);
+    for (const { attempt, startedAt, finishedAt } of ended) {
+      const { jobId: id, tenantId } = attempt;
+      const times = { attempts: 1, createdAt: startedAt, startedAt };
+      const end = { status: 'succeeded', code: null, at: finishedAt } as const;
+      reportJobEnd({ id, type: DELIVER_JOB_TYPE, tenantId, ...times }, end);
+    }
   }
 
   async function recordFailures(ended: readonly FailedAttempt[], health: readonly WebhookHealth[]) {

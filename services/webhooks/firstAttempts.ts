@@ -2,11 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Knex } from '../../db/core/knex.ts';
 import { extendLeases } from '../../db/webhooks/firstAttempts.ts';
 import { ENDPOINT_REMOVED } from '../../domain/webhooks/webhooks.ts';
-import type { Log } from '../../platform/log.ts';
+import { jobLog, type Log } from '../../platform/log.ts';
 import { startLoop, type Loop } from '../../platform/loop.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import type { AutoDisable } from './autoDisable.ts';
 import type { FirstAttemptRecorder } from './firstAttemptRecorder.ts';
+import { measureAttempt } from './measureAttempt.ts';
 import { failureOf, type FirstAttempt, type SendEvent } from './sendEvent.ts';
 
 export type FirstAttempts = ReturnType<typeof createFirstAttempts>;
@@ -54,10 +55,12 @@ export function createFirstAttempts({
   let loop: Loop | undefined;
 
   async function make(attempt: FirstAttempt, signal: AbortSignal): Promise<void> {
+    const startedAt = new Date();
     const { outcome, notEndpointFault } = await sendEvent(attempt, signal);
-    metrics.deliveryAttempts.inc({ outcome: outcome.error ? 'failed' : 'succeeded' });
+    const finishedAt = new Date();
+    measureAttempt(metrics, attempt, outcome, finishedAt);
     const failure = failureOf(outcome);
-    await recorder({ attempt, outcome, failure, notEndpointFault, finishedAt: new Date() });
+    await recorder({ attempt, outcome, failure, notEndpointFault, startedAt, finishedAt });
     if (failure && failure.code !== ENDPOINT_REMOVED && !notEndpointFault)
       await disable(attempt, attempt.jobId);
   }
@@ -69,7 +72,7 @@ export function createFirstAttempts({
     try {
       await make(attempt, controller.signal);
     } catch (error) {
-      log.error({ err: error, deliveryId, jobId }, 'an attempt could not be recorded');
+      jobLog(log, jobId).error({ err: error, deliveryId }, 'an attempt could not be recorded');
     } finally {
       inProgress.delete(deliveryId);
       onEnded();

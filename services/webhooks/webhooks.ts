@@ -2,6 +2,7 @@ import type { Commit } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { scopedRepository } from '../../db/core/scopedRepository.ts';
 import { Webhook } from '../../db/models/Webhook.ts';
+import { findLastDeliveries, type LastDelivery } from '../../db/webhooks/lastDeliveries.ts';
 import { whereSubscribedTo } from '../../db/webhooks/webhooks.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
 import { ALL_EVENT_TYPES } from '../../domain/events/events.ts';
@@ -9,7 +10,7 @@ import { authorKeyOf, type Caller } from '../../domain/shared/caller.ts';
 import { maskText } from '../../domain/shared/credentials.ts';
 import { invalidField } from '../../domain/shared/errors.ts';
 import { MASK } from '../../domain/shared/mask.ts';
-import type { ListAnswer, ListRequest } from '../../domain/shared/lists.ts';
+import { withItems, type ListAnswer, type ListRequest } from '../../domain/shared/lists.ts';
 import type { Warning } from '../../domain/shared/warnings.ts';
 import {
   DEFAULT_DELIVERY_RETRY,
@@ -37,6 +38,9 @@ export type WebhookFields = {
   description?: string;
   retryPolicy?: Partial<DeliveryRetryPolicy>;
 };
+/** A webhook as lists show it: `lastDelivery` is its newest one. */
+export type ListedWebhook = { webhook: WebhookData; lastDelivery: LastDelivery | null };
+
 export type WebhookFilter = { eventType?: string | undefined };
 
 /**
@@ -116,17 +120,28 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
     read: (caller: Caller, id: string, actedWith?: Permission): Promise<WebhookData> =>
       repository.find(caller, id, actedWith),
 
-    /** The webhooks that the caller may read. */
-    list: (
+    /** The webhooks that the caller may read, each with its newest delivery. */
+    async list(
       caller: Caller,
       { eventType }: WebhookFilter,
       request: ListRequest,
-    ): Promise<ListAnswer<WebhookData>> =>
-      repository.list(caller, request, {
+    ): Promise<ListAnswer<ListedWebhook>> {
+      const answer = await repository.list(caller, request, {
         refine(query) {
           if (eventType !== undefined) whereSubscribedTo(query, eventType);
         },
-      }),
+      });
+      const ids = answer.items.map(({ id }) => id);
+      const deliveries = await findLastDeliveries(db, ids);
+      const byWebhook = new Map(deliveries.map((delivery) => [delivery.webhookId, delivery]));
+      return withItems(
+        answer,
+        answer.items.map((webhook) => ({
+          webhook,
+          lastDelivery: byWebhook.get(webhook.id) ?? null,
+        })),
+      );
+    },
 
     /**
      * Creates a webhook in the caller's tenant. A webhook that subscribes to `webhook.created`

@@ -4,8 +4,10 @@ import {
   ApplicationFailure,
   CancellationScope,
   ChildWorkflowFailure,
+  ContinueAsNew,
   ParentClosePolicy,
   TimeoutFailure,
+  continueAsNew,
   executeChild,
   isCancellation,
   proxyActivities,
@@ -15,10 +17,11 @@ import {
 } from '@temporalio/workflow';
 import { ApplicationFailureCategory } from '@temporalio/common';
 import type { JobActivities } from '../../activities/jobs.ts';
-import type {
-  FailedFirstAttempt,
-  JobWorkflowInput,
-  ShortJobsInput,
+import {
+  OTHER_WORKER_NEEDED,
+  type FailedFirstAttempt,
+  type JobWorkflowInput,
+  type ShortJobsInput,
 } from '../../domain/dispatch/tasks.ts';
 import { activityTaskQueue, poolTaskQueue } from '../../domain/dispatch/workflowIds.ts';
 import { inheritedAttributes } from './shared/inheritedAttributes.ts';
@@ -68,13 +71,33 @@ const { finalizeJob, finalizeJobs } = proxyLocalActivities<JobActivities>({
  */
 export async function job(input: JobWorkflowInput): Promise<void> {
   try {
-    if (input.lane === 'workflow') await runChildWorkflow(input);
-    else if (input.lane === 'remote') await makeRemoteAttempts(input);
-    else await makeAttempts(input);
+    await runByLane(input).catch((failure: unknown) => continueElsewhere(input, failure));
   } catch (failure) {
+    if (failure instanceof ContinueAsNew) throw failure;
     await recordEnd(input.jobId, failure);
     throw failure;
   }
+}
+
+async function runByLane(input: JobWorkflowInput): Promise<void> {
+  if (input.lane === 'workflow') await runChildWorkflow(input);
+  else if (input.lane === 'remote') await makeRemoteAttempts(input);
+  else await makeAttempts(input);
+}
+
+/**
+ * If another worker must go on, the workflow continues as a new run, which any worker may take; this run
+ * would stay with its worker. Throws other failures.
+ */
+async function continueElsewhere(
+  { firstAttempt: _, ...input }: JobWorkflowInput,
+  failure: unknown,
+): Promise<void> {
+  const cause = causeOf(failure);
+  if (!(cause instanceof ApplicationFailure) || cause.type !== OTHER_WORKER_NEEDED) throw failure;
+  const waitMs = Number(cause.details?.[0]);
+  if (waitMs > 0) await sleep(waitMs, { summary: 'wait for another worker' });
+  await continueAsNew<typeof job>(input);
 }
 
 /**
@@ -190,10 +213,16 @@ function outcomeOf(failure: unknown): { status: 'failed' | 'cancelled'; code: st
   if (isCancellation(failure) || CancellationScope.current().consideredCancelled) {
     return { status: 'cancelled', code: 'cancelled' };
   }
-  let cause = failure;
-  while (cause instanceof ActivityFailure || cause instanceof ChildWorkflowFailure)
-    ({ cause } = cause);
+  const cause = causeOf(failure);
   if (cause instanceof TimeoutFailure) return { status: 'failed', code: 'timed_out' };
   const code = cause instanceof ApplicationFailure ? cause.type : undefined;
   return { status: 'failed', code: code ?? 'unexpected' };
+}
+
+/** What an activity or a child workflow has failed with. */
+function causeOf(failure: unknown): unknown {
+  let cause = failure;
+  while (cause instanceof ActivityFailure || cause instanceof ChildWorkflowFailure)
+    ({ cause } = cause);
+  return cause;
 }

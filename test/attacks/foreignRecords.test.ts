@@ -161,8 +161,8 @@ describe('names beside ids', () => {
   /** Parameters that a route needs. */
   const QUESTIONS: Readonly<Record<string, string>> = { '/api/search': '&q=beta' };
 
-  /** Routes with required parameters, and one that is about an API token only. */
-  const ASKS_MORE = /\/explain$|^\/api\/auth\/token$/;
+  /** Routes with required parameters or with two ids, and one that is about an API token only. */
+  const ASKS_MORE = /\/explain$|\}.*\}$|^\/api\/auth\/token$/;
 
   /** What is wrong with the labels of one answer, compared with reads of the same caller. */
   async function judgeLabels(client: TestClient, route: Route, url: string): Promise<unknown[]> {

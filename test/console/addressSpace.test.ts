@@ -1,9 +1,12 @@
 import { beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
+import { assertDefined } from '../../domain/shared/assert.ts';
 import { describePages } from '../support/console/console.ts';
 import { accessibilityProblems, contentWidth } from '../support/console/page.ts';
 import { eventually } from '../support/eventually.ts';
 import { admin, createUser, type TestUser } from '../support/users.ts';
+import { MAP_WIDTH, rectOf } from '../../ui/areas/inventory/space/mapLayout.ts';
+import { networkOf } from '../../ui/areas/inventory/space/networks.ts';
 
 type WithId = { id: string };
 
@@ -177,5 +180,73 @@ describePages('the address space', (console) => {
     await dialog.getByRole('button', { name: 'Close', exact: true }).last().click();
     await find(page, '10.16.0.128/25');
     await row(page, '10.16.0.128/25').getByText('Active').waitFor();
+  });
+
+  test('has single addresses and ranges on the map, and leads to what an address is', async () => {
+    const root = await create({ cidr: '192.0.2.0/24' });
+    await create({ address: '192.0.2.130', dnsName: 'a.example.net' }, 'ip-addresses');
+    await create({ startAddress: '192.0.2.64', endAddress: '192.0.2.79' }, 'ip-ranges');
+    const page = await console.open(viewer, `${SPACE}?map=${root}&at=192.0.2.0/24`);
+    await isChosen(page, '192.0.2.0/24');
+    const box = await map(page, '192.0.2.0/24').boundingBox();
+    if (!box) throw new Error('The map is not shown');
+    const [whole, host] = [networkOf('192.0.2.0/24'), networkOf('192.0.2.130')];
+    const rect = rectOf(assertDefined(whole, 'network'), assertDefined(host, 'address'));
+    const x = box.x + ((rect.x + rect.width / 2) / MAP_WIDTH) * box.width;
+    const y = box.y + (rect.y + rect.height / 2) * box.height;
+    // They are read after the prefixes.
+    await eventually(
+      async () => {
+        await page.mouse.click(x, y);
+        return chosen(page).getByRole('heading').textContent();
+      },
+      (network) => network === '192.0.2.130/32',
+    );
+    await page.getByRole('list', { name: 'Legend' }).getByText('Range').waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await chosen(page).getByRole('link', { name: 'About this address' }).click();
+    await page
+      .getByRole('link', { name: '192.0.2.130/24' })
+      .or(page.getByText('a.example.net'))
+      .first()
+      .waitFor();
+  });
+
+  test('opens what is far from the start of a prefix, and reads on while one scrolls', async () => {
+    await create({ cidr: '10.200.0.0/14', status: 'container' });
+    const networks = Array.from({ length: 620 }, (_, n) => `10.${200 + (n >> 8)}.${n & 255}.0/24`);
+    const mutations = networks.map((cidr) => ({
+      ...{ resource: 'prefixes', operation: 'create', record: { cidr } },
+    }));
+    await admin(console.app).post('/api/inventory/bulk', { mutations }).expect(200);
+    const page = await console.open(viewer, `${SPACE}?at=10.202.100.0/24`);
+    await row(page, '10.202.100.0/24').getByText('Active').waitFor();
+    const before = page.getByText('Show those before 10.202.100.0/24');
+    // Its neighbours follow without being asked for; what is before it is not read.
+    await row(page, '10.202.101.0/24').waitFor();
+    const grid = page.getByRole('treegrid', { name: 'Address space' });
+    await grid.hover();
+    await page.mouse.wheel(0, -60);
+    await before.click();
+    await row(page, '10.201.156.0/24').waitFor();
+    // From the start, the next pages come by themselves.
+    await page.goto(`${SPACE}?at=10.200.0.0/14`);
+    await grid.getByText('10.200.0.0/14', { exact: true }).click();
+    await page.keyboard.press('ArrowRight');
+    await row(page, '10.200.0.0/24').waitFor();
+    await eventually(
+      async () => {
+        await grid.hover();
+        await page.mouse.wheel(0, 4_000);
+        return row(page, '10.202.107.0/24').count();
+      },
+      (count) => count > 0,
+    );
+    // Paper has all rows that are open, and not only those in view.
+    await page.emulateMedia({ media: 'print' });
+    const printed = page.getByRole('table').getByRole('row');
+    await printed.first().waitFor();
+    expect(await printed.count()).toBeGreaterThan(620);
+    expect(await page.getByRole('application').count()).toBe(0);
   });
 });

@@ -1,15 +1,24 @@
-import { beforeAll, describe, expect, test } from '@jest/globals';
+import { mkdtempSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import type { JobRecord } from '../../api/jobs/schemas.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { changeRequest, createRequest } from '../support/approvals.ts';
-import { describeConsole } from '../support/console/console.ts';
+import { describeConsole, type TestConsole } from '../support/console/console.ts';
+import { accessExamples, backupExamples, webhookExamples } from '../support/console/examples.ts';
 import { accessibilityProblems, contentWidth } from '../support/console/page.ts';
 import { pagePaths } from '../support/console/routes.ts';
 import { acceptedType } from '../support/runner.ts';
 import { admin, createUser, seedTenant, type TestUser } from '../support/users.ts';
 
 type WithId = { id: string };
+
+const FOLDER = mkdtempSync(join(tmpdir(), 'holdfast-console-pages-'));
+/** It is made and read in a moment. */
+const PART_OF_DATA = { mode: 'partial', sections: ['settings'], label: 'nightly' };
 
 const NARROW = 360;
 const WIDE = { width: 1_280, height: 720 };
@@ -27,7 +36,7 @@ const CURRENT =
 const isComplete = (page: Page) =>
   page.locator('[aria-busy=true]').first().waitFor({ state: 'detached' });
 
-describeConsole('the pages', (console) => {
+const describePagesOf = (console: TestConsole) => {
   /** Records of every kind that has a page, by the first part of its path or the name of its parameter. */
   const ids: Record<string, string> = {};
   let site: { mine: string; other: string };
@@ -53,8 +62,18 @@ describeConsole('the pages', (console) => {
     });
     const { runner } = await acceptedType(console.app, 'lab');
     const secret = { name: 'port-audit', value: 'not shown', pools: ['lab'] };
+    const platform = console.app.client.as({
+      ...{ actor: 'root', roles: 'platform-admin', tenant: 'platform' },
+    });
+    const csv = { 'content-type': 'text/csv' };
+    const sent = root.post<WithId>('/api/inventory/import?resource=tags', 'id,name\nx,X\n', csv);
     Object.assign(ids, {
+      importId: (await sent.expect(202)).id,
+      guide: 'inventory',
       pool: 'lab',
+      ...(await accessExamples(root, someone)),
+      ...(await backupExamples(root, PART_OF_DATA)),
+      ...(await webhookExamples(platform)),
       runners: runner,
       secrets: (await root.post<WithId>('/api/secrets', secret).expect(201)).id,
       id: site.mine,
@@ -68,10 +87,12 @@ describeConsole('the pages', (console) => {
     await job();
   });
 
+  afterAll(() => rm(FOLDER, { recursive: true, force: true }));
+
   const addressOf = (path: string): string =>
     path
       .replace('$resource', 'sites')
-      .replace(/\$(\w+)/, (_match, name: string) =>
+      .replaceAll(/\$(\w+)/g, (_match, name: string) =>
         assertDefined(
           ids[name] ?? ids[path.split('/')[1] ?? ''],
           `an example of a record for ${path}`,
@@ -103,7 +124,7 @@ describeConsole('the pages', (console) => {
       faults[path] = await faultsOf(page);
     }
     expect(faults).toEqual(Object.fromEntries(paths.map((path) => [path, []])));
-  }, 180_000);
+  }, 300_000);
 
   test('include the sign-in, which is accessible, too', async () => {
     const page = await (await console.profile()).newPage();
@@ -176,4 +197,6 @@ describeConsole('the pages', (console) => {
       expect(await rail(page)).toEqual(['Home']);
     });
   });
-});
+};
+
+describeConsole('the pages', describePagesOf, { HOLDFAST_BACKUP_DIR: FOLDER });

@@ -82,7 +82,7 @@ describeConsole('schedules', (console) => {
     const page = await console.open(operator, `/schedules/${id}`);
     await page.getByRole('heading', { name: 'Hourly' }).waitFor();
     await page.keyboard.press('e');
-    await page.getByRole('link', { name: 'Back' }).click();
+    await page.getByRole('link', { name: 'Back', exact: true }).click();
     await page.getByRole('button', { name: 'Run now' }).click();
     await inDialog(page, 'Run now').click();
     await page.getByRole('status').getByRole('link', { name: 'core.echo' }).waitFor();
@@ -210,10 +210,10 @@ describeConsole('schedules', (console) => {
     const { id } = await createSchedule(operator, { name: 'Read' });
     const page = await console.open(operator, `/schedules/${id}/edit`);
     await page.getByLabel('Name').fill('Read it');
-    await page.getByRole('link', { name: 'Back' }).click();
+    await page.getByRole('link', { name: 'Back', exact: true }).click();
     await inDialog(page, 'Stay').click();
     expect(await page.getByLabel('Name').inputValue()).toBe('Read it');
-    await page.getByRole('link', { name: 'Back' }).click();
+    await page.getByRole('link', { name: 'Back', exact: true }).click();
     await inDialog(page, 'Leave').click();
     await page.waitForURL(`**/schedules/${id}`);
 

@@ -57,6 +57,7 @@ export function testEnv(
     HOLDFAST_DATABASE_POOL: '16',
     HOLDFAST_LOG_LEVEL: process.env.TEST_LOG_LEVEL ?? 'silent',
     HOLDFAST_STOP_GRACE_MS: '2000',
+    HOLDFAST_STOP_DELAY_MS: '0',
     HOLDFAST_HEARTBEAT_MS: '1000',
     HOLDFAST_RECONCILE_SECONDS: String(quietInterval()),
     HOLDFAST_CATCH_UP_SECONDS: '86400',
@@ -165,6 +166,7 @@ export async function startAppOn(
   });
   const server = await startServer(app, config);
   deps.ownEndpoints.add({ host: config.host, port: server.port });
+  deps.readiness.start();
   if (!idle) deps.start();
   return {
     deps,
@@ -174,6 +176,7 @@ export async function startAppOn(
     async stop() {
       stopping.abort();
       await server.stop(1_000);
+      await deps.stopHealth();
       await deps.stop();
     },
   };

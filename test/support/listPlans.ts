@@ -88,7 +88,8 @@ export async function expensiveStatements<S extends Statement>(
     await setStatistics(trx, choices);
     for (const statement of statements) {
       const { rows } = await trx.raw<{ rows: { 'QUERY PLAN': [{ Plan: PlanNode }] }[] }>(
-        `EXPLAIN (FORMAT JSON) ${statement.sql.replaceAll(/\$\d+/g, '?')}`,
+        // A question mark of the statement itself is an operator.
+        `EXPLAIN (FORMAT JSON) ${statement.sql.replaceAll('?', '\\?').replaceAll(/\$\d+/g, '?')}`,
         statement.bindings as never,
       );
       const plan = rows[0]?.['QUERY PLAN'][0].Plan;

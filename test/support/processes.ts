@@ -1,5 +1,6 @@
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { COMPILE_CACHE } from './compileCache.ts';
 
 export type TestProcess = {
@@ -14,12 +15,18 @@ const ROOT = path.resolve(import.meta.dirname, '../..');
 const running = new Set<ChildProcess>();
 
 /** Starts the product's own entry in a process of its own, which can be killed while it still starts. */
-export function launchProcess(env: Record<string, string>): {
+export function launchProcess(
+  env: Record<string, string>,
+  /** Where the product is: another version, or this one. */
+  root = ROOT,
+): {
   kill(): Promise<void>;
   ready: Promise<TestProcess>;
+  exited: Promise<number | null>;
+  output(): string;
 } {
   const child = spawn(process.execPath, ['--max-semi-space-size=16', 'processes/main.ts'], {
-    cwd: ROOT,
+    cwd: root,
     env: {
       PATH: process.env.PATH,
       NODE_COMPILE_CACHE: COMPILE_CACHE,
@@ -50,6 +57,8 @@ export function launchProcess(env: Record<string, string>): {
   });
   return {
     kill,
+    exited,
+    output: () => output,
     ready: listening.then((port) => ({
       base: `http://127.0.0.1:${port}`,
       kill,
@@ -58,9 +67,24 @@ export function launchProcess(env: Record<string, string>): {
   };
 }
 
+const OPEN_MS = 15_000;
+
+/** Resolves when a process takes requests: it has read the schema of its database, or cannot reach it. */
+async function untilOpen(base: string): Promise<void> {
+  const deadline = Date.now() + OPEN_MS;
+  // Former versions have no such probe.
+  while (Date.now() < deadline && (await fetch(`${base}/routez`)).status === 503) await sleep(20);
+}
+
 /** The same, ready to answer. */
-export const startProcess = (env: Record<string, string>): Promise<TestProcess> =>
-  launchProcess(env).ready;
+export async function startProcess(
+  env: Record<string, string>,
+  root?: string,
+): Promise<TestProcess> {
+  const started = await launchProcess(env, root).ready;
+  await untilOpen(started.base);
+  return started;
+}
 
 /** For afterAll: nothing that a failed test started stays. */
 export async function killAll(): Promise<void> {

@@ -41,8 +41,11 @@ let isLeader = false;
 let users = 0;
 
 function receive(message: Message): void {
-  if (message.kind === 'event') for (const listener of [...listeners]) listener(message.event);
-  else if (message.kind === 'gap') void queryClient.invalidateQueries();
+  if (message.kind === 'event') {
+    for (const listener of [...listeners]) listener(message.event);
+    // A restore has no event for each record that it changes.
+    if (message.event.type === 'restore.completed') void queryClient.invalidateQueries();
+  } else if (message.kind === 'gap') void queryClient.invalidateQueries();
   else if (message.kind === 'state') {
     state = message.state;
     for (const listener of stateListeners) listener();
@@ -142,10 +145,11 @@ export const useLiveState = (): LiveState =>
     () => state,
   );
 
-/** True if `types` has the type, or an area with a star such as `job.*`. */
+/** True if `types` has the type, an area with a star such as `job.*`, or `*` for all. */
 const includes = (types: readonly string[], type: string): boolean =>
   types.some(
-    (each) => each === type || (each.endsWith('.*') && type.startsWith(each.slice(0, -1))),
+    (each) =>
+      each === type || each === '*' || (each.endsWith('.*') && type.startsWith(each.slice(0, -1))),
   );
 
 /** Calls `onEvent` for each event of these types, such as `job.failed` or `job.*`, as it happens. */

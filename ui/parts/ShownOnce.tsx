@@ -5,27 +5,36 @@ import formClasses from './form/Form.module.css';
 import classes from './ShownOnce.module.css';
 
 type Props = {
-  /** The text of a token; null if the answer with it was lost. */
+  /** The text; null if the answer with it was lost. */
   token: string | null;
+  /** What it is called, and why it is not shown again. Default: a token. */
+  what?: { noun: string; stored: string; lost: string } | undefined;
   /** How it is used: words, and the text to copy. */
-  use: { title: ReactNode; text: string; copy: string };
+  use?: { title: ReactNode; text: string; copy: string } | undefined;
   onDone: () => void;
   children?: ReactNode;
 };
 
-/** The text of a token, once. */
-export function ShownOnce({ token, use, onDone, children }: Props) {
+const TOKEN = {
+  noun: 'token',
+  stored: 'only a hash of it is stored',
+  lost: 'The token exists, but the answer with its text was lost. Rotate it to get another text.',
+};
+
+/** The text of a token or a secret, once. */
+export function ShownOnce({ token, what = TOKEN, use, onDone, children }: Props) {
   const id = useId();
+  const { noun, stored, lost } = what;
   return (
     <div className={formClasses.form}>
       {token === null ? (
         <p className={formClasses.text} role="alert">
-          The token exists, but the answer with its text was lost. Rotate it to get another text.
+          {lost}
         </p>
       ) : (
         <div role="group" aria-labelledby={id}>
           <p className={formClasses.text} id={id}>
-            <strong>Copy the token now.</strong> It is not shown again: only a hash of it is stored.
+            <strong>Copy the {noun} now.</strong> It is not shown again: {stored}.
           </p>
           {/* In the order of Tab, so that it can be selected without a mouse. */}
           <pre className={classes.code} tabIndex={0} data-secret>
@@ -35,16 +44,18 @@ export function ShownOnce({ token, use, onDone, children }: Props) {
       )}
       {token !== null && (
         <div>
-          <CopyButton value={token} label="Copy token" withText />
+          <CopyButton value={token} label={`Copy ${noun}`} withText />
         </div>
       )}
       {children}
-      <div>
-        <p className={formClasses.text}>{use.title}</p>
-        <pre className={classes.code}>{use.text}</pre>
-      </div>
+      {use && (
+        <div>
+          <p className={formClasses.text}>{use.title}</p>
+          <pre className={classes.code}>{use.text}</pre>
+        </div>
+      )}
       <div className={formClasses.buttons} data-end>
-        <CopyButton value={use.text} label={use.copy} withText />
+        {use && <CopyButton value={use.text} label={use.copy} withText />}
         <Button onClick={onDone}>{token === null ? 'Close' : 'I have stored it'}</Button>
       </div>
     </div>

@@ -157,7 +157,9 @@ export function labelOfField(name: string): string {
 const ACRONYMS: ReadonlySet<string> = new Set([
   'api',
   'asn',
+  'ca',
   'cidr',
+  'dn',
   'dns',
   'http',
   'https',

@@ -4,11 +4,22 @@ const ID = /^([a-z]{3})_[0-9a-z]{26}$/;
 /** Pages of records, by the letters of their ids. Other records are found by `/id/<id>`. */
 const PAGES: Readonly<Record<string, string>> = {
   apr: '/approvals',
+  asg: '/access/assignments',
   aud: '/audit',
+  bkp: '/backups',
+  idp: '/access/providers',
+  imp: '/inventory/imports',
+  dlv: '/deliveries',
+  evt: '/events',
   job: '/jobs',
+  map: '/access/mappings',
+  rol: '/access/roles',
   rnr: '/runners',
   sch: '/schedules',
   sec: '/secrets',
+  tok: '/access/tokens',
+  usr: '/access/users',
+  whk: '/webhooks',
   reg: '/inventory/regions',
   sit: '/inventory/sites',
   loc: '/inventory/locations',
@@ -29,16 +40,21 @@ const PAGES: Readonly<Record<string, string>> = {
   cfd: '/inventory/custom-fields',
 };
 
-/** Kinds of records whose ids their creators choose. */
-const CHOSEN_IDS: ReadonlySet<string> = new Set(['tenants', 'tags']);
+/** Pages of kinds of records whose ids their creators choose, or some of which the installation has. */
+const CHOSEN_IDS: ReadonlyMap<string, string> = new Map([
+  ['tenants', '/inventory/tenants'],
+  ['tags', '/inventory/tags'],
+  ['roles', '/access/roles'],
+  ['providers', '/access/providers'],
+]);
 
 /** True for text that has the form of a record's id. */
 export const isRecordId = (text: string): boolean => ID.test(text);
 
 /** The path of the page of a record; `kind` as `included.labels` calls it, where it is known. */
 export function recordPath(id: string, kind?: string): string {
-  if (kind !== undefined && CHOSEN_IDS.has(kind))
-    return `/inventory/${kind}/${encodeURIComponent(id)}`;
+  const chosen = CHOSEN_IDS.get(kind ?? '');
+  if (chosen !== undefined) return `${chosen}/${encodeURIComponent(id)}`;
   const page = PAGES[ID.exec(id)?.[1] ?? ''];
   return page === undefined ? `/id/${encodeURIComponent(id)}` : `${page}/${id}`;
 }

@@ -1,3 +1,4 @@
+import { KINDS_WITHOUT_CABLE } from '../cabling.ts';
 import { detach } from '../detach.ts';
 import type { Draft, Rules } from '../planning.ts';
 import { RESOURCES } from '../resources/index.ts';
@@ -43,15 +44,6 @@ export const deviceRules: Rules = {
   },
   remove: checkNoExternalReferrers,
 };
-
-/** Kinds of interfaces that have no connector. */
-const KINDS_WITHOUT_CABLE: readonly unknown[] = [
-  'wireless',
-  'lag',
-  'bridge',
-  'loopback',
-  'virtual',
-];
 
 const cablesOf = ({ snapshot }: Draft, interfaceId: unknown): Row[] => [
   ...snapshot.where('cables', ['aInterfaceId'], [interfaceId]),

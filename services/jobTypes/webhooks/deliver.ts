@@ -25,6 +25,7 @@ import type { Metrics } from '../../../platform/metrics.ts';
 import { retryWrite } from '../../jobs/retryWrite.ts';
 import type { CompletionHook } from '../../jobs/completion.ts';
 import { disableIn, type AutoDisable } from '../../webhooks/autoDisable.ts';
+import { measureAttempt } from '../../webhooks/measureAttempt.ts';
 import { failureOf, type SendEvent } from '../../webhooks/sendEvent.ts';
 import type { SendResult } from '../../webhooks/sender.ts';
 
@@ -95,7 +96,7 @@ export function createDeliverJobType({
     }
     const { outcome, notEndpointFault } = await sendEvent(attempt, signal);
     const { httpStatus, durationMs, error } = outcome;
-    metrics.deliveryAttempts.inc({ outcome: error ? 'failed' : 'succeeded' });
+    measureAttempt(metrics, attempt, outcome, new Date());
     // The message was sent. A short outage of the database must not cause another attempt.
     await retryWrite(
       () =>

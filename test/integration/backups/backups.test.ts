@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { BackupList, BackupRecord, RestoreRecord } from '../../../api/backups/schemas.ts';
+import type { RestoreRunRecord, RestoreRunSummary } from '../../../api/backups/runSchemas.ts';
 import type { TestApp } from '../../support/app.ts';
 import {
   backupCreator,
@@ -33,6 +34,7 @@ const testRestore = (label: string) =>
     )
     .expect(201);
 
+type NamedRun = RestoreRunRecord & { included: unknown };
 type TestRestore = { status: string; error: { code: string; message: string } | null };
 
 describe('a backup', () => {
@@ -64,10 +66,76 @@ describe('a backup', () => {
     expect([restored.error, restored.status]).toEqual([null, 'succeeded']);
     expect(await dumpTables(app.databaseUrl, STATE_TABLES)).toEqual(before);
     const { backups } = await root.get<BackupList>('/api/backup').expect(200);
-    expect(backups.map(({ label }) => label)).toEqual(['pre-restore', 'first']);
+    expect(backups.map(({ label, keptAs }) => [label, keptAs])).toEqual([
+      ['pre-restore', ['last']],
+      ['first', ['all']],
+    ]);
+    const preRestore = `/api/backup/${restored.preRestoreBackupId}`;
+    expect((await root.get<BackupRecord>(preRestore).expect(200)).preRestoreOf).toEqual({
+      jobId: restored.jobId,
+      backupId: backup.id,
+    });
+    const { items } = await root
+      .get<{ items: RestoreRunSummary[] }>(`/api/backup/${backup.id}/runs`)
+      .expect(200);
+    expect(
+      items.map(({ purpose, status, valid, counts }) => [purpose, status, valid, counts?.deleted]),
+    ).toEqual([
+      ['restore', 'succeeded', true, 1],
+      ['validate', 'succeeded', true, 1],
+    ]);
+    const run = await root
+      .get<NamedRun>(`/api/backup/${backup.id}/runs/${restored.jobId}?include=labels`)
+      .expect(200);
+    expect(run).toMatchObject({
+      preRestoreBackupId: restored.preRestoreBackupId,
+      outcome: { changed: 1, deleted: 1 },
+      included: { labels: { sites: { [site.id]: 'ams1' } } },
+    });
+    await root.get(`${preRestore}/runs/${restored.jobId}`).expect(404);
     await root.delete(`/api/backup/${backup.id}`).expect(204);
     await root.get(`/api/backup/${backup.id}`).expect(404);
     expect(await archives.files()).toEqual([`${restored.preRestoreBackupId}.hfb`]);
+  });
+
+  test('says where it is stored, and what its sections refer to and need', async () => {
+    const { storage, sections } = await root.get<BackupList>('/api/backup').expect(200);
+    expect(storage).toMatchObject({ store: 'folder', problems: [] });
+    expect(sections.find(({ name }) => name === 'inventory')?.refersTo).toEqual(['settings']);
+    expect(sections.find(({ name }) => name === 'access')).toMatchObject({
+      refersTo: expect.arrayContaining(['inventory']),
+      readPermission: 'rbac:read',
+      restorePermissions: ['rbac:write', 'user:write', 'auth:write'],
+    });
+  });
+
+  test('names the schedule that made it, and what keeps it', async () => {
+    const schedule = await root
+      .post<{ id: string }>('/api/backup/schedules', {
+        name: 'hourly',
+        cronExpression: '0 * * * *',
+        label: 'hourly',
+        mode: 'partial',
+        sections: ['settings'],
+        retention: { daily: 2 },
+      })
+      .expect(201);
+    const settings = { mode: 'partial', sections: ['settings'], label: 'hourly' };
+    await createBackup(settings);
+    const { jobId } = await root
+      .post<{ jobId: string }>(`/api/schedules/${schedule.id}/trigger`)
+      .expect(202);
+    await root.get(`/api/jobs/${jobId}`, { prefer: 'wait=30' }).expect(200);
+    const listed = async () =>
+      (await root.get<BackupList>('/api/backup?label=hourly').expect(200)).backups.map(
+        ({ scheduleId, keptAs }) => [scheduleId, keptAs],
+      );
+    expect(await listed()).toEqual([[schedule.id, ['newest', 'daily']]]);
+    const hold = await root
+      .post<{ id: string }>('/api/legal-holds', { reason: 'a case' })
+      .expect(201);
+    expect(await listed()).toEqual([[schedule.id, ['newest', 'daily', 'legal_hold']]]);
+    await root.post(`/api/legal-holds/${hold.id}/release`, { reason: 'closed' });
   });
 
   test('with a damaged archive is not restorable until the archive can be read again', async () => {

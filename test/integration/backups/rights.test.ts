@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { ApprovalRecord } from '../../../api/approvals/schemas.ts';
 import type { BackupList, BackupRecord } from '../../../api/backups/schemas.ts';
+import type { RestoreRunRecord } from '../../../api/backups/runSchemas.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import type { ScheduleRecord } from '../../../api/schedules/schemas.ts';
 import type { TestApp } from '../../support/app.ts';
@@ -127,6 +128,7 @@ describe('a tenant', () => {
     ).not.toContain('platform');
     for (const { id } of [ofAll, ofOther]) {
       await acme.get(`/api/backup/${id}`).expect(404);
+      await acme.get(`/api/backup/${id}/runs`).expect(404);
       await acme.delete(`/api/backup/${id}`).expect(404);
       await acme.post('/api/backup/restore/validate', { backupId: id }).expect(404);
       await restoreRequester(() => acme)({ backupId: id }).expect(404);
@@ -397,6 +399,10 @@ describe('a preview', () => {
       .get<BackupRecord>(`/api/backup/${backup.id}`)
       .expect(200);
     expect(read.restorePreview.lastValidation?.preview?.differences).toEqual([]);
+    const run = await as('reader', 'platform')
+      .get<RestoreRunRecord>(`/api/backup/${backup.id}/runs/${full.jobId}`)
+      .expect(200);
+    expect(run.preview?.differences).toEqual([]);
     const stored = JSON.stringify([
       full,
       await root.get(`/api/backup/${backup.id}`),

@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/gl
 import type { AssignmentRecord } from '../../../api/access/schemas.ts';
 import type { EventList, EventRecord, EventWithDeliveries } from '../../../api/events/schemas.ts';
 import type { WebhookRecord } from '../../../api/webhooks/schemas.ts';
+import { SUPPORTED_EVENT_TYPES } from '../../../domain/events/events.ts';
 import { BUILT_IN_ROLES } from '../../../domain/access/roles.ts';
 import { grantAtTenant } from '../../../domain/access/scope.ts';
 import { assertDefined } from '../../../domain/shared/assert.ts';
@@ -573,4 +574,19 @@ test('followers of the log miss no event of concurrent writers', async () => {
   for (const seen of await Promise.all(following)) expect(seen).toEqual(all.map(({ id }) => id));
   await Promise.all(pools.map((pool) => pool.destroy()));
   await database.drop();
+});
+
+test('the catalogue has the schema and an example of every type, for every user', async () => {
+  const { client } = await createUser(app);
+  const { items } = await client
+    .get<{ items: { type: string; summary: string; dataSchema: object; example: object }[] }>(
+      '/api/event-types',
+    )
+    .expect(200);
+  expect(items.map(({ type }) => type)).toEqual(SUPPORTED_EVENT_TYPES);
+  expect(items.find(({ type }) => type === 'job.failed')).toMatchObject({
+    summary: 'A job has failed, after its last attempt.',
+    dataSchema: { type: 'object', properties: { jobId: { type: 'string' } } },
+    example: { type: 'job.failed', data: { status: 'failed' } },
+  });
 });

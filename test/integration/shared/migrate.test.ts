@@ -1,11 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { openDatabase, type Knex } from '../../../db/core/knex.ts';
-import {
-  MIGRATION_SETTINGS,
-  migrateDown,
-  migrateUp,
-  pendingMigrations,
-} from '../../../db/core/migrate.ts';
+import { migrateDown, migrateUp, pendingMigrations } from '../../../db/core/migrate.ts';
 import { MIGRATIONS } from '../../../db/migrations/index.ts';
 import { createLog } from '../../../platform/log.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
@@ -52,14 +47,23 @@ test('every migration can be reverted, one by one', async () => {
   tablesOfAll = before;
 });
 
+/** The migrations up to a position. */
+const firstMigrations = (count: number) => ({
+  migrations: Object.fromEntries(Object.entries(MIGRATIONS).slice(0, count)),
+});
+
 /** Runs the migrations that come before this one. */
 async function migrateBefore(name: string): Promise<Knex> {
   const db = first();
-  while ((await pendingMigrations(db))[0] !== name) await db.migrate.up(MIGRATION_SETTINGS);
+  await migrateUp(db, firstMigrations(Object.keys(MIGRATIONS).indexOf(name)));
   return db;
 }
 
-const migrateOne = (db: Knex) => db.migrate.up(MIGRATION_SETTINGS);
+/** Runs the next migration. */
+async function migrateOne(db: Knex): Promise<void> {
+  const next = (await pendingMigrations(db))[0] ?? '';
+  await migrateUp(db, firstMigrations(Object.keys(MIGRATIONS).indexOf(next) + 1));
+}
 
 test('of schedules with the same name, the oldest keeps it', async () => {
   const db = await migrateBefore('0009_schedule_names');

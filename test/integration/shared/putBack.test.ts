@@ -64,6 +64,12 @@ const CREATE: Record<string, () => Promise<string>> = {
         },
       })
     ).id,
+  '/api/views/{id}': async () =>
+    (
+      await create('/api/views', {
+        ...{ list: '/job-types', name: 'Disabled', search: { state: 'disabled' }, shared: true },
+      })
+    ).id,
   '/api/service-accounts/{id}': () => createServiceAccount('put-back-ci'),
   '/api/auth/tokens/{id}': async () => {
     const path = `/api/service-accounts/${await createServiceAccount('put-back-token')}/tokens`;

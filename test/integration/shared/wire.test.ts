@@ -4,8 +4,10 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { encodeCursor } from '../../../api/http/pagination.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import { EVENT_DATA } from '../../../domain/events/events.ts';
+import { APP_VERSION } from '../../../platform/version.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { ProblemBody } from '../../support/client.ts';
+import { eventually } from '../../support/eventually.ts';
 import { expectProblem } from '../../support/problem.ts';
 
 let app: TestApp;
@@ -450,10 +452,11 @@ describe('other responses', () => {
   test('health, metrics, OpenAPI document and reference page need no identity', async () => {
     const fetchPublic = (path: string) => fetch(app.client.base + path);
     expect(await (await fetchPublic('/livez')).json()).toEqual({ status: 'alive' });
-    expect(await (await fetchPublic('/readyz')).json()).toEqual({
-      status: 'ready',
-      components: { postgres: 'ready', temporal: 'ready', worker: 'ready' },
-    });
+    await eventually(app.deps.readiness.report, ({ status }) => status === 'ready');
+    const report = (await (await fetchPublic('/readyz')).json()) as { version: string };
+    expect(report).toEqual(app.deps.readiness.report());
+    expect(report.version).toBe(APP_VERSION);
+    expect(await (await fetchPublic('/routez')).json()).toEqual({ status: 'open' });
     expect(await (await fetchPublic('/metrics')).text()).toContain('holdfast_dispatches_total');
     expect(await (await fetchPublic('/api/openapi.json')).json()).toMatchObject({
       openapi: '3.1.0',

@@ -256,6 +256,7 @@ describe('without a worker', () => {
       outcome: { ...noResponse({ code: '', message: '' }), error: null, httpStatus: 204 },
       failure: code === undefined ? undefined : new JobFailure(code, 'x'),
       notEndpointFault: false,
+      startedAt: new Date(),
       finishedAt: new Date(),
     });
     await record(end(first));
@@ -289,6 +290,7 @@ describe('without a worker', () => {
       outcome: { ...noResponse({ code: 'http_status', message: 'x' }), httpStatus: 410 },
       failure: new JobFailure(ENDPOINT_REMOVED, 'x', { retryable: false }),
       notEndpointFault: false,
+      startedAt: new Date(),
       finishedAt: new Date(),
     });
     expect(await webhook.newest('failed')).toMatchObject({ reason: ENDPOINT_REMOVED });

@@ -2,6 +2,7 @@ import { expect, test } from '@jest/globals';
 import { Webhook as StandardWebhook } from 'standardwebhooks';
 import type { TestReport, WebhookRecord } from '../../../api/webhooks/schemas.ts';
 import { assertDefined } from '../../../domain/shared/assert.ts';
+import { ROTATION_OVERLAP_MS } from '../../../domain/webhooks/webhooks.ts';
 import { eventually } from '../../support/eventually.ts';
 import { respondWith } from '../../support/sink.ts';
 import { verifyMessage, withWebhookReceiver } from '../../support/webhooks.ts';
@@ -26,6 +27,9 @@ test('after a rotation both secrets sign for a day', async () => {
   const rotated = await client.post<WebhookRecord>(`${path}/rotate-secret`, {}).expect(200);
   expect(rotated.secret).toMatch(/^whsec_/);
   expect(rotated.secret).not.toBe(webhook.secret);
+  expect(webhook.previousSecretUntil).toBeNull();
+  const overlapMs = Date.parse(rotated.previousSecretUntil ?? '') - Date.parse(rotated.updatedAt);
+  expect(overlapMs).toBe(ROTATION_OVERLAP_MS);
   const first = await nextRequest(1);
   for (const secret of [webhook.secret, rotated.secret]) verifyMessage(secret, first);
 

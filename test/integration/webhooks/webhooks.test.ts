@@ -1,11 +1,19 @@
 import { describe, expect, test } from '@jest/globals';
 import type { EventList, EventWithDeliveries } from '../../../api/events/schemas.ts';
 import type { WebhookRecord } from '../../../api/webhooks/schemas.ts';
+import { findLastDeliveries } from '../../../db/webhooks/lastDeliveries.ts';
 import { SUPPORTED_EVENT_TYPES } from '../../../domain/events/events.ts';
 import type { ProblemBody, TestClient } from '../../support/client.ts';
 import { eventually } from '../../support/eventually.ts';
+import { expectRowShape } from '../../support/rowShape.ts';
+import { respondWith } from '../../support/sink.ts';
 import { admin, createUser, type Page } from '../../support/users.ts';
-import { fastRetries, verifyMessage, withWebhookReceiver } from '../../support/webhooks.ts';
+import {
+  allFinished,
+  fastRetries,
+  verifyMessage,
+  withWebhookReceiver,
+} from '../../support/webhooks.ts';
 
 const { fixture, asNewTenant, register, createJob, readWebhook, getDeliveries, waitForDelivery } =
   withWebhookReceiver();
@@ -147,6 +155,40 @@ describe('creating a webhook', () => {
     const first = await create();
     expect(await create()).toMatchObject({ id: first.id, secret: '********' });
     expect((await listWebhooks(client)).items).toHaveLength(1);
+  });
+
+  test('is in a list with its newest delivery and what the endpoint answered', async () => {
+    const client = asNewTenant();
+    const [answers, fails, silent] = [
+      await register(client, '/last-answers'),
+      await register(client, '/last-fails', { ...fastRetries, eventTypes: ['job.succeeded'] }),
+      await register(client, '/last-none', { eventTypes: ['job.failed'] }),
+    ];
+    fixture.sink.respond('/last-fails', respondWith(500));
+    await createJob(client);
+    await createJob(client);
+    await waitForDelivery(client, answers.id, allFinished(2));
+    const failed = await waitForDelivery(client, fails.id, allFinished(2));
+    const { items } = await listWebhooks(client);
+    const lastOf = ({ id }: WebhookRecord) => items.find((item) => item.id === id)?.lastDelivery;
+    expect(lastOf(answers)).toMatchObject({ status: 'succeeded', httpStatus: 204 });
+    expect(lastOf(fails)).toMatchObject({
+      id: failed.id,
+      status: 'failed',
+      httpStatus: 500,
+      errorCode: 'http_status',
+    });
+    expect(lastOf(silent)).toBeNull();
+    const [row] = await findLastDeliveries(fixture.app.deps.db, [fails.id]);
+    expectRowShape(row, {
+      webhookId: 'string',
+      id: 'string',
+      status: 'string',
+      reason: 'nullable',
+      updatedAt: 'date',
+      httpStatus: 'nullable',
+      errorCode: 'nullable',
+    });
   });
 
   test('stops at 100 webhooks of a tenant, also with concurrent requests', async () => {

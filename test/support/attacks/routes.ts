@@ -35,6 +35,7 @@ const TARGETS: Readonly<Record<string, keyof Estate>> = {
   '/api/secrets': 'secret',
   '/api/service-accounts': 'service',
   '/api/users': 'user',
+  '/api/views': 'view',
   '/api/webhooks': 'webhook',
   '/api/workflows': 'approval',
 };

@@ -27,6 +27,7 @@ type OtherKind =
   | 'run'
   | 'schedule'
   | 'secret'
+  | 'view'
   | 'service'
   | 'session'
   | 'token'
@@ -264,6 +265,12 @@ export async function seedTenantEstate(
     }),
     run: run.id,
     schedule,
+    view: await create('/api/views', {
+      list: '/inventory/sites',
+      name: `view of ${label}`,
+      search: { q: label },
+      shared: true,
+    }),
     secret: await create('/api/secrets', {
       name: 'key',
       value: `value of ${label}`,

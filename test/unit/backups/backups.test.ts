@@ -1,7 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { SECTIONS, sectionsForTenant } from '../../../domain/backups/backups.ts';
-import { selectRetained, type RetentionPolicy } from '../../../domain/backups/retention.ts';
+import {
+  retentionReasons,
+  selectRetained,
+  type RetentionPolicy,
+} from '../../../domain/backups/retention.ts';
 
 const at = (text: string) => ({ id: text, at: new Date(text) });
 const retainedIds = (retention: RetentionPolicy, ...times: string[]) =>
@@ -14,6 +18,16 @@ describe('the retention policy of a series', () => {
     expect(retainedIds({ last: 1 }, '2026-01-01T00:00:00Z', '2026-01-02T00:00:00Z')).toEqual([
       '2026-01-02T00:00:00Z',
     ]);
+  });
+
+  test('says why it keeps each backup', () => {
+    const times = ['2026-01-02T10:00:00Z', '2026-01-03T10:00:00Z', '2026-01-03T20:00:00Z'];
+    expect(Object.fromEntries(retentionReasons({ last: 2, daily: 2 }, times.map(at)))).toEqual({
+      '2026-01-03T20:00:00Z': ['last', 'daily'],
+      '2026-01-03T10:00:00Z': ['last'],
+      '2026-01-02T10:00:00Z': ['daily'],
+    });
+    expect([...retentionReasons({}, times.map(at)).values()]).toEqual([['all'], ['all'], ['all']]);
   });
 
   test.each([

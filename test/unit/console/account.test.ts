@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { TokenRecord } from '../../../api/auth/tokenSchemas.ts';
 import { UNUSED_DAYS, WARNING_DAYS as EVENT_DAYS } from '../../../domain/auth/tokens.ts';
-import { deviceText } from '../../../ui/areas/auth/account/device.ts';
+import { deviceText } from '../../../ui/app/account/device.ts';
 import {
   EMPTY_FORM,
   formOf,
@@ -9,7 +9,7 @@ import {
   scopeParts,
   toChange,
   toRequest,
-} from '../../../ui/areas/auth/account/tokenForm.ts';
+} from '../../../ui/app/account/tokenForm.ts';
 import {
   expiresSoon,
   exampleOf,
@@ -17,7 +17,7 @@ import {
   limitTexts,
   WARNING_DAYS,
   whereText,
-} from '../../../ui/areas/auth/account/tokenText.ts';
+} from '../../../ui/app/account/tokenText.ts';
 
 const NOW = new Date('2026-11-23T10:00:00Z');
 const TOKEN: TokenRecord = {

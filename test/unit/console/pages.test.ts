@@ -100,12 +100,18 @@ describe('the page', () => {
     ]);
   });
 
-  test.each(['/api', '/api/jobs', '/api/nothing', '/livez', '/readyz', '/metrics', '/metrics/x'])(
-    'is not at %s',
-    async (target) => {
-      expect((await get(target, { headers: HTML })).status).toBe(418);
-    },
-  );
+  test.each([
+    '/api',
+    '/api/jobs',
+    '/api/nothing',
+    '/livez',
+    '/readyz',
+    '/routez',
+    '/metrics',
+    '/metrics/x',
+  ])('is not at %s', async (target) => {
+    expect((await get(target, { headers: HTML })).status).toBe(418);
+  });
 
   test('is for those who prefer HTML, and for reading only', async () => {
     expect((await get('/apis', { headers: HTML })).status).toBe(200);

@@ -10,7 +10,11 @@ import {
   type Family,
 } from '../../../domain/inventory/cidr.ts';
 import { addressAt, rectOf, type Rect } from '../../../ui/areas/inventory/space/mapLayout.ts';
-import { createMapModel, type MapItem } from '../../../ui/areas/inventory/space/mapModel.ts';
+import {
+  createMapModel,
+  createMarks,
+  type MapItem,
+} from '../../../ui/areas/inventory/space/mapModel.ts';
 import {
   onScreen,
   shownNetworks,
@@ -212,4 +216,27 @@ test.each([
   ['2001:db8::/64', '2^64 addresses'],
 ])('%s has %s', (text, expected) => {
   expect(sizeText(networkOf(text) as Block)).toBe(expected);
+});
+
+test('addresses and ranges are parts of the map, in the prefix that has them', () => {
+  const whole = blockAt(4, 10n << 24n, 8);
+  const inner = { cidr: '10.1.0.0/16', id: 'pfx_1', status: 'active' };
+  const model = createMapModel({ cidr: '10.0.0.0/8', id: 'pfx_0', status: null }, whole, [inner]);
+  const marks = createMarks(model, {
+    addresses: [
+      { address: '10.1.0.9', status: 'active' },
+      { address: '192.0.2.1', status: 'active' },
+    ],
+    // It begins before the map, and ends in it: two networks.
+    ranges: [{ start: '9.255.255.255', end: '10.0.0.2', status: null }],
+  });
+  expect(marks.all.map(({ kind }) => kind)).toEqual(['range', 'range', 'address']);
+  const host = networkOf('10.1.0.9');
+  const network = networkOf(inner.cidr);
+  expect(marks.at(host?.first ?? 0n)).toEqual({
+    ...{ kind: 'address', status: 'active' },
+    rect: host && rectOf(whole, host),
+    holder: network && rectOf(whole, network),
+  });
+  expect(marks.at(1n)).toBeUndefined();
 });

@@ -1,10 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import {
-  fromLocalInput,
-  newDraft,
-  requestOf,
-  toLocalInput,
-} from '../../../ui/areas/schedules/draft.ts';
+import { fromLocalInput, toLocalInput } from '../../../ui/parts/localInput.ts';
+import { newDraft, requestOf } from '../../../ui/areas/schedules/draft.ts';
 import {
   countOutcomes,
   dayText,

@@ -18,7 +18,7 @@ const user = (key: string, part: ConnectionUser['part'] = 'requests'): Connectio
 
 /** Connections that were asked for; each says whether it was granted, and can be released. */
 function pool(size = POOL) {
-  const shares = createConnectionShares(size, 50);
+  const shares = createConnectionShares(size, 50, 5_000);
   const ask = (by: ConnectionUser) => {
     const asked = { granted: false, error: undefined as unknown, release: (): void => undefined };
     void shares

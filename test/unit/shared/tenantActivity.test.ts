@@ -1,5 +1,6 @@
 import { afterEach, expect, jest, test } from '@jest/globals';
-import { openSharedDatabase } from '../../../db/core/knex.ts';
+import { openSharedDatabase } from '../../../db/core/connectionPool.ts';
+import { createMetrics } from '../../../platform/metrics.ts';
 import { tenantKey, useConnectionsFor } from '../../../platform/connectionUser.ts';
 import { createLog } from '../../../platform/log.ts';
 import { createTenantActivity, tenantActivity } from '../../../platform/tenantActivity.ts';
@@ -51,6 +52,8 @@ test('every use of the pool for a tenant is noted', async () => {
     poolSize: 5,
     statementTimeoutMs: 0,
     sharePercent: 100,
+    waitMs: 5_000,
+    metrics: createMetrics({ role: 'all', version: 'test' }),
     log: createLog('silent', false),
   });
   const use = (key: string) =>

@@ -28,7 +28,7 @@ test('an outcome that cannot be written holds up no other one', async () => {
       recorded.push(...ids);
       return true;
     },
-    metrics: { jobsFinished: { inc: () => undefined } },
+    reportJobEnd: () => undefined,
   } as unknown as Parameters<typeof createFirstAttemptRecorder>[0]);
 
   const broken = record(ended('broken'));

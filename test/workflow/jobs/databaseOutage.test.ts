@@ -3,7 +3,9 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import pg from 'pg';
+import { readConnectionFacts } from '../../../db/core/connectionFacts.ts';
 import { openDatabase } from '../../../db/core/knex.ts';
 import { migrateUp } from '../../../db/core/migrate.ts';
 import { freePort } from '../../../dev/freePort.ts';
@@ -11,10 +13,15 @@ import { ensureDatabase, startPostgres, type PostgresServer } from '../../../dev
 import { createLog } from '../../../platform/log.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import type { ProblemBody } from '../../support/client.ts';
+import { createConnectionCheck } from '../../../services/shared/connectionCheck.ts';
 import { startAppOn, type TestApp } from '../../support/app.ts';
 import { startFollower } from '../../support/eventStream.ts';
 import { eventually } from '../../support/eventually.ts';
+import { startMixedLoad, type LoadResult } from '../../support/mixedLoad.ts';
 import { PASSWORD, createUser } from '../../support/users.ts';
+
+/** Few, so that a test can take all of them. */
+const MAX_CONNECTIONS = 30;
 
 let folder: string;
 let port: number;
@@ -26,6 +33,7 @@ const startServer = () =>
     dataDir: path.join(folder, 'postgres'),
     port,
     logFile: path.join(folder, 'postgres.log'),
+    settings: { max_connections: String(MAX_CONNECTIONS) },
   });
 
 beforeAll(async () => {
@@ -42,7 +50,7 @@ beforeAll(async () => {
   });
   await migrateUp(db);
   await db.destroy();
-  app = await startAppOn(postgres.url('outage'));
+  app = await startAppOn(postgres.url('outage'), { HOLDFAST_DATABASE_WAIT_MS: '1000' });
 });
 
 /** Reads a job until it has the status; reads fail while the database is down. */
@@ -109,12 +117,19 @@ test('during an outage of PostgreSQL requests get 503, and attempts that end the
   ]);
   for (const response of signIns)
     expect(response).toMatchObject({ status: 503, body: { code: 'unavailable' } });
-  const ready = await fetch(`${app.client.base}/readyz`);
-  expect(await ready.json()).toMatchObject({
-    status: 'unready',
-    components: { postgres: 'unavailable', temporal: 'ready' },
+  const probe = async (path: string) => {
+    const response = await fetch(app.client.base + path);
+    return { status: response.status, body: await response.json() };
+  };
+  await eventually(
+    () => probe('/readyz'),
+    ({ status }) => status === 503,
+  );
+  expect(await probe('/readyz')).toMatchObject({
+    body: { status: 'unready', components: { postgres: 'unavailable', temporal: 'ready' } },
   });
-  expect(ready.status).toBe(503);
+  // It is away for every process: this one goes on to answer, with `Retry-After`.
+  expect(await probe('/routez')).toEqual({ status: 200, body: { status: 'open' } });
   held.fail();
   // The attempts end while their outcomes cannot be written.
   const startedAt = Date.parse(job.startedAt ?? '');
@@ -156,4 +171,123 @@ test('during an outage of PostgreSQL requests get 503, and attempts that end the
   );
   expect(follower.received.map(({ id }) => id)).toEqual(rows.map(({ id }) => id));
   expect(follower.received[0]).toMatchObject({ type: 'job.created', subject: { id: failing.id } });
+});
+
+/** Stops PostgreSQL with a signal: SIGINT is its mode fast, SIGQUIT immediate, as a crash. */
+async function stopWith(signal: 'SIGINT' | 'SIGQUIT'): Promise<void> {
+  process.kill(postgres.child.pid, signal);
+  await postgres.child.ended;
+  await postgres.stop();
+}
+
+/** 429: on a slow machine the load of this one tenant waits too long for its share of the pool. */
+const isAnswer = ({ status, code, retryAfter }: LoadResult): boolean =>
+  status !== 'broken' &&
+  (status < 300 || ((status === 503 || code === 'too_many_requests') && Number(retryAfter) >= 1));
+
+test.each(['SIGINT', 'SIGQUIT'] as const)(
+  'while PostgreSQL is stopped with %s and started, requests succeed or get 503 with Retry-After',
+  async (signal) => {
+    const load = startMixedLoad(app.client, signal.toLowerCase());
+    const succeeded = (from: number) =>
+      new Set(
+        load.results.slice(from).flatMap(({ name, status }) => (status !== 503 ? [name] : [])),
+      ).size;
+    await eventually(
+      () => succeeded(0),
+      (kinds) => kinds === load.names.length,
+    );
+    await stopWith(signal);
+    const [refused] = await eventually(
+      () => load.results.filter(({ status }) => status === 503),
+      ({ length }) => length > 20,
+    );
+    expect(refused?.code).toBe('unavailable');
+    postgres = await startServer();
+    const startedAt = load.results.length;
+    await eventually(
+      () => succeeded(startedAt),
+      (kinds) => kinds === load.names.length,
+    );
+    await load.stop();
+    // The status of an export that is interrupted has been sent already.
+    const others = load.results.filter(
+      (result) => !isAnswer(result) && !(result.name === 'export' && result.status === 'broken'),
+    );
+    expect(others).toEqual([]);
+  },
+);
+
+/** Takes all connections of PostgreSQL, those of the application too. */
+async function takeAllConnections(): Promise<{ release(): Promise<void> }> {
+  const taken: pg.Client[] = [];
+  const take = async (database: string) => {
+    const client = new pg.Client({ connectionString: postgres.url(database) });
+    client.on('error', () => undefined);
+    await client.connect();
+    taken.push(client);
+    return client;
+  };
+  const own = await take('postgres');
+  await eventually(
+    async () => {
+      await own.query(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'outage'",
+      );
+      while (await take('postgres').catch(() => undefined))
+        if (taken.length > MAX_CONNECTIONS) break;
+      return taken.length;
+    },
+    (count) => count === MAX_CONNECTIONS,
+  );
+  return { release: async () => void (await Promise.all(taken.map((client) => client.end()))) };
+}
+
+test('without a free connection at PostgreSQL requests get a code of their own, and the log a line', async () => {
+  const lines: unknown[] = [];
+  const warn = jest.spyOn(app.deps.log, 'warn').mockImplementation((...line) => {
+    lines.push(line);
+  });
+  const all = await takeAllConnections();
+  const refused = await app.client.get<ProblemBody>('/api/jobs');
+  expect(refused).toMatchObject({ status: 503, body: { code: 'no_database_connection' } });
+  expect(refused.headers.get('retry-after')).toBe('2');
+  expect(lines).toContainEqual([
+    expect.objectContaining({ code: 'no_database_connection' }),
+    expect.stringContaining('max_connections'),
+  ]);
+  expect(await app.deps.metrics.text()).toMatch(
+    /holdfast_database_connections_refused_total [1-9]/,
+  );
+  // A request that waits is served as soon as there is a connection again.
+  const waiting = app.client.get('/api/jobs');
+  await all.release();
+  expect((await waiting).status).toBe(200);
+  warn.mockRestore();
+});
+
+test('a process whose installation needs more connections than there are is refused', async () => {
+  const check = (processes: number) =>
+    createConnectionCheck({
+      ...app.deps,
+      config: { databasePool: 16, processes, otherConnections: 0 },
+    });
+  await expect(check(2).beforeStart()).rejects.toThrow(
+    '2 processes of Holdfast (34) and others (0) may open 34 connections; PostgreSQL accepts 27',
+  );
+  await check(1).beforeStart();
+  // Another process is recognised by the connection with which it listens.
+  const other = new pg.Client({
+    connectionString: postgres.url('outage'),
+    application_name: 'holdfast-changes pool=7 process=other',
+  });
+  await other.connect();
+  expect(await readConnectionFacts(app.deps.db, 16)).toEqual({
+    maxConnections: MAX_CONNECTIONS,
+    reserved: 3,
+    ownLimit: null,
+    otherPools: [7],
+    othersConnected: 0,
+  });
+  await other.end();
 });

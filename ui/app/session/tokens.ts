@@ -296,23 +296,25 @@ async function usableToken(signal: AbortSignal): Promise<Token | undefined> {
 /**
  * `fetch` with the token of the session. A request that is refused because its token has expired is
  * sent again with the next one, if need be after the user has signed in again. What it changes is in the
- * tenant that the page shows now: until it is sent, the session may have got another one. Error: Problem.
+ * tenant that the page shows now: until it is sent, the session may have got another one. `send` is how it
+ * is sent. Error: Problem.
  */
-export async function authorizedFetch(request: Request): Promise<Response> {
+export async function authorizedFetch(
+  request: Request,
+  send: (request: Request) => Promise<Response> = serverFetch,
+): Promise<Response> {
   const tenantId = changesRecords(request) ? shownTenant() : undefined;
   const token = await usableToken(request.signal);
   if (token === undefined) {
     // The gateway says which tenant it is.
     request.headers.delete(TENANT_HEADER);
-    return serverFetch(request);
+    return send(request);
   }
-  const response = await serverFetch(withSender(request, { token, tenantId }));
+  const response = await send(withSender(request, { token, tenantId }));
   if (response.status !== 401 || !(await isAboutSession(response.clone()))) return response;
   await refresh(token);
   const next = await usableToken(request.signal);
-  return next === undefined
-    ? response
-    : serverFetch(withSender(request, { token: next, tenantId }));
+  return next === undefined ? response : send(withSender(request, { token: next, tenantId }));
 }
 
 const isAboutSession = async (response: Response): Promise<boolean> => {

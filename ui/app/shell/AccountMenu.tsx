@@ -37,7 +37,7 @@ export function AccountMenu({ onHelp }: { onHelp: () => void }) {
         <PreferenceItems />
         <Menu.Divider />
         <Menu.Item leftSection={<Icon name="help" />} closeMenuOnClick onClick={onHelp}>
-          Keys
+          Keys and guides
         </Menu.Item>
         <Menu.Item leftSection={<Icon name="link" />} component="a" href="/api/docs">
           API reference

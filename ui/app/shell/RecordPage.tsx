@@ -16,7 +16,6 @@ const API_PATHS: Readonly<Record<string, string>> = {
   schedules: '/api/schedules',
   workflows: '/api/workflows',
   users: '/api/users',
-  webhooks: '/api/webhooks',
   backups: '/api/backup',
 };
 

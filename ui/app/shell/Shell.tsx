@@ -2,6 +2,7 @@ import { useDisclosure } from '@mantine/hooks';
 import { Outlet, useMatches, useRouter, useRouterState } from '@tanstack/react-router';
 import { lazy, Suspense, useEffect, useLayoutEffect, useMemo, useRef } from 'react';
 import { WidthStoreProvider } from '../../parts/grid/widths.ts';
+import { ViewsMenuProvider } from '../../parts/list/viewsSlot.ts';
 import { widthsOf } from '../columnWidths.ts';
 import { NoAccess } from '../../parts/NoAccess.tsx';
 import { useHealth } from '../health.ts';
@@ -12,6 +13,7 @@ import { WithPreferences } from '../preferences.tsx';
 import { useSession } from '../session/useSession.ts';
 import { useKeyboard, useShortcuts } from '../shortcuts.ts';
 import { titled } from '../useTitle.ts';
+import { LazyViewsMenu } from '../views/LazyViewsMenu.tsx';
 import { LazyDialog } from './LazyDialog.tsx';
 import { OutageBanner } from './OutageBanner.tsx';
 import { Rail } from './Rail.tsx';
@@ -57,7 +59,9 @@ export function Shell() {
           <main id={MAIN} ref={main} tabIndex={-1} className={classes.main}>
             <OutageProvider value={isAway}>
               <WidthStoreProvider value={widthStore}>
-                <Page />
+                <ViewsMenuProvider value={LazyViewsMenu}>
+                  <Page />
+                </ViewsMenuProvider>
               </WidthStoreProvider>
             </OutageProvider>
           </main>

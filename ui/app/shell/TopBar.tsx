@@ -4,6 +4,7 @@ import { Icon } from '../../parts/icons.tsx';
 import { Kbd } from '../../parts/Kbd.tsx';
 import { useLiveState } from '../live.ts';
 import { AccountMenu } from './AccountMenu.tsx';
+import { GuideLink } from './GuideLink.tsx';
 import { TenantMenu } from './TenantMenu.tsx';
 import { ThemeToggle } from './ThemeToggle.tsx';
 import { useNavigationEntries } from './useNavigationEntries.ts';
@@ -49,6 +50,16 @@ export function TopBar({ onMenu, onSearch, onHelp, isAway }: Props) {
       <div className={classes.space} />
       {!isAway && <Waiting />}
       <Approvals />
+      <Tooltip label="Guide of this page">
+        <ActionIcon
+          className={classes.guide}
+          component={GuideLink}
+          size="md"
+          aria-label="Guide of this page"
+        >
+          <Icon name="help" size={18} />
+        </ActionIcon>
+      </Tooltip>
       <ThemeToggle />
       <AccountMenu onHelp={onHelp} />
     </header>

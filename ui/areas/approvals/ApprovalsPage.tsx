@@ -11,6 +11,7 @@ import { useList } from '../../parts/list/useList.ts';
 import { columnsOf } from './columns.tsx';
 import { filtersOf, readRequests, VIEWS, type ApprovalSearch, type View } from './list.ts';
 import type { ApprovalSummary } from '../../parts/approvals/requestQuery.ts';
+import viewClasses from '../../parts/list/Views.module.css';
 import classes from './ApprovalsPage.module.css';
 import { PageLink } from '../../parts/PageLink.tsx';
 
@@ -37,13 +38,13 @@ const LABELS: Readonly<Record<View, string>> = { decide: 'To decide', mine: 'Min
 function Views({ view, search }: { view: View; search: ApprovalSearch }) {
   const waiting = usePendingApprovals();
   return (
-    <nav className={classes.views} aria-label="Which requests">
+    <nav className={viewClasses.views} aria-label="Which requests">
       {VIEWS.map((each) => (
         <PageLink
           key={each}
           to="/approvals"
           search={{ ...search, view: each, status: undefined }}
-          className={classes.view}
+          className={viewClasses.view}
           current={each === view}
         >
           {LABELS[each]}

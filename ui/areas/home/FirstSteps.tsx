@@ -68,7 +68,13 @@ const STEPS: readonly Step[] = [
     permission: 'schedule:write',
     text: <>Schedule a backup of everything</>,
     detail: (
-      <Anchor href={operation('Backup', 'createBackupSchedule')}>POST /api/backup/schedules</Anchor>
+      <Anchor
+        renderRoot={(props) => (
+          <PageLink {...props} to="/schedules/new" search={{ jobType: 'backup.create' }} />
+        )}
+      >
+        New schedule
+      </Anchor>
     ),
   },
 ];

@@ -1,3 +1,4 @@
+import { PageLink } from '../../parts/PageLink.tsx';
 import { RecordLink } from '../../parts/RecordLink.tsx';
 import { Time } from '../../parts/Time.tsx';
 import { Block, Row, Rows } from './Block.tsx';
@@ -11,7 +12,16 @@ export function ProtectionBlock({ protection }: { protection: ProtectionRead }) 
   const { isAllowed, seesAll, state, reads } = protection;
   if (!isAllowed) return null;
   return (
-    <Block title="Protection" problems={problemsOf(reads)} loading={!state}>
+    <Block
+      title="Protection"
+      action={
+        <PageLink to="/backups" className={classes.more}>
+          All backups
+        </PageLink>
+      }
+      problems={problemsOf(reads)}
+      loading={!state}
+    >
       {state && (
         <Rows label="Protection">
           <Row

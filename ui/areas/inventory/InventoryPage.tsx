@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { PageLink } from '../../parts/PageLink.tsx';
 import { countText } from '../../parts/list/ListRows.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { ImportButton } from './imports/ImportButton.tsx';
 import classes from './Inventory.module.css';
 import { recordCountQuery, resourcesQuery, type Resource } from './inventoryQueries.ts';
 import { groupsOf, titleOf } from './resources.ts';
@@ -12,7 +13,15 @@ export function InventoryPage() {
   const { data, error, refetch } = useQuery(resourcesQuery);
   return (
     <div className={classes.page}>
-      <h1 className={classes.title}>Inventory</h1>
+      <div className={classes.head}>
+        <h1 className={classes.title}>Inventory</h1>
+        <div className={classes.headActions}>
+          <PageLink className={classes.link} to="/inventory/imports">
+            Imports
+          </PageLink>
+          <ImportButton />
+        </div>
+      </div>
       {error && <ProblemNote problem={error} retry={() => void refetch()} />}
       {!data && !error && <Skeleton height={320} aria-label="The resources are being read" />}
       <div className={classes.groups}>

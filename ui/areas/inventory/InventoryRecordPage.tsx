@@ -20,6 +20,7 @@ import { Related } from './Related.tsx';
 import { RecordActions } from './RecordActions.tsx';
 import { labelIn, referenceOf } from './resources.ts';
 import { SpaceLink } from './SpaceLink.tsx';
+import { SpecialAside, SpecialParts } from './SpecialParts.tsx';
 import { TimeMachine } from './TimeMachine.tsx';
 import { parentOf, WithResource } from './WithResource.tsx';
 
@@ -37,7 +38,8 @@ export function InventoryRecordPage() {
 
 type LoadingProps = { resource: Resource; all: readonly Resource[]; id: string };
 
-function Loading({ resource, all, id }: LoadingProps) {
+/** The record as it is, and as it was at the time in the address. */
+function useRecord({ resource, id }: LoadingProps) {
   const { at } = route.useSearch();
   const now = useQuery(inventoryRecordQuery(resource.name, id));
   const then = useQuery({
@@ -50,8 +52,13 @@ function Loading({ resource, all, id }: LoadingProps) {
     ({ subject }) => subject.id === id,
   );
   const { data: record, error, refetch } = at === undefined ? now : then;
-  const title = record && labelIn(resource, record);
-  useTitle(title);
+  useTitle(record && labelIn(resource, record));
+  return { at, record, error, refetch, now: now.data };
+}
+
+function Loading(props: LoadingProps) {
+  const { resource, all, id } = props;
+  const { at, record, error, refetch, now } = useRecord(props);
   if (!record)
     return (
       <RecordPage parent={parentOf(resource)} title={resource.singular} id={id}>
@@ -82,11 +89,17 @@ function Loading({ resource, all, id }: LoadingProps) {
           </>
         )
       }
-      aside={<RecordFacts record={record} />}
+      aside={
+        <>
+          <RecordFacts record={record} />
+          {at === undefined && <SpecialAside resource={resource} all={all} record={record} />}
+        </>
+      }
     >
       {error && <ProblemNote problem={error} retry={() => void refetch()} />}
       <TimeMachine at={at} />
-      {at !== undefined && <Since resource={resource} then={record} now={now.data} />}
+      {at !== undefined && <Since resource={resource} then={record} now={now} />}
+      {at === undefined && <SpecialParts resource={resource} all={all} record={record} />}
       <RecordFields resource={resource} record={record} />
       {at === undefined && <Related resource={resource} all={all} id={id} />}
       <History resource={resource} id={id} />

@@ -1,6 +1,6 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { useRef, useState } from 'react';
+import { useMemo, useRef, useState } from 'react';
 import { answer, api } from '../../app/api.ts';
 import { TenantNotice, useFormTenant, type FormTenant } from '../../app/useFormTenant.tsx';
 import { useCreation } from '../../app/useCreation.ts';
@@ -13,6 +13,7 @@ import { PlanPanel } from './PlanPanel.tsx';
 import { whyNotApply } from './planState.ts';
 import { RecordFormFields } from './RecordFormFields.tsx';
 import { isComplete, type RecordValues } from './recordSchema.ts';
+import { startValues } from './startValues.ts';
 import { parentOf, WithResource } from './WithResource.tsx';
 import { usePlan, type Mutation } from './usePlan.ts';
 
@@ -54,7 +55,8 @@ type Props = { resource: Resource; all: readonly Resource[] };
 
 /** What is typed, and what it would change. */
 function useNewRecord(resource: Resource, tenant: FormTenant) {
-  const given = route.useSearch();
+  const search = route.useSearch();
+  const given = useMemo(() => startValues(resource, search), [resource, search]);
   const [values, setValues] = useState<RecordValues>(given);
   const [isUnfinished, setUnfinished] = useState(false);
   const mutation: Mutation = { resource: resource.name, operation: 'create', record: values };

@@ -8,9 +8,11 @@ import { useTitle } from '../../app/useTitle.ts';
 import { Empty } from '../../parts/Empty.tsx';
 import { Icon } from '../../parts/icons.tsx';
 import { ListPage } from '../../parts/list/ListPage.tsx';
-import { withoutAppearance, type ListSearch } from '../../parts/list/search.ts';
+import { withoutAppearance, type Filter, type ListSearch } from '../../parts/list/search.ts';
 import { useList } from '../../parts/list/useList.ts';
 import { BulkActions } from './bulk/BulkActions.tsx';
+import { ImportButton } from './imports/ImportButton.tsx';
+import { RecordExport } from './RecordExport.tsx';
 import { PageLink } from '../../parts/PageLink.tsx';
 import { usePermissions } from '../../parts/permissions.tsx';
 import {
@@ -87,7 +89,7 @@ function Records({ resource, all }: RecordsProps) {
       title={titleOf(resource)}
       noun={[resource.singular, resource.plural]}
       permission="inventory:read"
-      actions={<Actions resource={resource} />}
+      actions={<Actions resource={resource} filters={filters} search={search} />}
       list={list}
       filters={filters}
       search={search}
@@ -102,7 +104,11 @@ function Records({ resource, all }: RecordsProps) {
           kind="nothing"
           title={`No ${resource.plural} yet`}
           detail="Records are made here, by the API, or by an import."
-          action={<NewButton resource={resource} />}
+          action={
+            <>
+              <NewButton resource={resource} /> <ImportButton resource={resource.name} />
+            </>
+          }
         />
       }
     />
@@ -121,9 +127,13 @@ function useBulkActions(resource: Resource, all: readonly Resource[]) {
   );
 }
 
-const Actions = ({ resource }: { resource: Resource }) => (
+type ActionsProps = { resource: Resource; filters: readonly Filter[]; search: ListSearch };
+
+const Actions = ({ resource, filters, search }: ActionsProps) => (
   <>
     <SpaceLink resource={resource} />
+    <ImportButton resource={resource.name} />
+    <RecordExport resource={resource} filters={filters} search={search} />
     <NewButton resource={resource} />
   </>
 );

@@ -1,5 +1,7 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { frameRoute } from '../../app/rootRoute.tsx';
+import { validateListSearch } from '../../parts/list/search.ts';
+import { IMPORT_FILTERS, ROW_FILTERS } from './imports/importFilters.ts';
 import { validateAnySearch } from './resourceFilters.ts';
 
 const inventoryRoute = createRoute({
@@ -41,6 +43,20 @@ const spaceRoute = createRoute({
   component: lazyRouteComponent(() => import('./space/SpacePage.tsx'), 'SpacePage'),
 });
 
+/** An address, recorded or not, in the address space of a VRF or in the global table. */
+type AddressSearch = { address?: string; vrf?: string };
+
+const addressRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/inventory/ip-addresses/at',
+  validateSearch: ({ address, vrf }: Readonly<Record<string, unknown>>): AddressSearch => ({
+    ...(typeof address === 'string' && { address }),
+    ...(typeof vrf === 'string' && { vrf }),
+  }),
+  staticData: { title: 'Address', needs: ['inventory:read'] },
+  component: lazyRouteComponent(() => import('./addresses/AddressPage.tsx'), 'AddressPage'),
+});
+
 /** A record as it is, or as it was at a time. */
 type RecordSearch = { at?: string | undefined };
 
@@ -77,10 +93,42 @@ const editRoute = createRoute({
   component: lazyRouteComponent(() => import('./EditRecordPage.tsx'), 'EditRecordPage'),
 });
 
+const importsRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/inventory/imports',
+  validateSearch: validateListSearch(IMPORT_FILTERS),
+  staticData: { title: 'Imports', needs: ['inventory:read'] },
+  component: lazyRouteComponent(() => import('./imports/ImportsPage.tsx'), 'ImportsPage'),
+});
+
+const newImportRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/inventory/imports/new',
+  validateSearch: ({
+    resource,
+  }: Readonly<Record<string, unknown>>): {
+    resource?: string | undefined;
+  } => ({ ...(typeof resource === 'string' && { resource }) }),
+  staticData: { title: 'Import', needs: ['inventory:write'] },
+  component: lazyRouteComponent(() => import('./imports/NewImportPage.tsx'), 'NewImportPage'),
+});
+
+const importRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/inventory/imports/$importId',
+  validateSearch: validateListSearch(ROW_FILTERS),
+  staticData: { title: 'Import', needs: ['inventory:read'] },
+  component: lazyRouteComponent(() => import('./imports/ImportPage.tsx'), 'ImportPage'),
+});
+
 export const inventoryRoutes = [
   inventoryRoute,
+  importsRoute,
+  newImportRoute,
+  importRoute,
   resourceRoute,
   spaceRoute,
+  addressRoute,
   newRoute,
   recordRoute,
   editRoute,

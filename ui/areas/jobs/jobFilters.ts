@@ -3,6 +3,7 @@ import { findSchedules } from '../../app/findSchedules.ts';
 import type { paths } from '../../app/schema.d.ts';
 import { labelOfField } from '../../parts/format.ts';
 import type { Filter } from '../../parts/list/search.ts';
+import { recordsQuery } from '../../parts/records/findRecords.ts';
 
 export type JobsQuery = NonNullable<paths['/api/jobs']['get']['parameters']['query']>;
 
@@ -47,6 +48,13 @@ export const JOB_FILTERS = [
     of: 'schedules',
     single: true,
     find: findSchedules,
+  },
+  {
+    id: 'deviceId',
+    label: 'Device',
+    kind: 'reference',
+    of: 'devices',
+    find: (text, signal) => recordsQuery('devices', text).queryFn({ signal }),
   },
   { id: 'pool', label: 'Pool', kind: 'text', example: 'default' },
   { id: 'createdBy', label: 'Created by', kind: 'choice', facet: true },

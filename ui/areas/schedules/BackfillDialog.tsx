@@ -8,10 +8,10 @@ import { useCreation } from '../../app/useCreation.ts';
 import { Dialog } from '../../parts/Dialog.tsx';
 import { serverNow } from '../../parts/clock.ts';
 import { formatCount, formatNumberOf } from '../../parts/format.ts';
+import { fromLocalInput, toLocalInput } from '../../parts/localInput.ts';
 import { errorAt, otherErrors } from '../../parts/form/fieldErrors.ts';
 import { ReasonButton } from '../../parts/PermissionButton.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
-import { fromLocalInput, toLocalInput } from './draft.ts';
 import { backfillQuery, type Interval, type Schedule } from './scheduleQueries.ts';
 import classes from './Schedules.module.css';
 

@@ -1,5 +1,5 @@
 import { useQueryClient } from '@tanstack/react-query';
-import { useNavigate } from '@tanstack/react-router';
+import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { useRef, useState } from 'react';
 import { answer, api } from '../../app/api.ts';
 import { useCreation } from '../../app/useCreation.ts';
@@ -15,7 +15,9 @@ import { usePreview } from './usePreview.ts';
 
 const PARENT = { label: 'Schedules', to: '/schedules' };
 
-const empty = newDraft(Intl.DateTimeFormat().resolvedOptions().timeZone);
+const route = getRouteApi('/frame/schedules/new');
+
+const timeZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 /** Creates a schedule; the next occurrences are shown while one types. */
 export function NewSchedulePage() {
@@ -24,6 +26,8 @@ export function NewSchedulePage() {
   const navigate = useNavigate();
   const client = useQueryClient();
   const isSaved = useRef(false);
+  const { jobType = '' } = route.useSearch();
+  const [empty] = useState({ ...newDraft(timeZone), jobType });
   const [draft, setDraft] = useState(empty);
   const preview = usePreview(draft);
   const { create, isBusy, error } = useCreation({

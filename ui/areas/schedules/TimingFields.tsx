@@ -1,6 +1,6 @@
 import { Select, TextInput, UnstyledButton } from '@mantine/core';
+import { fromLocalInput, toLocalInput } from '../../parts/localInput.ts';
 import { errorAt } from '../../parts/form/fieldErrors.ts';
-import { fromLocalInput, toLocalInput } from './draft.ts';
 import type { FieldsProps } from './formFields.ts';
 import classes from './Schedules.module.css';
 import { PRESETS } from './scheduleText.ts';

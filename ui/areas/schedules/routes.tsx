@@ -1,6 +1,7 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { frameRoute } from '../../app/rootRoute.tsx';
 import { validateListSearch } from '../../parts/list/search.ts';
+import { validateNewScheduleSearch } from './newScheduleSearch.ts';
 import { RUN_FILTERS, SCHEDULE_FILTERS } from './scheduleFilters.ts';
 
 const schedulesRoute = createRoute({
@@ -23,6 +24,7 @@ const schedulesRoute = createRoute({
 const newScheduleRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/schedules/new',
+  validateSearch: validateNewScheduleSearch,
   staticData: { title: 'New schedule', needs: ['schedule:write'] },
   component: lazyRouteComponent(() => import('./NewSchedulePage.tsx'), 'NewSchedulePage'),
 });

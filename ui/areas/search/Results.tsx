@@ -1,3 +1,4 @@
+import { parseHost } from '../../../domain/inventory/cidr.ts';
 import type { Schemas } from '../../app/api.ts';
 import { exactText } from '../../parts/exact.ts';
 import { Exact } from '../../parts/Exact.tsx';
@@ -122,6 +123,9 @@ function AroundRow({
 
 type AroundProps = { around: readonly Around[]; query: string; names: Names };
 
+/** True for an address without a length: it has a page, recorded or not. */
+const isAddress = (query: string): boolean => parseHost(query) !== undefined;
+
 /** The networks that contain the address, in each address space: the smallest one first. */
 function AroundSection({ around, query, names }: AroundProps) {
   if (around.length === 0) return null;
@@ -135,6 +139,16 @@ function AroundSection({ around, query, names }: AroundProps) {
       {spacesAround(around).map(({ vrfId, prefixes }) => (
         <div key={vrfId ?? ''} className={classes.space}>
           <h3 className={classes.spaceName}>{spaceText(names, vrfId)}</h3>
+          {isAddress(query) && (
+            <PageLink
+              to="/inventory/ip-addresses/at"
+              search={{ address: query, ...(vrfId !== null && { vrf: vrfId }) }}
+              className={classes.more}
+              data-result
+            >
+              {query}: what is beside it, and the next free one
+            </PageLink>
+          )}
           <ul className={classes.list}>
             {prefixes.map((prefix, index) => (
               <AroundRow

@@ -10,8 +10,8 @@ import { LeaveGuard } from '../../parts/form/LeaveGuard.tsx';
 import { RecordForm } from '../../parts/form/RecordForm.tsx';
 import { RecordPage } from '../../parts/RecordPage.tsx';
 import { DRAFT_FIELDS, SecretFields, type SecretDraft } from './SecretFields.tsx';
-import { useSend } from './useSend.ts';
-import { ValueField } from './ValueField.tsx';
+import { useSend } from '../../app/useSend.ts';
+import { ValueField } from '../../parts/form/ValueField.tsx';
 
 const PARENT = { label: 'Secrets', to: '/secrets' };
 const SHOWN = [...DRAFT_FIELDS, '/name', '/value'];

@@ -10,8 +10,8 @@ import { PermissionButton, ReasonButton } from '../../parts/PermissionButton.tsx
 import { problemFields } from '../../parts/problems.ts';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { secretQuery, type Secret } from './secretQueries.ts';
-import { useSend } from './useSend.ts';
-import { ValueField } from './ValueField.tsx';
+import { useSend } from '../../app/useSend.ts';
+import { ValueField } from '../../parts/form/ValueField.tsx';
 
 type Props = { secret: Secret };
 

@@ -12,6 +12,7 @@ import {
   type ListProps,
 } from './ListRows.tsx';
 import type { Density } from './search.ts';
+import { useViewsMenu } from './viewsSlot.ts';
 import classes from './ListPage.module.css';
 
 export type ListPageProps<Row> = ListProps<Row> & {
@@ -78,7 +79,8 @@ function Tools<Row>(props: Model<Row>) {
 
 /** A page with a list of records: heading, filters, count and grid. All of its state is in the address. */
 export function ListPage<Row>(props: ListPageProps<Row>) {
-  const { title, actions, noun, list, search, bulk } = props;
+  const { title, actions, noun, list, search, onSearch, bulk } = props;
+  const Views = useViewsMenu();
   const preferences = usePreferences();
   const selection = useBulkSelection(filterKeyOf(props));
   const density = search.density ?? preferences.density;
@@ -90,6 +92,7 @@ export function ListPage<Row>(props: ListPageProps<Row>) {
           {list.count && countText(list.count, noun)}
         </span>
         {props.views}
+        {Views && <Views search={search} onSearch={onSearch} />}
         <div className={classes.actions}>{actions}</div>
       </div>
       <Tools {...props} {...selection} density={density} />

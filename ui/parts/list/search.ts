@@ -45,9 +45,11 @@ export type ListSearch = {
   sort?: string | undefined;
   columns?: string | undefined;
   density?: Density | undefined;
+  saved?: string | undefined;
 } & Readonly<Record<string, string | undefined>>;
 
-const OWN = ['sort', 'columns', 'density'] as const;
+/** What every list has in its address; `saved` is the id of the view that it was opened with. */
+const OWN = ['sort', 'columns', 'density', 'saved'] as const;
 
 /** Values as one text. A comma or backslash in a value has a backslash before it. */
 export const joinValues = (values: readonly string[]): string =>
@@ -151,10 +153,11 @@ export const withoutFilters = (filters: readonly Filter[], search: ListSearch): 
   ...Object.fromEntries(filters.map(({ id }) => [id, undefined])),
 });
 
-/** What decides which records are read: columns and the height of rows do not. */
+/** What decides which records are read: columns, the height of rows and the name of a view do not. */
 export const withoutAppearance = ({
   columns: _columns,
   density: _density,
+  saved: _saved,
   ...read
 }: ListSearch): Readonly<Record<string, string | undefined>> => read;
 

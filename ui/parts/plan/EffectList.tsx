@@ -105,10 +105,12 @@ type Props = {
   /** How many records of each resource are shown; the bar that decides says how many are not. */
   shown: Shown;
   onShown: (shown: Shown) => void;
+  /** What happens to the records of each resource, where not all of them are listed. */
+  counts?: Readonly<Record<string, string>> | undefined;
 };
 
 /** Every record that a plan changes, by resource. */
-export function EffectList({ effects, hidden, names, shown, onShown }: Props) {
+export function EffectList({ effects, hidden, names, shown, onShown, counts }: Props) {
   useEffect(() => {
     // What is printed is complete.
     const showAll = () => flushSync(() => onShown(allShown(effects)));
@@ -120,7 +122,7 @@ export function EffectList({ effects, hidden, names, shown, onShown }: Props) {
       {groupEffects(effects).map((group) => (
         <Group
           key={group.resource}
-          group={group}
+          group={{ ...group, counts: counts?.[group.resource] ?? group.counts }}
           names={names}
           limit={shownOf(shown, group.resource)}
           onLimit={(limit) => onShown({ ...shown, [group.resource]: limit })}

@@ -4,7 +4,7 @@ import { Identity } from './Identity.tsx';
 import { Roles } from './Roles.tsx';
 import { Sessions } from './Sessions.tsx';
 import { Tokens } from './Tokens.tsx';
-import classes from './Account.module.css';
+import classes from '../../../app/account/Account.module.css';
 
 /** Who the user is, what they may do and why, their sessions and their tokens. */
 export function AccountPage() {

@@ -8,8 +8,8 @@ import { ReasonButton } from '../../../parts/PermissionButton.tsx';
 import { Section } from '../../../parts/Section.tsx';
 import { Time } from '../../../parts/Time.tsx';
 import { PasswordDialog } from './PasswordDialog.tsx';
-import { listText } from './tokenText.ts';
-import classes from './Account.module.css';
+import { listText } from '../../../app/account/tokenText.ts';
+import classes from '../../../app/account/Account.module.css';
 
 const LOCAL = 'local';
 

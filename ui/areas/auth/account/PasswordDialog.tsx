@@ -2,7 +2,7 @@ import { useQueryClient } from '@tanstack/react-query';
 import { PasswordForm } from '../../../app/session/PasswordForm.tsx';
 import { SESSIONS_KEY } from './queries.ts';
 import { Dialog } from '../../../parts/Dialog.tsx';
-import classes from './Account.module.css';
+import classes from '../../../app/account/Account.module.css';
 
 type Props = { opened: boolean; onClose: () => void; onChanged: () => void };
 

@@ -6,8 +6,8 @@ import type { Names } from '../../../parts/names.ts';
 import { ProblemNote } from '../../../parts/ProblemNote.tsx';
 import { Section } from '../../../parts/Section.tsx';
 import { namedSummary } from './queries.ts';
-import { heldPermissions, whereText } from './tokenText.ts';
-import classes from './Account.module.css';
+import { heldPermissions, whereText } from '../../../app/account/tokenText.ts';
+import classes from '../../../app/account/Account.module.css';
 
 type Summary = Schemas['PermissionSummary'];
 

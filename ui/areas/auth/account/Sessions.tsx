@@ -9,9 +9,9 @@ import { ProblemNote } from '../../../parts/ProblemNote.tsx';
 import { Section } from '../../../parts/Section.tsx';
 import { StatusBadge } from '../../../parts/StatusBadge.tsx';
 import { Time } from '../../../parts/Time.tsx';
-import { deviceText } from './device.ts';
+import { deviceText } from '../../../app/account/device.ts';
 import { SESSIONS_KEY, sessionsQuery } from './queries.ts';
-import classes from './Account.module.css';
+import classes from '../../../app/account/Account.module.css';
 
 type Session = Schemas['Session'];
 

@@ -1,7 +1,12 @@
 import { Button, NumberInput } from '@mantine/core';
 import { useQueries, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { addressBits, blockAt, formatBlock } from '../../../../domain/inventory/cidr.ts';
+import {
+  addressBits,
+  blockAt,
+  formatBlock,
+  formatHost,
+} from '../../../../domain/inventory/cidr.ts';
 import { CopyButton } from '../../../parts/CopyButton.tsx';
 import { DescriptionList } from '../../../parts/DescriptionList.tsx';
 import { countText } from '../../../parts/list/ListRows.tsx';
@@ -11,13 +16,14 @@ import { usePermissions } from '../../../parts/permissions.tsx';
 import { RecordLink } from '../../../parts/RecordLink.tsx';
 import { StatusBadge } from '../../../parts/StatusBadge.tsx';
 import { formatCount } from '../../../parts/format.ts';
+import { isSingle } from '../addresses/neighbours.ts';
 import { inventoryRecordQuery, recordCountQuery } from '../inventoryQueries.ts';
 import { whereOf } from '../resources.ts';
 import { UsageBar } from '../Usage.tsx';
 import { AllocateDialog } from './AllocateDialog.tsx';
 import type { MapItem, MapNode } from './mapModel.ts';
 import { rangeText, sizeText } from './networks.ts';
-import { usageQuery } from './spaceQueries.ts';
+import { NOT_A_POOL, usageQuery } from './spaceQueries.ts';
 import classes from './Space.module.css';
 
 type Props = {
@@ -31,7 +37,7 @@ type Props = {
 
 /** What is chosen on the map or in the tree, and what can be done with it. */
 export function ChosenPanel(props: Props) {
-  const { item, path, onChoose } = props;
+  const { item, path, vrf, onChoose } = props;
   const { cidr, node } = item;
   return (
     <section className={classes.chosen} aria-label="Chosen network">
@@ -39,7 +45,7 @@ export function ChosenPanel(props: Props) {
         <h2 className={classes.chosenTitle}>{cidr}</h2>
         <CopyButton value={cidr} label={`Copy ${cidr}`} />
         {node?.prefix.status != null && <StatusBadge status={node.prefix.status} />}
-        {node === null && <span>No prefix here</span>}
+        {node === null && <span>{isSingle(item.block) ? 'An address' : 'No prefix here'}</span>}
       </div>
       {path.length > 0 && (
         <ol className={classes.path} aria-label="In">
@@ -52,12 +58,22 @@ export function ChosenPanel(props: Props) {
           ))}
         </ol>
       )}
+      {isSingle(item.block) && (
+        <PageLink
+          className={classes.about}
+          to="/inventory/ip-addresses/at"
+          search={{
+            address: formatHost(item.block.family, item.block.first),
+            ...(vrf !== undefined && { vrf }),
+          }}
+        >
+          About this address
+        </PageLink>
+      )}
       {node ? <Prefix {...props} node={node} /> : <Free {...props} />}
     </section>
   );
 }
-
-const NOT_A_POOL = 'Addresses are allocated from prefixes with the allocation mode pool.';
 
 function Prefix({ item: { block, cidr }, node, vrf, onShowMap }: Props & { node: MapNode }) {
   const { id } = node.prefix;

@@ -5,7 +5,7 @@ import { labelOfField } from '../../../parts/format.ts';
 import { IconButton } from '../../../parts/PermissionButton.tsx';
 import { drawMap, layersOf, LEGEND, createMapStyles, styleOf } from './drawMap.ts';
 import { createMapController, type MapController } from './mapController.ts';
-import type { MapItem, MapModel } from './mapModel.ts';
+import type { MapItem, MapMarks, MapModel } from './mapModel.ts';
 import { shownNetworks, type Size, type View } from './mapView.ts';
 import { networkOf, sizeText } from './networks.ts';
 import { useMapEvents, ZOOM_STEP } from './useMapEvents.ts';
@@ -13,6 +13,8 @@ import classes from './Space.module.css';
 
 type Props = {
   model: MapModel;
+  /** Single addresses and ranges on it. */
+  marks: MapMarks;
   chosen: MapItem | undefined;
   onChoose: (item: MapItem) => void;
   /** Gets the networks that cover what is shown, each time that the map has come to rest. */
@@ -26,7 +28,7 @@ export function itemText({ cidr, node, block }: MapItem): string {
 }
 
 /** Draws a model on a canvas in the colours of the theme. */
-function useDrawing({ model, chosen }: Props) {
+function useDrawing({ model, marks, chosen }: Props) {
   const scheme = useComputedColorScheme();
   const layers = useMemo(() => layersOf(model), [model]);
   // Each scheme has colours of its own.
@@ -37,9 +39,9 @@ function useDrawing({ model, chosen }: Props) {
       if (!context) return;
       const ratio = devicePixelRatio;
       context.setTransform(ratio, 0, 0, ratio, 0, 0);
-      drawMap({ context, style: styleAt(canvas, ratio), view, size }, layers, chosen);
+      drawMap({ context, style: styleAt(canvas, ratio), view, size }, layers, marks, chosen);
     },
-    [styleAt, layers, chosen],
+    [styleAt, layers, marks, chosen],
   );
 }
 
@@ -75,13 +77,13 @@ function useController(canvas: RefObject<HTMLCanvasElement | null>, props: Props
  * the same for those who cannot see it.
  */
 export function PrefixMap(props: Props) {
-  const { model, chosen, onChoose } = props;
+  const { model, marks, chosen, onChoose } = props;
   const canvas = useRef<HTMLCanvasElement>(null);
   const [hovered, setHovered] = useState<MapItem>();
   const controller = useController(canvas, props);
   const onHover = (item: MapItem | undefined) =>
     setHovered((old) => (old?.cidr === item?.cidr ? old : item));
-  const events = useMapEvents({ canvas, model, controller, chosen, onChoose, onHover });
+  const events = useMapEvents({ canvas, model, marks, controller, chosen, onChoose, onHover });
   return (
     <div className={classes.mapFrame}>
       <canvas
@@ -141,6 +143,14 @@ function Legend() {
           </li>
         );
       })}
+      <li>
+        <span className={classes.swatch} data-tone="active" data-pattern="mark" />
+        Address
+      </li>
+      <li>
+        <span className={classes.swatch} data-tone="active" data-pattern="frame" />
+        Range
+      </li>
     </ul>
   );
 }

@@ -1,7 +1,7 @@
 import { Button, Skeleton, TextInput } from '@mantine/core';
-import { keepPreviousData, useQueries, useQuery } from '@tanstack/react-query';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { useMemo, useState } from 'react';
+import { useState } from 'react';
 import { useLiveRefresh } from '../../../app/live.ts';
 import { useTitle } from '../../../app/useTitle.ts';
 import { formatBlock } from '../../../../domain/inventory/cidr.ts';
@@ -9,15 +9,18 @@ import { PageLink } from '../../../parts/PageLink.tsx';
 import { ProblemNote } from '../../../parts/ProblemNote.tsx';
 import { RecordPicker } from '../../../parts/records/RecordPicker.tsx';
 import { ChosenPanel } from './ChosenPanel.tsx';
-import { createMapModel, type MapItem } from './mapModel.ts';
+import type { MapItem } from './mapModel.ts';
 import { networkOf } from './networks.ts';
 import { PrefixMap } from './PrefixMap.tsx';
-import { mapQuery, pathQuery, SPACE_KEY, type SpacePrefix } from './spaceQueries.ts';
+import { pathQuery, SPACE_KEY, type SpacePrefix } from './spaceQueries.ts';
 import { SpaceTree } from './SpaceTree.tsx';
+import { useMapModel } from './useMapModel.ts';
 import { useSpaceTree } from './useSpaceTree.ts';
 import classes from './Space.module.css';
 
 const route = getRouteApi('/frame/inventory/prefixes/space');
+
+const LIVE = ['inventory.prefix.*', 'inventory.ip-address.*', 'inventory.ip-range.*'];
 
 const NO_PATH: readonly SpacePrefix[] = [];
 
@@ -43,30 +46,6 @@ function useRoot(path: readonly SpacePrefix[], rows: ReturnType<typeof useSpaceT
   return named ?? outermost;
 }
 
-/** The map of a prefix; of the parts that are shown, if it is too large to be read as a whole. */
-function useModel(root: SpacePrefix | undefined, shown: readonly string[]) {
-  const id = root?.id ?? '';
-  const whole = useQuery({ ...mapQuery(id), enabled: id !== '' });
-  const isPartial = whole.data?.complete === false;
-  const parts = useQueries({
-    queries: isPartial
-      ? shown.filter((network) => network !== root?.cidr).map((network) => mapQuery(id, network))
-      : [],
-    combine: (results) => results.map(({ data }) => data?.prefixes),
-  });
-  const found = whole.data?.prefixes;
-  const cidr = root?.cidr;
-  const status = root?.status ?? null;
-  const partial = parts.some((part) => part !== undefined) ? parts : undefined;
-  const model = useMemo(() => {
-    const network = cidr === undefined ? undefined : networkOf(cidr);
-    if (found === undefined || cidr === undefined || !network) return undefined;
-    const more = partial?.flatMap((part) => part ?? []) ?? [];
-    return createMapModel({ cidr, id, status }, network, [...found, ...more]);
-  }, [found, partial, cidr, id, status]);
-  return { model, isPartial, error: whole.error, retry: () => void whole.refetch() };
-}
-
 /** The prefixes of an address space as a tree and as a map, with the free space between them. */
 export function SpacePage() {
   useTitle('Address space');
@@ -81,8 +60,8 @@ function Space() {
   const tree = useSpaceTree(vrf, path, network && formatBlock(network));
   const root = useRoot(path, tree.rows);
   const [shown, setShown] = useState<readonly string[]>([]);
-  const { model, isPartial, error, retry } = useModel(root, shown);
-  useLiveRefresh(['inventory.prefix.*'], SPACE_KEY);
+  const { model, marks, isPartial, isDense, error, retry } = useMapModel(root, shown);
+  useLiveRefresh(LIVE, SPACE_KEY);
   const choose = (at: string) =>
     void navigate({ search: (old) => ({ ...old, at }), replace: true });
   const chosen: MapItem | undefined = network && model?.find(network);
@@ -103,20 +82,15 @@ function Space() {
         <div className={classes.side}>
           {error && <ProblemNote problem={error} retry={retry} />}
           {root && !model && !error && <Skeleton height={280} aria-label="The map is being read" />}
-          {model && (
+          {model && marks && (
             <PrefixMap
               key={model.root.prefix.id}
-              model={model}
-              chosen={chosen}
+              {...{ model, marks, chosen }}
               onChoose={(item) => choose(item.cidr)}
               onShown={setShown}
             />
           )}
-          {isPartial && (
-            <p className={classes.muted}>
-              There are more prefixes than one map has: the smallest are read where you zoom in.
-            </p>
-          )}
+          <Missing {...{ isPartial, isDense }} />
           {model && chosen && (
             <ChosenPanel
               item={chosen}
@@ -129,6 +103,24 @@ function Space() {
         </div>
       </div>
     </div>
+  );
+}
+
+/** What a large map does not show. */
+function Missing({ isPartial, isDense }: { isPartial: boolean; isDense: boolean }) {
+  return (
+    <>
+      {isPartial && (
+        <p className={classes.muted}>
+          There are more prefixes than one map has: the smallest are read where you zoom in.
+        </p>
+      )}
+      {isDense && (
+        <p className={classes.muted}>
+          Not all addresses are on the map: the others are read where you zoom in.
+        </p>
+      )}
+    </>
   );
 }
 

@@ -1,12 +1,12 @@
-import { useMemo } from 'react';
+import { useEffect, useMemo } from 'react';
 import { DataGrid } from '../../../parts/grid/DataGrid.tsx';
 import type { GridColumn, GridTree } from '../../../parts/grid/types.ts';
 import { Empty } from '../../../parts/Empty.tsx';
 import { StatusBadge } from '../../../parts/StatusBadge.tsx';
 import { UsageBar } from '../Usage.tsx';
 import { countOf, networkOf } from './networks.ts';
-import type { SpaceRow } from './spaceRows.ts';
-import type { useSpaceTree } from './useSpaceTree.ts';
+import { PrintedTree } from './PrintedTree.tsx';
+import type { Row, useSpaceTree } from './useSpaceTree.ts';
 import classes from './Space.module.css';
 
 type Props = {
@@ -15,12 +15,25 @@ type Props = {
   onChoose: (cidr: string) => void;
 };
 
-type Column = GridColumn<SpaceRow>;
+type Column = GridColumn<Row>;
 
-const cidrOf = (row: SpaceRow): string =>
+const cidrOf = (row: Row): string =>
   row.kind === 'prefix' ? row.prefix.cidr : row.kind === 'free' ? row.cidr : '';
 
-function networkColumn(chosen: string | undefined): Column {
+type MoreProps = { row: Extract<Row, { kind: 'more' }>; onMore: Props['tree']['more'] };
+
+/** Represents rows that are not read. Those that follow are asked for as soon as it is drawn. */
+function More({ row, onMore }: MoreProps) {
+  const { key, isNext, text } = row;
+  useEffect(() => {
+    if (isNext) onMore(row);
+    // The row is another one with another key.
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+  }, [key, isNext, onMore]);
+  return <span className={isNext ? classes.muted : classes.more}>{text}</span>;
+}
+
+function networkColumn(chosen: string | undefined, onMore: MoreProps['onMore']): Column {
   return {
     id: 'network',
     header: 'Network',
@@ -28,7 +41,7 @@ function networkColumn(chosen: string | undefined): Column {
     grow: 2,
     cell: (row) =>
       row.kind === 'more' ? (
-        <span className={classes.more}>Show more</span>
+        <More row={row} onMore={onMore} />
       ) : (
         <span
           className={classes.network}
@@ -42,7 +55,7 @@ function networkColumn(chosen: string | undefined): Column {
   };
 }
 
-function StatusCell({ row }: { row: SpaceRow }) {
+function StatusCell({ row }: { row: Row }) {
   if (row.kind === 'more') return null;
   if (row.kind === 'free') return <span className={classes.muted}>Free</span>;
   const { status } = row.prefix;
@@ -60,7 +73,7 @@ const STATUS: Column = {
     row.kind === 'free' ? 'free' : row.kind === 'prefix' ? (row.prefix.status ?? '') : '',
 };
 
-function UsedCell({ row }: { row: SpaceRow }) {
+function UsedCell({ row }: { row: Row }) {
   if (row.kind === 'prefix') return row.prefix.usage && <UsageBar usage={row.prefix.usage} />;
   const block = networkOf(cidrOf(row));
   return row.kind === 'free' && block ? (
@@ -77,42 +90,48 @@ const USED: Column = {
   text: (row) => (row.kind === 'prefix' && row.prefix.usage ? `${row.prefix.usage.percent} %` : ''),
 };
 
+const keyOf = ({ key }: Row): string => key;
+
 /** The prefixes of an address space below each other, and the free networks between them. */
 export function SpaceTree({ tree: space, chosen, onChoose }: Props) {
-  const columns = useMemo(() => [networkColumn(chosen), STATUS, USED], [chosen]);
-  const tree: GridTree<SpaceRow> = {
+  const { more } = space;
+  const columns = useMemo(() => [networkColumn(chosen, more), STATUS, USED], [chosen, more]);
+  const tree: GridTree<Row> = {
     childrenOf: (row) => (row.kind === 'prefix' ? row.children : undefined),
     hasChildren: (row) =>
       row.kind === 'prefix' && row.prefix.id !== null && (row.prefix.usage?.children ?? 0) > 0,
     expanded: space.opened,
     onExpandedChange: space.open,
   };
-  const open = (row: SpaceRow) => {
-    if (row.kind === 'more') space.more(row);
+  const open = (row: Row) => {
+    if (row.kind === 'more') more(row);
     else onChoose(cidrOf(row));
   };
   return (
-    <DataGrid
-      main
-      label="Address space"
-      rows={space.rows}
-      rowKey={({ key }) => key}
-      columns={columns}
-      tree={tree}
-      onOpen={open}
-      shownRow={(row) => chosen !== undefined && cidrOf(row) === chosen}
-      hasMore={space.hasMore}
-      onEndReached={space.loadMore}
-      loading={space.isLoading}
-      error={space.error}
-      onRetry={space.retry}
-      empty={
-        <Empty
-          kind="nothing"
-          title="No prefixes here yet"
-          detail="Prefixes that are in no other are shown here. Those in prefixes that you may not read are in the list."
-        />
-      }
-    />
+    <>
+      <PrintedTree rows={space.rows} shape={{ ...tree, rowKey: keyOf }} />
+      <DataGrid
+        main
+        label="Address space"
+        rows={space.rows}
+        rowKey={keyOf}
+        columns={columns}
+        tree={tree}
+        onOpen={open}
+        shownRow={(row) => chosen !== undefined && cidrOf(row) === chosen}
+        hasMore={space.hasMore}
+        onEndReached={space.loadMore}
+        loading={space.isLoading}
+        error={space.error}
+        onRetry={space.retry}
+        empty={
+          <Empty
+            kind="nothing"
+            title="No prefixes here yet"
+            detail="Prefixes that are in no other are shown here. Those in prefixes that you may not read are in the list."
+          />
+        }
+      />
+    </>
   );
 }

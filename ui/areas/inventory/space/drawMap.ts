@@ -1,4 +1,4 @@
-import type { MapItem, MapModel, MapNode } from './mapModel.ts';
+import type { MapItem, MapMark, MapMarks, MapModel, MapNode } from './mapModel.ts';
 import { onScreen, type Size, type View } from './mapView.ts';
 import type { Rect } from './mapLayout.ts';
 
@@ -190,10 +190,41 @@ export function layersOf({ nodes }: MapModel): { outer: MapNode[]; inner: MapNod
   return { outer, inner };
 }
 
+/** A single address is at least so large, in a prefix that has space for it. */
+const LEAST_MARK = 3;
+/** In smaller prefixes, addresses would hide what these are. */
+const LEAST_HOLDER = 24;
+/** From here on there is a line between two addresses. */
+const SPACED = 5;
+
+/** Draws addresses as filled parts, and ranges as framed ones. */
+function drawMarks({ context, style, view, size }: Painter, marks: readonly MapMark[]): void {
+  context.lineWidth = 2;
+  for (const { kind, rect, holder, status } of marks) {
+    const screen = onScreen(view, rect);
+    const around = onScreen(view, holder);
+    if (!isShown(screen, size) || Math.min(around.width, around.height) < LEAST_HOLDER) continue;
+    const [width, height] = [
+      Math.max(screen.width, LEAST_MARK),
+      Math.max(screen.height, LEAST_MARK),
+    ];
+    const { line } = style.of(status === 'dhcp' || status === 'slaac' ? null : status);
+    const gap = Math.min(width, height) >= SPACED ? 1 : 0;
+    if (kind === 'address') {
+      context.fillStyle = line;
+      context.fillRect(screen.x + gap, screen.y + gap, width - 2 * gap, height - 2 * gap);
+    } else {
+      context.strokeStyle = line;
+      context.strokeRect(screen.x + 1, screen.y + 1, width - 2, height - 2);
+    }
+  }
+}
+
 /** Draws a map. The caller has set the scale of the canvas to its pixels. */
 export function drawMap(
   painter: Painter,
   { outer, inner }: ReturnType<typeof layersOf>,
+  marks: MapMarks,
   chosen: MapItem | undefined,
 ): void {
   const { context, style, view, size } = painter;
@@ -202,6 +233,7 @@ export function drawMap(
   // Prefixes of one status in others of another: each is drawn on what it is in.
   for (const node of outer) fillNodes(painter, [node]);
   fillNodes(painter, inner);
+  drawMarks(painter, marks.all);
   drawLabels(painter, outer);
   drawLabels(painter, inner);
   if (chosen) drawChosen({ context, style, view, size }, chosen);

@@ -1,4 +1,13 @@
-import { blockAt, contains, formatBlock, type Block } from '../../../../domain/inventory/cidr.ts';
+import {
+  addressBits,
+  blockAt,
+  contains,
+  coveringBlocks,
+  formatBlock,
+  overlaps,
+  parseHost,
+  type Block,
+} from '../../../../domain/inventory/cidr.ts';
 import { rectOf, type Rect } from './mapLayout.ts';
 import { byNetwork, networkOf } from './networks.ts';
 
@@ -12,6 +21,20 @@ export type MapNode = {
   parent: MapNode | null;
   /** The prefixes directly in it, by network. */
   children: MapNode[];
+};
+
+/** The addresses and ranges in a network, as the API has them. */
+export type MappedContents = {
+  addresses: readonly { address: string; status: string | null }[];
+  ranges: readonly { start: string; end: string; status: string | null }[];
+};
+
+/** A single address, or a part of a range; `holder` is the area of the prefix that it is in. */
+export type MapMark = {
+  kind: 'address' | 'range';
+  rect: Rect;
+  holder: Rect;
+  status: string | null;
 };
 
 /** What can be chosen on a map: a prefix, or a free network in one. */
@@ -77,6 +100,53 @@ function freeAt(parent: MapNode, address: bigint): Block {
   return found;
 }
 
+function addressMarks(model: MapModel, { addresses }: MappedContents): Map<bigint, MapMark> {
+  const { whole, holderOf } = model;
+  const marks = new Map<bigint, MapMark>();
+  for (const { address, status } of addresses) {
+    const host = parseHost(address);
+    if (host?.family !== whole.family) continue;
+    const block = blockAt(host.family, host.value, addressBits(host.family));
+    if (contains(whole, block))
+      marks.set(host.value, {
+        ...{ kind: 'address', rect: rectOf(whole, block), status },
+        holder: holderOf(host.value),
+      });
+  }
+  return marks;
+}
+
+/** Ranges as the fewest networks that together are each: parts of a map are networks. */
+function rangeMarks({ whole, holderOf }: MapModel, { ranges }: MappedContents): MapMark[] {
+  return ranges.flatMap(({ start, end, status }) => {
+    const [first, last] = [parseHost(start), parseHost(end)];
+    if (!first || !last) return [];
+    const span = { family: first.family, first: first.value, last: last.value };
+    if (!overlaps(whole, span)) return [];
+    const inside = {
+      family: whole.family,
+      first: span.first < whole.first ? whole.first : span.first,
+      last: span.last > whole.last ? whole.last : span.last,
+    };
+    return coveringBlocks(inside).map((block): MapMark => ({
+      ...{ kind: 'range', rect: rectOf(whole, block), status },
+      holder: holderOf(block.first),
+    }));
+  });
+}
+
+/** The addresses and ranges that a map shows. They are read after its prefixes. */
+export function createMarks(model: MapModel, contents: MappedContents) {
+  const addresses = addressMarks(model, contents);
+  return {
+    /** The ranges first: addresses are drawn on them. */
+    all: [...rangeMarks(model, contents), ...addresses.values()],
+    at: (address: bigint): MapMark | undefined => addresses.get(address),
+  };
+}
+
+export type MapMarks = ReturnType<typeof createMarks>;
+
 /**
  * The map of a prefix, whose network is `whole`: all prefixes in it as rectangles, and what is at an address. `prefixes` may have
  * some twice, if they were read in parts.
@@ -133,6 +203,13 @@ export function createMapModel(
       const part = partAt(node, address);
       return part.node === null && isDrawn(part.rect) ? part : itemOf(node);
     },
+
+    /** The area of the innermost prefix that has an address. */
+    holderOf: (address: bigint): Rect => nodeAt(address).rect,
+
+    /** An address by itself, in the innermost prefix that has it. */
+    addressAt: (address: bigint): MapItem =>
+      freeItem(nodeAt(address), blockAt(whole.family, address, addressBits(whole.family))),
 
     /** The prefix with a network, or the network as a free one; undefined outside the map. */
     find(block: Block): MapItem | undefined {

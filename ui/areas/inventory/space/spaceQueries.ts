@@ -1,6 +1,7 @@
 import { answer, api, type Schemas } from '../../../app/api.ts';
 import { resourceKey } from '../inventoryQueries.ts';
 import type { MappedPrefix } from './mapModel.ts';
+import { FIRST_PART, type Part } from './spaceRows.ts';
 
 export type Usage = Schemas['PrefixUsage'];
 export type TreePage = Schemas['PrefixTree'];
@@ -12,6 +13,9 @@ type Reading = { signal: AbortSignal };
 
 /** Everything that is read of address spaces. */
 export const SPACE_KEY = [...resourceKey('prefixes'), 'space'];
+
+/** Why no address can be allocated from a prefix. */
+export const NOT_A_POOL = 'Addresses are allocated from prefixes with the allocation mode pool.';
 
 const PAGE = 200;
 
@@ -41,12 +45,12 @@ export const rootsQuery = (vrf: string | undefined) => ({
   getNextPageParam: ({ nextCursor }: { nextCursor: string | null }) => nextCursor,
 });
 
-/** A page of what is directly in a prefix. */
-export const treeQuery = (id: string, cursor: string | null) => ({
-  queryKey: [...SPACE_KEY, 'tree', id, cursor],
+/** A part of what is directly in a prefix. */
+export const treeQuery = (id: string, part: Part = FIRST_PART) => ({
+  queryKey: [...SPACE_KEY, 'tree', id, part],
   queryFn: ({ signal }: Reading): Promise<TreePage> => {
-    const query = { limit: PAGE, ...(cursor !== null && { cursor }) };
-    const params = { path: { id }, query };
+    const start = 'cursor' in part ? part.cursor !== null && { cursor: part.cursor } : part;
+    const params = { path: { id }, query: { limit: PAGE, ...start } };
     return answer(api.GET('/api/inventory/prefixes/{id}/tree', { params, signal }));
   },
 });

@@ -1,12 +1,13 @@
 import { useEffect, useRef, type KeyboardEvent, type PointerEvent, type RefObject } from 'react';
 import type { MapController } from './mapController.ts';
 import { addressAt, type Rect } from './mapLayout.ts';
-import type { MapItem, MapModel } from './mapModel.ts';
+import type { MapItem, MapMarks, MapModel } from './mapModel.ts';
 import { isInside, onScreen } from './mapView.ts';
 
 type Options = {
   canvas: RefObject<HTMLCanvasElement | null>;
   model: MapModel;
+  marks: MapMarks;
   controller: RefObject<MapController | undefined>;
   chosen: MapItem | undefined;
   onChoose: (item: MapItem) => void;
@@ -26,7 +27,7 @@ type Point = { x: number; y: number };
 
 /** What is at a point of the canvas. */
 function itemAt(
-  { canvas, model, controller }: Options,
+  { canvas, model, marks, controller }: Options,
   event: { clientX: number; clientY: number },
 ): MapItem | undefined {
   const box = canvas.current?.getBoundingClientRect();
@@ -36,10 +37,13 @@ function itemAt(
   const x = (event.clientX - box.left) / view.scale + view.x;
   const y = (event.clientY - box.top) / view.scale + view.y;
   const address = addressAt(model.whole, Math.max(x, 0), Math.max(y, 0));
-  return model.itemAt(address, (rect: Rect) => {
+  const isLarge = (rect: Rect): boolean => {
     const { width, height } = onScreen(view, rect);
     return width >= HIT_PIXELS && height >= HIT_PIXELS;
-  });
+  };
+  // Where an address can be hit, it is meant, and not the prefix that it is in.
+  const mark = marks.at(address);
+  return mark && isLarge(mark.rect) ? model.addressAt(address) : model.itemAt(address, isLarge);
 }
 
 /** Moves the map with a pressed pointer; a press that does not move chooses what is there. */

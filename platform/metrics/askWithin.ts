@@ -1,0 +1,24 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/**
+ * Asks one question at a time and waits at most `limitMs` for its answer; undefined if there is none
+ * in time. The metrics that it is for keep their last value then, and the others are still answered.
+ */
+export function askWithin<T>(
+  limitMs: number,
+  read: () => Promise<T>,
+): () => Promise<T | undefined> {
+  let asking: Promise<T | undefined> | undefined;
+  return async () => {
+    asking ??= read()
+      .catch(() => undefined)
+      .finally(() => (asking = undefined));
+    const waiting = new AbortController();
+    const limit = sleep(limitMs, undefined, { signal: waiting.signal }).catch(() => undefined);
+    try {
+      return await Promise.race([asking, limit]);
+    } finally {
+      waiting.abort();
+    }
+  };
+}

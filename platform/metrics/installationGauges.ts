@@ -1,0 +1,137 @@
+import { Gauge, type Registry } from '@prometheus-io/client';
+import { askWithin } from './askWithin.ts';
+
+/**
+ * The state of the installation: what waits, what is late, and which backups there are. Ages are in
+ * seconds; undefined where there is nothing that could have one.
+ */
+export type InstallationState = {
+  /** Seconds since it was measured. */
+  ageSeconds: number;
+  jobsQueued: number;
+  jobsRunning: number;
+  oldestQueuedJobSeconds: number;
+  remoteJobsQueued: number;
+  oldestQueuedRemoteJobSeconds: number;
+  outboxTasks: number;
+  oldestOutboxTaskSeconds: number;
+  eventsUnpublished: number;
+  oldestUnpublishedEventSeconds: number;
+  deliveriesQueued: number;
+  oldestQueuedDeliverySeconds: number;
+  auditUnsealed: number;
+  oldestUnsealedAuditSeconds: number;
+  schedulesLate: number;
+  scheduleLatenessSeconds: number;
+  runsMissed: number;
+  workers: number;
+  lastBackupAgeSeconds: number | null;
+  lastTestedBackupAgeSeconds: number | null;
+};
+
+export type ReadInstallationState = () => Promise<InstallationState>;
+
+/** The metric of each value, and its help. Counts are exact up to 100,000. */
+export const INSTALLATION_GAUGES: Readonly<
+  Record<keyof InstallationState, readonly [name: string, help: string]>
+> = {
+  ageSeconds: [
+    'holdfast_state_age_seconds',
+    'Seconds since the values of the installation were measured. They are old while PostgreSQL is unavailable.',
+  ],
+  jobsQueued: ['holdfast_jobs_queued', 'Jobs that wait for their first attempt, at workers.'],
+  jobsRunning: ['holdfast_jobs_running', 'Jobs that have started and not ended.'],
+  oldestQueuedJobSeconds: [
+    'holdfast_jobs_oldest_queued_seconds',
+    'Age of the oldest job that waits for its first attempt, at workers; 0 without one.',
+  ],
+  remoteJobsQueued: [
+    'holdfast_jobs_queued_remote',
+    'Jobs that wait for their first attempt, at runners.',
+  ],
+  oldestQueuedRemoteJobSeconds: [
+    'holdfast_jobs_oldest_queued_remote_seconds',
+    'Age of the oldest job that waits for its first attempt, at runners; 0 without one.',
+  ],
+  outboxTasks: ['holdfast_outbox_tasks', 'Outbox tasks that were not sent to Temporal yet.'],
+  oldestOutboxTaskSeconds: [
+    'holdfast_outbox_oldest_seconds',
+    'Age of the oldest outbox task; 0 without one.',
+  ],
+  eventsUnpublished: ['holdfast_events_unpublished', 'Committed events without a sequence.'],
+  oldestUnpublishedEventSeconds: [
+    'holdfast_events_oldest_unpublished_seconds',
+    'Age of the oldest event without a sequence; 0 without one.',
+  ],
+  deliveriesQueued: ['holdfast_deliveries_queued', 'Deliveries that wait for a slot.'],
+  oldestQueuedDeliverySeconds: [
+    'holdfast_deliveries_oldest_queued_seconds',
+    'Age of the oldest delivery that waits for a slot; 0 without one.',
+  ],
+  auditUnsealed: ['holdfast_audit_unsealed', 'Entries of the audit log that are not sealed yet.'],
+  oldestUnsealedAuditSeconds: [
+    'holdfast_audit_oldest_unsealed_seconds',
+    'Age of the oldest entry of the audit log that is not sealed; 0 without one.',
+  ],
+  schedulesLate: [
+    'holdfast_schedules_late',
+    'Schedules with an occurrence that is due and not decided.',
+  ],
+  scheduleLatenessSeconds: [
+    'holdfast_schedules_lateness_seconds',
+    'How late the latest of these schedules is; 0 without one.',
+  ],
+  runsMissed: ['holdfast_schedule_runs_missed', 'Runs of schedules missed in the last 24 hours.'],
+  workers: ['holdfast_workers', 'Workers that have announced themselves in the last 30 seconds.'],
+  lastBackupAgeSeconds: [
+    'holdfast_backup_age_seconds',
+    'Age of the snapshot of the newest completed backup of the platform; absent without one.',
+  ],
+  lastTestedBackupAgeSeconds: [
+    'holdfast_backup_tested_age_seconds',
+    'Age of the snapshot of the newest backup of the platform that a test restore has loaded; absent without one.',
+  ],
+};
+
+/** How long a scrape waits for the database. */
+const READ_LIMIT_MS = 1_000;
+
+/** Registers the metrics of the installation. Returns what sets how its state is read. */
+export function installationGauges(registers: Registry[]): (read: ReadInstallationState) => void {
+  let readState: ReadInstallationState | undefined;
+  const ask = askWithin(READ_LIMIT_MS, () =>
+    readState
+      ? readState()
+      : Promise.reject(new Error('The state of the installation is not read')),
+  );
+  let last: { at: number; state: InstallationState } | undefined;
+
+  /** The state; without an answer in time the last one, whose age grows. */
+  async function read(): Promise<InstallationState | undefined> {
+    const state = await ask();
+    if (state) last = { at: Date.now(), state };
+    else if (last) {
+      const ageSeconds = last.state.ageSeconds + (Date.now() - last.at) / 1_000;
+      return { ...last.state, ageSeconds };
+    }
+    return state;
+  }
+
+  for (const key of Object.keys(INSTALLATION_GAUGES) as (keyof InstallationState)[]) {
+    const [name, help] = INSTALLATION_GAUGES[key];
+    const gauge = new Gauge({
+      name,
+      help,
+      registers,
+      async collect() {
+        const value = (await read())?.[key];
+        if (value === undefined) return;
+        if (value === null) this.remove();
+        else this.set(value);
+      },
+    });
+    // Nothing is known before the first answer: 0 would say that all is well.
+    gauge.remove();
+  }
+  return (read) => void (readState = read);
+}

@@ -1,0 +1,70 @@
+import { isGrpcServiceError } from '@temporalio/client';
+import proto from '@temporalio/proto';
+import type { WorkerOptions } from '@temporalio/worker';
+import type { Deployment } from '../platform/config.ts';
+import type { TemporalConnection } from './connection.ts';
+
+const DEADLINE_MS = 10_000;
+/** gRPC code; the types of the SDK have no enumeration for it. */
+const NOT_FOUND = 5;
+
+const { WorkerDeploymentVersionStatus: Status } = proto.temporal.api.enums.v1;
+
+/** A version of the workers, as Temporal knows it. */
+export type DeployedVersion = { buildId: string; isCurrent: boolean; state: string };
+
+/**
+ * The options of a worker with a build id. Temporal then hands the work of all runs, also of those that have
+ * started with an older version, to workers of the current version: their code replays all histories.
+ */
+export const deploymentOptions = (
+  deployment: Deployment | undefined,
+): Pick<WorkerOptions, 'workerDeploymentOptions'> =>
+  deployment
+    ? {
+        workerDeploymentOptions: {
+          version: { deploymentName: deployment.name, buildId: deployment.buildId },
+          useWorkerVersioning: true,
+          defaultVersioningBehavior: 'AUTO_UPGRADE',
+        },
+      }
+    : {};
+
+/** The versions of a deployment, newest first. None before the first worker has polled. */
+export async function readDeployedVersions(
+  temporal: TemporalConnection,
+  deploymentName: string,
+): Promise<DeployedVersion[]> {
+  const live = await temporal.nativeConnection(DEADLINE_MS);
+  const { namespace } = temporal;
+  try {
+    const { workerDeploymentInfo: info } = await live.withDeadline(Date.now() + DEADLINE_MS, () =>
+      live.workflowService.describeWorkerDeployment({ namespace, deploymentName }),
+    );
+    const current = info?.routingConfig?.currentDeploymentVersion?.buildId;
+    return (info?.versionSummaries ?? []).map(({ deploymentVersion, status }) => {
+      const buildId = deploymentVersion?.buildId ?? '';
+      const state = (Status[status ?? 0] ?? '').replace('WORKER_DEPLOYMENT_VERSION_STATUS_', '');
+      return { buildId, isCurrent: buildId === current, state: state.toLowerCase() };
+    });
+  } catch (error) {
+    if (isGrpcServiceError(error) && (error.code as number) === NOT_FOUND) return [];
+    throw error;
+  }
+}
+
+/** From now on, Temporal hands work to the workers of this version. Errors: those of the server. */
+export async function makeCurrent(
+  temporal: TemporalConnection,
+  { name, buildId }: Deployment,
+): Promise<void> {
+  const live = await temporal.nativeConnection(DEADLINE_MS);
+  await live.withDeadline(Date.now() + DEADLINE_MS, () =>
+    live.workflowService.setWorkerDeploymentCurrentVersion({
+      namespace: temporal.namespace,
+      deploymentName: name,
+      buildId,
+      identity: 'holdfast',
+    }),
+  );
+}

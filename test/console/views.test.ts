@@ -1,0 +1,84 @@
+import { beforeAll, expect, test } from '@jest/globals';
+import type { Page } from 'playwright-core';
+import { describePages } from '../support/console/console.ts';
+import { accessibilityProblems, contentWidth } from '../support/console/page.ts';
+import { admin, createUser, type TestUser } from '../support/users.ts';
+
+describePages('saved views', (console) => {
+  let editor: TestUser;
+  let viewer: TestUser;
+
+  beforeAll(async () => {
+    [editor, viewer] = [
+      await createUser(console.app, 'operator'),
+      await createUser(console.app, 'viewer'),
+    ];
+    for (const [name, status] of [
+      ['ams1', 'active'],
+      ['ber1', 'planned'],
+      ['fra1', 'active'],
+    ])
+      await admin(console.app).post('/api/inventory/sites', { name, status }).expect(201);
+  });
+
+  const row = (page: Page, name: string) => page.getByRole('link', { name, exact: true });
+  const item = (page: Page, name: string | RegExp) => page.getByRole('menuitem', { name });
+  const menu = (page: Page, name: string | RegExp) => page.getByRole('button', { name });
+
+  test('a list is saved, changed, opened by its name, and set as the one to start with', async () => {
+    const page = await console.open(editor, '/inventory/sites?status=planned&columns=name,status');
+    await row(page, 'ber1').waitFor();
+    await menu(page, 'Views').click();
+    await item(page, /Save as a new view/).click();
+    const dialog = page.getByRole('dialog', { name: 'Save as a view' });
+    await dialog.getByLabel('Name').fill('To build');
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await dialog.getByRole('button', { name: 'Save view' }).click();
+    await menu(page, 'To build').waitFor();
+    // Another filter: the list differs, and what it shows now can be saved.
+    await page.getByRole('button', { name: /^Active/ }).click();
+    await row(page, 'fra1').waitFor();
+    await menu(page, /To build changed/).click();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await item(page, 'Save what the list shows now').click();
+    await menu(page, /^To build$/).waitFor();
+    await menu(page, /^To build$/).click();
+    await item(page, 'Open the list with it').click();
+    await page.goto('/inventory/sites');
+    await menu(page, /^To build$/).waitFor();
+    expect(new URL(page.url()).searchParams.get('columns')).toBe('name,status');
+    expect(await contentWidth(page, 360)).toBe(360);
+  });
+
+  test('a view is shared by those who may, and used by others with their own rights', async () => {
+    const page = await console.open(editor, '/inventory/sites?q=ams');
+    await row(page, 'ams1').waitFor();
+    await menu(page, 'Views').click();
+    await item(page, /Save as a new view/).click();
+    const dialog = page.getByRole('dialog', { name: 'Save as a view' });
+    await dialog.getByLabel('Name').fill('Amsterdam');
+    await dialog.getByLabel('Shared').check();
+    await dialog.getByRole('button', { name: 'Save view' }).click();
+    await menu(page, 'Amsterdam').waitFor();
+    const other = await console.open(viewer, '/inventory/sites');
+    await menu(other, 'Views').click();
+    // Private ones of others are not there.
+    expect(await item(other, 'To build').count()).toBe(0);
+    await item(other, 'Amsterdam').click();
+    await row(other, 'ber1').waitFor({ state: 'detached' });
+    await menu(other, 'Amsterdam').click();
+    await item(other, 'Open the list with it').waitFor();
+    expect(await item(other, /Delete|Rename|Save what/).count()).toBe(0);
+    await item(other, /Save as a new view/).click();
+    await other.getByText('This needs the permission inventory:write.').waitFor();
+    await menu(page, 'Amsterdam').click();
+    await item(page, /Rename/).click();
+    const rename = page.getByRole('dialog', { name: 'Change Amsterdam' });
+    await rename.getByLabel('Name').fill('Sites in Amsterdam');
+    await rename.getByRole('button', { name: 'Save' }).click();
+    await menu(page, 'Sites in Amsterdam').click();
+    await item(page, /Delete/).click();
+    await page.getByRole('button', { name: 'Delete view' }).click();
+    await menu(page, 'Views').waitFor();
+  });
+});

@@ -1,0 +1,93 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { startApp, type TestApp } from '../../support/app.ts';
+import type { TestClient } from '../../support/client.ts';
+import { recordFactory } from '../../support/inventory.ts';
+import { admin, createUser } from '../../support/users.ts';
+
+let app: TestApp;
+let root: TestClient;
+beforeAll(async () => {
+  app = await startApp({}, { idle: true });
+  root = admin(app);
+});
+afterAll(() => app.stop());
+const make = recordFactory(() => root);
+
+type TreePage = { children: { cidr: string }[]; free: string[]; nextCursor: string | null };
+
+test('a page of a tree starts at a network, or ends before one', async () => {
+  const top = await make('prefixes', { cidr: '172.27.0.0/16' });
+  for (const third of [0, 1, 2, 4, 5, 9]) await make('prefixes', { cidr: `172.27.${third}.0/24` });
+  const path = `/api/inventory/prefixes/${top.id}/tree`;
+  const page = async (query: string) => {
+    const { children, free, nextCursor } = await root.get<TreePage>(`${path}?${query}`).expect(200);
+    return { children: children.map(({ cidr }) => cidr), free, nextCursor };
+  };
+  const from = await page('limit=2&from=172.27.3.0/24');
+  expect([from.children, from.free]).toEqual([
+    ['172.27.4.0/24', '172.27.5.0/24'],
+    ['172.27.3.0/24'],
+  ]);
+  const rest = await page(`limit=9&cursor=${from.nextCursor}`);
+  expect(rest.children).toEqual(['172.27.9.0/24']);
+  expect(rest.free.slice(0, 2)).toEqual(['172.27.6.0/23', '172.27.8.0/24']);
+  const before = await page('limit=2&before=172.27.5.0/24');
+  expect(before).toEqual({
+    children: ['172.27.2.0/24', '172.27.4.0/24'],
+    free: ['172.27.3.0/24'],
+    nextCursor: null,
+  });
+  const first = await page('limit=9&before=172.27.2.0/24');
+  expect([first.children, first.free]).toEqual([['172.27.0.0/24', '172.27.1.0/24'], []]);
+  for (const query of ['from=10.0.0.0/24', 'before=x', `from=172.27.3.0/24&before=172.27.4.0/24`])
+    await root.get(`${path}?${query}`).expect(400);
+});
+
+type Contents = {
+  addresses: { address: string; id: string | null; interfaceId: string | null }[];
+  ranges: { start: string; end: string }[];
+  complete: boolean;
+};
+
+test('the contents of a prefix are its addresses and ranges, or those of a part', async () => {
+  const top = await make('prefixes', { cidr: '172.28.0.0/16' });
+  await make('prefixes', { cidr: '172.28.1.0/24' });
+  for (const address of ['172.28.1.9', '172.28.0.7', '172.28.1.2'])
+    await make('ip-addresses', { address });
+  await make('ip-ranges', { startAddress: '172.28.0.200', endAddress: '172.28.1.1' });
+  const path = `/api/inventory/prefixes/${top.id}/contents`;
+  const whole = await root.get<Contents>(path).expect(200);
+  expect(whole.addresses.map(({ address }) => address)).toEqual([
+    ...['172.28.0.7', '172.28.1.2', '172.28.1.9'],
+  ]);
+  expect(whole).toMatchObject({
+    complete: true,
+    ranges: [{ start: '172.28.0.200', end: '172.28.1.1', status: 'active' }],
+  });
+  const part = await root.get<Contents>(`${path}?within=172.28.1.0/30`).expect(200);
+  expect(part.addresses.map(({ address }) => address)).toEqual(['172.28.1.2']);
+  expect(part.ranges).toHaveLength(1);
+  await root.get(`${path}?within=172.0.0.0/8`).expect(400);
+  // An address at a site that the reader may not read is taken, and has no name.
+  const [seen, hidden] = [
+    await make('sites', { name: 'seen' }),
+    await make('sites', { name: 'unseen' }),
+  ];
+  const mine = await make('prefixes', { cidr: '172.29.0.0/24', siteId: seen.id });
+  await make('prefixes', { cidr: '172.29.0.128/25', siteId: hidden.id });
+  await make('ip-addresses', { address: '172.29.0.129', dnsName: 'secret.example.net' });
+  const { client } = await createUser(app, {
+    roleId: 'viewer',
+    siteId: seen.id,
+    tenantId: 'platform',
+  });
+  const { addresses } = await client
+    .get<Contents>(`/api/inventory/prefixes/${mine.id}/contents`)
+    .expect(200);
+  expect(addresses).toEqual([
+    {
+      ...{ address: '172.29.0.129', id: null, status: null },
+      ...{ dnsName: null, interfaceId: null, deviceId: null },
+    },
+  ]);
+});

@@ -1,0 +1,44 @@
+import { expect, test } from '@jest/globals';
+import { pino } from 'pino';
+import { jobLog } from '../../../platform/log.ts';
+import { createRepeatedWarnings } from '../../../platform/repeatedWarnings.ts';
+import { eventually } from '../../support/eventually.ts';
+
+type Line = Record<string, unknown>;
+
+function capture(windowMs: number) {
+  const lines: Line[] = [];
+  const log = pino(
+    { base: null, timestamp: false, hooks: { logMethod: createRepeatedWarnings(windowMs) } },
+    { write: (text: string) => void lines.push(JSON.parse(text) as Line) },
+  );
+  return { log, lines };
+}
+
+test('a repeated warning is written once, then with its count', async () => {
+  const { log, lines } = capture(20);
+  for (let attempt = 1; attempt <= 5; attempt++)
+    log.child({ loop: 'relay' }).warn({ err: new Error('away'), attempt }, 'failed');
+  expect(lines).toHaveLength(1);
+  await eventually(
+    () => lines,
+    (written) => written.length === 2,
+  );
+  expect(lines[1]).toMatchObject({ loop: 'relay', attempt: 5, repeated: 4, msg: 'failed' });
+});
+
+test('warnings about different records or with different errors are different; errors are all written', () => {
+  const { log, lines } = capture(10_000);
+  jobLog(log, 'job_1').warn('lost');
+  jobLog(log, 'job_2').warn('lost');
+  log.warn({ err: new Error('a') }, 'failed');
+  log.warn({ err: new Error('b') }, 'failed');
+  log.warn({ requestId: 'req_1' }, 'refused');
+  log.warn({ requestId: 'req_2' }, 'refused');
+  log.error({ err: new Error('a') }, 'failed');
+  log.error({ err: new Error('a') }, 'failed');
+  expect(lines.map(({ msg }) => msg)).toEqual([
+    ...['lost', 'lost', 'failed', 'failed', 'refused', 'failed', 'failed'],
+  ]);
+  expect(lines[0]).toMatchObject({ jobId: 'job_1', workflowId: 'job:job_1' });
+});

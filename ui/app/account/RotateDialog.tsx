@@ -1,0 +1,106 @@
+import { Button, Select } from '@mantine/core';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import { answer, api, type Schemas } from '../api.ts';
+import { Dialog } from '../../parts/Dialog.tsx';
+import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { Time } from '../../parts/Time.tsx';
+import { TOKENS_KEY } from './tokenQueries.ts';
+import { TokenSecret } from './TokenSecret.tsx';
+import classes from './Account.module.css';
+
+type Props = { opened: boolean; token: Schemas['Token']; onClose: () => void };
+
+const OVERLAPS = [
+  { value: '0', label: 'It ends now' },
+  { value: '3600', label: 'An hour' },
+  { value: '86400', label: 'A day' },
+  { value: '604800', label: 'A week' },
+  { value: '2592000', label: '30 days' },
+];
+
+/** Replaces the secret of a token. It is shown until the dialog is closed with its button. */
+export function RotateDialog({ opened, token, onClose }: Props) {
+  const { id, name } = token;
+  const queryClient = useQueryClient();
+  const rotate = useMutation({
+    mutationFn: (overlapSeconds: number) =>
+      answer(
+        api.POST('/api/auth/tokens/{id}/rotate', {
+          params: { path: { id } },
+          body: { overlapSeconds },
+        }),
+      ),
+    onSettled: () => queryClient.invalidateQueries({ queryKey: TOKENS_KEY }),
+  });
+  const made = rotate.data;
+  return (
+    <Dialog
+      opened={opened}
+      onClose={onClose}
+      title={made ? `${name} has a new secret` : `Rotate ${name}`}
+      size="lg"
+      withCloseButton={!made}
+      closeOnEscape={!made}
+      closeOnClickOutside={false}
+    >
+      {made ? (
+        <TokenSecret made={made} onDone={onClose}>
+          {made.previousValidUntil !== null && (
+            <p className={classes.text}>
+              The former secret is valid until <Time value={made.previousValidUntil} />.
+            </p>
+          )}
+        </TokenSecret>
+      ) : (
+        <RotateForm
+          onSubmit={rotate.mutate}
+          busy={rotate.isPending}
+          problem={rotate.error}
+          onCancel={onClose}
+        />
+      )}
+    </Dialog>
+  );
+}
+
+type FormProps = {
+  onSubmit: (overlapSeconds: number) => void;
+  busy: boolean;
+  problem: unknown;
+  onCancel: () => void;
+};
+
+function RotateForm({ onSubmit, busy, problem, onCancel }: FormProps) {
+  const [overlap, setOverlap] = useState('3600');
+  return (
+    <form
+      className={classes.form}
+      onSubmit={(event) => {
+        event.preventDefault();
+        onSubmit(Number(overlap));
+      }}
+    >
+      <p className={classes.text}>
+        The token gets another secret. What it may do, and its expiry, stay as they are.
+      </p>
+      <Select
+        label="How long the present secret stays valid"
+        description="As long as you need to replace it everywhere. If it has leaked: not at all."
+        data={OVERLAPS}
+        value={overlap}
+        onChange={(value) => value !== null && setOverlap(value)}
+        allowDeselect={false}
+      />
+      {problem !== null && <ProblemNote problem={problem} />}
+      <div className={classes.buttons}>
+        <Button variant="default" onClick={onCancel}>
+          Back
+        </Button>
+        <Button type="submit" loading={busy}>
+          Rotate
+        </Button>
+      </div>
+    </form>
+  );
+}

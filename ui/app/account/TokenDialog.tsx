@@ -1,0 +1,111 @@
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useRef } from 'react';
+import { answer, api, type Schemas } from '../api.ts';
+import { useIdempotencyKeys } from '../idempotency.ts';
+import type { Form, Owner } from './fields.ts';
+import { TOKENS_KEY } from './tokenQueries.ts';
+import { EMPTY_FORM, formOf, toChange, toRequest } from './tokenForm.ts';
+import { TokenFields } from './TokenFields.tsx';
+import { TokenSecret } from './TokenSecret.tsx';
+import { Dialog } from '../../parts/Dialog.tsx';
+import { serverNow } from '../../parts/clock.ts';
+
+type Token = Schemas['Token'];
+type Props = {
+  opened: boolean;
+  /** The token to narrow; undefined for a new one. */
+  token: Token | undefined;
+  /** The service account that a new token is for; undefined: the user. */
+  accountId?: string | undefined;
+  owner: Owner;
+  onClose: () => void;
+};
+
+/** Creates a token, or narrows what one may do. */
+export function TokenDialog({ opened, token, accountId, owner, onClose }: Props) {
+  const create = useCreate(accountId);
+  const made = create.data;
+  const title = token ? `Rename or narrow ${token.name}` : made ? made.name : 'New API token';
+  return (
+    <Dialog
+      opened={opened}
+      onClose={onClose}
+      title={title}
+      size="xl"
+      withCloseButton={!made}
+      closeOnEscape={!made}
+      closeOnClickOutside={false}
+    >
+      {made && <TokenSecret made={made} onDone={onClose} />}
+      {!made && token && <Narrow token={token} owner={owner} onClose={onClose} />}
+      {!made && !token && (
+        <TokenFields
+          start={EMPTY_FORM}
+          owner={owner}
+          submit="Create token"
+          onSubmit={create.mutate}
+          busy={create.isPending}
+          problem={create.error}
+          onCancel={onClose}
+        />
+      )}
+    </Dialog>
+  );
+}
+
+function useCreate(accountId: string | undefined) {
+  const queryClient = useQueryClient();
+  const keys = useIdempotencyKeys();
+  const last = useRef<{ form: Form; body: Schemas['TokenRequest'] }>(undefined);
+  return useMutation({
+    mutationFn: (form: Form) => {
+      // The same request again, after an answer that was lost: its expiry was computed then.
+      if (last.current?.form !== form)
+        last.current = { form, body: toRequest(form, new Date(serverNow())) };
+      const { body } = last.current;
+      const header = { 'Idempotency-Key': keys.keyOf(body) };
+      return answer(
+        accountId === undefined
+          ? api.POST('/api/auth/tokens', { params: { header }, body })
+          : api.POST('/api/service-accounts/{id}/tokens', {
+              params: { path: { id: accountId }, header },
+              body,
+            }),
+      );
+    },
+    onSettled: (_made, error) => {
+      keys.end(error);
+      return queryClient.invalidateQueries({ queryKey: TOKENS_KEY });
+    },
+  });
+}
+
+type NarrowProps = { token: Token; owner: Owner; onClose: () => void };
+
+function Narrow({ token, owner, onClose }: NarrowProps) {
+  const queryClient = useQueryClient();
+  const { id, version } = token;
+  const narrow = useMutation({
+    mutationFn: (form: Form) =>
+      answer(
+        api.PUT('/api/auth/tokens/{id}', {
+          params: { path: { id }, header: { 'If-Match': `"${version}"` } },
+          body: toChange(form, token, new Date(serverNow())),
+        }),
+      ),
+    onSuccess: onClose,
+    onSettled: () => queryClient.invalidateQueries({ queryKey: TOKENS_KEY }),
+  });
+  return (
+    <TokenFields
+      start={formOf(token)}
+      token={token}
+      owner={owner}
+      submit="Save"
+      onSubmit={narrow.mutate}
+      busy={narrow.isPending}
+      problem={narrow.error}
+      onCancel={onClose}
+    />
+  );
+}

@@ -1,0 +1,201 @@
+import { Button, NumberInput, Select, Switch, TagsInput, TextInput } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { answer, api, toProblem, type Schemas } from '../api.ts';
+import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import type { FieldsProps, Form, Owner } from './fields.ts';
+import { PermissionPicker } from './PermissionPicker.tsx';
+import { ScopePicker } from './ScopePicker.tsx';
+import { EXPIRIES, missingIn } from './tokenForm.ts';
+import classes from './Account.module.css';
+
+type Props = {
+  start: Form;
+  /** The token that is narrowed; undefined for a new one. */
+  token?: Schemas['Token'];
+  owner: Owner;
+  submit: string;
+  onSubmit: (form: Form) => void;
+  busy: boolean;
+  problem: unknown;
+  onCancel: () => void;
+};
+
+const FIELDS: ReadonlySet<string> = new Set([
+  'name',
+  'expiresAt',
+  'permissions',
+  'readOnly',
+  'resourceScopes',
+  'allowedNetworks',
+  'jobTypes',
+  'requestsPerMinute',
+]);
+
+const isOfField = ({ pointer }: { pointer: string }): boolean =>
+  FIELDS.has(pointer.split('/')[1] ?? '');
+
+/** The errors of fields, by the first part of their pointers. */
+function useErrors(problem: unknown) {
+  const { errors } = problem ? toProblem(problem) : { errors: [] };
+  const errorOf = (field: string): string | undefined => {
+    const own = errors.filter(
+      ({ pointer }) => pointer === `/${field}` || pointer.startsWith(`/${field}/`),
+    );
+    return own.length === 0 ? undefined : own.map(({ detail }) => detail).join('; ');
+  };
+  // The others are shown as the service says them.
+  const isShown = problem !== undefined && problem !== null && !errors.some(isOfField);
+  return { isShown, errorOf };
+}
+
+/** What a token is called, until when it is valid, and what limits it. */
+export function TokenFields(props: Props) {
+  const { start, token, owner, submit, onSubmit, busy, problem, onCancel } = props;
+  const [form, setForm] = useState(start);
+  const { isShown, errorOf } = useErrors(problem);
+  const change = (fields: Partial<Form>) => setForm((old) => ({ ...old, ...fields }));
+  const fields = { form, change, errorOf, owner };
+  const missing = missingIn(form);
+  return (
+    <form
+      className={classes.form}
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (missing === undefined) onSubmit(form);
+      }}
+    >
+      {token && (
+        <p className={classes.text}>
+          What a token may do can be narrowed, and never widened. For more, create another one.
+        </p>
+      )}
+      <NameAndExpiry {...fields} token={token} />
+      <PermissionPicker {...fields} allowed={token?.permissions ?? null} />
+      <ScopePicker {...fields} />
+      <OtherLimits {...fields} />
+      {isShown && <ProblemNote problem={problem} />}
+      <div className={classes.buttons}>
+        {missing !== undefined && (
+          <span className={classes.note} role="status">
+            {missing}
+          </span>
+        )}
+        <Button variant="default" onClick={onCancel}>
+          Back
+        </Button>
+        <Button type="submit" loading={busy} disabled={missing !== undefined}>
+          {submit}
+        </Button>
+      </div>
+    </form>
+  );
+}
+
+type ExpiryProps = FieldsProps & { token: Schemas['Token'] | undefined };
+
+function NameAndExpiry({ form, change, errorOf, token }: ExpiryProps) {
+  const choices = token ? [{ value: 'keep', label: 'As it is' }, ...EXPIRIES] : EXPIRIES;
+  return (
+    <div className={classes.columns}>
+      <TextInput
+        label="Name"
+        description="What uses the token"
+        data-autofocus
+        required
+        withAsterisk={false}
+        maxLength={255}
+        autoComplete="off"
+        value={form.name}
+        onChange={(event) => change({ name: event.currentTarget.value })}
+        error={errorOf('name')}
+      />
+      <Select
+        label="Expires"
+        description={token ? 'Not later than it does already' : 'Can be made earlier, never later'}
+        data={choices}
+        value={form.expiry}
+        onChange={(expiry) => expiry !== null && change({ expiry })}
+        allowDeselect={false}
+        error={errorOf('expiresAt')}
+      />
+      {form.expiry === 'date' && (
+        <TextInput
+          type="date"
+          label="Day"
+          description="It is valid until the end of it"
+          value={form.date}
+          onChange={(event) => change({ date: event.currentTarget.value })}
+        />
+      )}
+    </div>
+  );
+}
+
+const jobTypesQuery = {
+  queryKey: ['auth', 'job-types'],
+  queryFn: ({ signal }: { signal: AbortSignal }) => answer(api.GET('/api/job-types', { signal })),
+  staleTime: 60_000,
+  retry: false,
+} as const;
+
+/** Names of job types, and their areas with a star. Readers of nothing but jobs may know them. */
+function useJobTypes(): string[] {
+  const { data } = useQuery(jobTypesQuery);
+  const names = data?.items.map(({ name }) => name) ?? [];
+  const areas = names.map((name) => `${name.slice(0, name.indexOf('.'))}.*`);
+  return [...new Set([...areas, ...names])].sort();
+}
+
+function OtherLimits({ form, change, errorOf }: FieldsProps) {
+  const jobTypes = useJobTypes();
+  return (
+    <>
+      <Switch
+        label="Read only"
+        description="Only permissions that read, and only requests that change nothing"
+        checked={form.readOnly}
+        onChange={(event) => change({ readOnly: event.currentTarget.checked })}
+        error={errorOf('readOnly')}
+      />
+      <div className={classes.columns}>
+        <TagsInput
+          label="Networks"
+          description="CIDRs of the clients; none is all"
+          placeholder={form.networks.length === 0 ? '10.20.0.0/16' : ''}
+          size="xs"
+          splitChars={[',', ' ', ';']}
+          acceptValueOnBlur
+          value={[...form.networks]}
+          onChange={(networks) => change({ networks })}
+          error={errorOf('allowedNetworks')}
+        />
+        <TagsInput
+          label="Job types"
+          description="Only jobs of these types; none is all"
+          placeholder={form.jobTypes.length === 0 ? 'inventory.*' : ''}
+          size="xs"
+          data={jobTypes}
+          splitChars={[',', ' ', ';']}
+          acceptValueOnBlur
+          value={[...form.jobTypes]}
+          onChange={(chosen) => change({ jobTypes: chosen })}
+          error={errorOf('jobTypes')}
+        />
+        <NumberInput
+          label="Requests a minute"
+          description="Empty is the limit of the installation"
+          min={1}
+          max={1_000_000}
+          allowDecimal={false}
+          clampBehavior="none"
+          value={form.requestsPerMinute ?? ''}
+          onChange={(value) =>
+            change({ requestsPerMinute: typeof value === 'number' ? value : null })
+          }
+          error={errorOf('requestsPerMinute')}
+        />
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,77 @@
+import { Dialog } from '../../parts/Dialog.tsx';
+import type { ListSearch } from '../../parts/list/search.ts';
+import { answer, api } from '../api.ts';
+import { useCreation } from '../useCreation.ts';
+import { useViewActions, type View } from './useViews.ts';
+import { ViewForm, type ViewDraft } from './ViewForm.tsx';
+import { contentOf } from './viewSearch.ts';
+
+type SaveProps = {
+  list: string;
+  search: ListSearch;
+  whyNotShare: string | undefined;
+  onSaved: (view: View) => void;
+  onClose: () => void;
+};
+
+/** Saves what the list shows as a new view. */
+export function SaveViewDialog({ list, search, whyNotShare, onSaved, onClose }: SaveProps) {
+  const { refresh } = useViewActions();
+  const { create, isBusy, error } = useCreation({
+    send: (draft: ViewDraft, header) => {
+      const body = { list, search: contentOf(search), ...draft };
+      return answer(api.POST('/api/views', { params: { header }, body }));
+    },
+    onMade: (view) => {
+      void refresh();
+      onSaved(view);
+    },
+  });
+  return (
+    <Dialog opened onClose={onClose} title="Save as a view" size="md">
+      <ViewForm
+        initial={{ name: '', shared: false }}
+        submit="Save view"
+        whyNotShare={whyNotShare}
+        onSubmit={create}
+        onBack={onClose}
+        busy={isBusy}
+        problem={error}
+      />
+    </Dialog>
+  );
+}
+
+type RenameProps = { view: View; whyNotShare: string | undefined; onClose: () => void };
+
+/** Changes the name of a view, and who sees it. */
+export function RenameViewDialog({ view, whyNotShare, onClose }: RenameProps) {
+  const { update } = useViewActions();
+  // Only its owner can make a shared view private.
+  const whyNot =
+    view.shared && !view.isOwn ? 'Only who has made it can make it private.' : whyNotShare;
+  return (
+    <Dialog opened onClose={onClose} title={`Change ${view.name}`} size="md">
+      <ViewForm
+        initial={view}
+        submit="Save"
+        whyNotShare={view.shared && view.isOwn ? undefined : whyNot}
+        onSubmit={({ name, shared }) =>
+          update.mutate(
+            {
+              view,
+              change: {
+                ...(name !== view.name && { name }),
+                ...(shared !== view.shared && { shared }),
+              },
+            },
+            { onSuccess: onClose },
+          )
+        }
+        onBack={onClose}
+        busy={update.isPending}
+        problem={update.error}
+      />
+    </Dialog>
+  );
+}

@@ -1,0 +1,212 @@
+import { Button, Menu } from '@mantine/core';
+import { useRouterState } from '@tanstack/react-router';
+import { useEffect, useRef, useState } from 'react';
+import { LIST_PATTERN, sharePermissionOf } from '../../../domain/views/views.ts';
+import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx';
+import { Exact } from '../../parts/Exact.tsx';
+import { Icon } from '../../parts/icons.tsx';
+import type { ListSearch } from '../../parts/list/search.ts';
+import type { ViewsProps } from '../../parts/list/viewsSlot.ts';
+import { notifyProblem } from '../notify.ts';
+import { useSession } from '../session/useSession.ts';
+import { RenameViewDialog, SaveViewDialog } from './SaveViewDialog.tsx';
+import { useViewActions, useViews, type View } from './useViews.ts';
+import { contentOf, differs, searchOf, VIEW_PARAMETER } from './viewSearch.ts';
+import classes from './ViewsMenu.module.css';
+
+const LISTS = new RegExp(LIST_PATTERN);
+
+/** Saved views of the list: opens, saves and changes them. */
+export default function ViewsMenu(props: ViewsProps) {
+  const list = useRouterState({ select: ({ location }) => location.pathname });
+  return LISTS.test(list) ? <Views key={list} list={list} {...props} /> : null;
+}
+
+type Props = ViewsProps & { list: string };
+
+type Dialog = 'save' | 'rename' | 'delete';
+
+/** Opens the list with the default view, if its address asks for nothing. Once: filters can be cleared. */
+function useDefaultView(views: readonly View[] | undefined, { search, onSearch }: ViewsProps) {
+  const isBare = useRouterState({ select: ({ location }) => location.searchStr === '' });
+  const isDone = useRef(false);
+  useEffect(() => {
+    if (isDone.current || views === undefined) return;
+    isDone.current = true;
+    const found = views.find(({ isDefault }) => isDefault);
+    if (isBare && found) onSearch(searchOf(found, search));
+  }, [views, isBare, search, onSearch]);
+}
+
+function Views({ list, search, onSearch }: Props) {
+  const { data } = useViews(list);
+  const [dialog, setDialog] = useState<Dialog>();
+  const { whyNot } = useSession();
+  const whyNotShare = whyNot(sharePermissionOf(list));
+  useDefaultView(data?.items, { search, onSearch });
+  const views = data?.items ?? [];
+  const present = views.find(({ id }) => id === search[VIEW_PARAMETER]);
+  const open = (view: View) => onSearch(searchOf(view, search));
+  const close = () => setDialog(undefined);
+  if (data === undefined) return null;
+  return (
+    <>
+      <Menu position="bottom-start" width={270} shadow="md" withInitialFocusPlaceholder={false}>
+        <Menu.Target>
+          <Button variant="default" size="compact-sm" leftSection={<Icon name="list" size={14} />}>
+            <Present view={present} search={search} />
+          </Button>
+        </Menu.Target>
+        <Menu.Dropdown className={classes.menu}>
+          <ViewItems title="My views" views={views.filter((view) => !view.shared)} onOpen={open} />
+          <ViewItems title="Shared" views={views.filter((view) => view.shared)} onOpen={open} />
+          {views.length > 0 && <Menu.Divider />}
+          {present && (
+            <PresentItems
+              view={present}
+              search={search}
+              whyNotShare={whyNotShare}
+              onDialog={setDialog}
+            />
+          )}
+          <Menu.Item leftSection={<Icon name="plus" />} onClick={() => setDialog('save')}>
+            Save as a new view …
+          </Menu.Item>
+        </Menu.Dropdown>
+      </Menu>
+      {dialog === 'save' && (
+        <SaveViewDialog
+          {...{ list, search, whyNotShare }}
+          onSaved={(view) => {
+            close();
+            open(view);
+          }}
+          onClose={close}
+        />
+      )}
+      {dialog === 'rename' && present && (
+        <RenameViewDialog view={present} whyNotShare={whyNotShare} onClose={close} />
+      )}
+      {present && (
+        <DeleteDialog
+          view={present}
+          isOpen={dialog === 'delete'}
+          onClose={close}
+          onDeleted={() => {
+            close();
+            onSearch({ ...search, [VIEW_PARAMETER]: undefined });
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+/** The name of the present view, and whether the list shows something else. */
+function Present({ view, search }: { view: View | undefined; search: ListSearch }) {
+  if (view === undefined) return 'Views';
+  return (
+    <span className={classes.present}>
+      <span className={classes.name}>
+        <Exact text={view.name} />
+      </span>
+      {differs(view, search) && <span className={classes.changed}>changed</span>}
+    </span>
+  );
+}
+
+type ItemsProps = { title: string; views: readonly View[]; onOpen: (view: View) => void };
+
+function ViewItems({ title, views, onOpen }: ItemsProps) {
+  if (views.length === 0) return null;
+  return (
+    <>
+      <Menu.Label>{title}</Menu.Label>
+      {views.map((view) => (
+        <Menu.Item
+          key={view.id}
+          onClick={() => onOpen(view)}
+          rightSection={view.isDefault && <span className={classes.mark}>default</span>}
+        >
+          <Exact text={view.name} />
+        </Menu.Item>
+      ))}
+    </>
+  );
+}
+
+type PresentProps = {
+  view: View;
+  search: ListSearch;
+  whyNotShare: string | undefined;
+  onDialog: (dialog: Dialog) => void;
+};
+
+/** What can be done with the present view. */
+function PresentItems({ view, search, whyNotShare, onDialog }: PresentProps) {
+  const { update, setDefault } = useViewActions();
+  const canChange = !view.shared || whyNotShare === undefined;
+  return (
+    <>
+      <Menu.Label>
+        <Exact text={view.name} />
+      </Menu.Label>
+      {canChange && (
+        <Menu.Item
+          leftSection={<Icon name="check" />}
+          disabled={!differs(view, search)}
+          onClick={() =>
+            update.mutate(
+              { view, change: { search: contentOf(search) } },
+              { onError: notifyProblem },
+            )
+          }
+        >
+          Save what the list shows now
+        </Menu.Item>
+      )}
+      {(canChange || view.isOwn) && (
+        <Menu.Item leftSection={<Icon name="edit" />} onClick={() => onDialog('rename')}>
+          Rename or share …
+        </Menu.Item>
+      )}
+      <Menu.Item
+        leftSection={<Icon name="home" />}
+        onClick={() => setDefault.mutate(view, { onError: notifyProblem })}
+      >
+        {view.isDefault ? 'No longer open the list with it' : 'Open the list with it'}
+      </Menu.Item>
+      {(canChange || view.isOwn) && (
+        <Menu.Item leftSection={<Icon name="trash" />} onClick={() => onDialog('delete')}>
+          Delete …
+        </Menu.Item>
+      )}
+      <Menu.Divider />
+    </>
+  );
+}
+
+type DeleteProps = { view: View; isOpen: boolean; onClose: () => void; onDeleted: () => void };
+
+function DeleteDialog({ view, isOpen, onClose, onDeleted }: DeleteProps) {
+  const { remove } = useViewActions();
+  return (
+    <ConfirmDialog
+      opened={isOpen}
+      onClose={() => {
+        remove.reset();
+        onClose();
+      }}
+      title={`Delete ${view.name}`}
+      confirm="Delete view"
+      danger
+      onConfirm={() => remove.mutate(view, { onSuccess: onDeleted })}
+      busy={remove.isPending}
+      problem={remove.error}
+    >
+      {view.shared
+        ? 'It is deleted for all who use it. No record is changed.'
+        : 'No record is changed.'}
+    </ConfirmDialog>
+  );
+}

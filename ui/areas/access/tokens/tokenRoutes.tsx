@@ -1,0 +1,21 @@
+import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { frameRoute } from '../../../app/rootRoute.tsx';
+import { validateListSearch } from '../../../parts/list/search.ts';
+import { TOKEN_FILTERS } from './tokenFilters.ts';
+
+const tokensRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/access/tokens',
+  validateSearch: validateListSearch(TOKEN_FILTERS),
+  staticData: { title: 'Tokens', needs: ['user:read'] },
+  component: lazyRouteComponent(() => import('./TokensPage.tsx'), 'TokensPage'),
+});
+
+const tokenRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/access/tokens/$tokenId',
+  staticData: { title: 'Token', needs: [] },
+  component: lazyRouteComponent(() => import('./TokenPage.tsx'), 'TokenPage'),
+});
+
+export const tokenRoutes = [tokensRoute, tokenRoute] as const;

@@ -1,0 +1,41 @@
+import { useQuery } from '@tanstack/react-query';
+import { useMemo } from 'react';
+import { RecordLink } from '../../../parts/RecordLink.tsx';
+import { Section } from '../../../parts/Section.tsx';
+import type { InventoryRecord } from '../inventoryQueries.ts';
+import { createRackModel, FACES, unitsText } from '../racks/rackModel.ts';
+import { rackQuery } from '../racks/rackQueries.ts';
+import { RackThumb } from '../racks/RackThumb.tsx';
+import classes from '../racks/Racks.module.css';
+
+/** Where a device is in its rack: both faces as small pictures. */
+export function RackPosition({ device }: { device: InventoryRecord }) {
+  const { rackId } = device;
+  return typeof rackId === 'string' ? <Drawing device={device} rackId={rackId} /> : null;
+}
+
+function Drawing({ device, rackId }: { device: InventoryRecord; rackId: string }) {
+  const { data } = useQuery(rackQuery(rackId));
+  const model = useMemo(() => data && createRackModel(data.rack.uHeight, data.mounts), [data]);
+  // A rack that the user may not read has no drawing: the field Rack says that there is one.
+  if (!data || !model) return null;
+  const slot = model.ofDevice(device.id);
+  const where = slot
+    ? `${String(device.name)} at ${unitsText(slot)}`
+    : `${String(device.name)} has no position`;
+  return (
+    <Section title="In its rack">
+      <div className={classes.device}>
+        <RecordLink id={rackId} label={data.rack.name} />
+        <span className={classes.muted}>
+          {slot ? `${unitsText(slot)} of the ${String(device.face)}` : 'without a position'}
+        </span>
+      </div>
+      <div className={classes.thumbs}>
+        {FACES.map((face) => (
+          <RackThumb key={face} model={model} face={face} label={where} deviceId={device.id} />
+        ))}
+      </div>
+    </Section>
+  );
+}

@@ -1,0 +1,75 @@
+import { useState } from 'react';
+import { MAX_IMPORT_BYTES, maxRowsOf } from '../../../../domain/inventory/importLimits.ts';
+import { formatCount } from '../../../parts/format.ts';
+import type { Resource } from '../inventoryQueries.ts';
+import { columnsProblem, headerCells, resourcesWith } from './columnsOfFile.ts';
+import type { Options } from './ImportOptions.tsx';
+import { isOfMutations, readChosen, type ChosenFile } from './readFile.ts';
+
+/** What is wrong with a file before it is sent; undefined if nothing is. */
+function fileProblem(
+  { file, format, head, rows }: ChosenFile,
+  resource: Resource | undefined,
+  all: readonly Resource[],
+): string | undefined {
+  if (file.size > MAX_IMPORT_BYTES) return 'The file is larger than 32 MiB. Split it.';
+  if (rows === 0) return 'The file has no rows.';
+  if (format === 'ndjson' || resource === undefined) return undefined;
+  return columnsProblem(headerCells(head), resource, all);
+}
+
+/** Why a file cannot be sent with these options; undefined if it can. */
+function whyNotSend(
+  chosen: ChosenFile | undefined,
+  options: Options,
+  problem: string | undefined,
+): string | undefined {
+  if (chosen === undefined) return 'Choose a file.';
+  if (problem !== undefined) return 'The file cannot be imported.';
+  if (options.resource === '' && !isOfMutations(chosen)) return 'Choose a resource.';
+  const most = maxRowsOf(options);
+  // The number of rows is not exact: a text in quotes may have more lines.
+  if (chosen.format === 'ndjson' && chosen.rows > most)
+    return `The file has more than ${formatCount(most)} rows. Split it, or choose other options.`;
+  return undefined;
+}
+
+/** The file that is chosen, the options, and what is wrong with them. */
+export function useNewImport(given: string | undefined, all: readonly Resource[]) {
+  const [chosen, setChosen] = useState<ChosenFile>();
+  const [unreadable, setUnreadable] = useState<string>();
+  const [options, setOptions] = useState<Options>({
+    ...{ resource: given ?? '', mode: 'each', dryRun: true },
+  });
+  const change = (fields: Partial<Options>) => setOptions((old) => ({ ...old, ...fields }));
+  const resource = all.find(({ name }) => name === options.resource);
+  const problem = unreadable ?? (chosen && fileProblem(chosen, resource, all));
+
+  async function choose(file: File): Promise<void> {
+    setUnreadable(undefined);
+    try {
+      const read = await readChosen(file);
+      setChosen(read);
+      // A file of mutations is one of several resources; other files may say it by their columns.
+      const [only, ...others] =
+        read.format === 'csv' ? resourcesWith(headerCells(read.head), all) : [];
+      if (isOfMutations(read)) change({ resource: '' });
+      else if (options.resource === '' && only && others.length === 0)
+        change({ resource: only.name });
+      // A dry run keeps its rows in memory.
+      if (read.rows > maxRowsOf({ mode: 'each', dryRun: true })) change({ dryRun: false });
+    } catch {
+      setUnreadable('The browser cannot read the file. Choose it again.');
+    }
+  }
+
+  return {
+    chosen,
+    choose: (file: File) => void choose(file),
+    options,
+    change,
+    resource,
+    problem,
+    reason: whyNotSend(chosen, options, problem),
+  };
+}

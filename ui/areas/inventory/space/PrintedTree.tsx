@@ -1,0 +1,51 @@
+import { flattenTree, type TreeShape } from '../../../parts/grid/tree.ts';
+import { labelOfField } from '../../../parts/format.ts';
+import { usePrinting } from '../../../parts/usePrinting.ts';
+import { formatPercent } from '../amounts.ts';
+import { countOf, networkOf } from './networks.ts';
+import type { Row } from './useSpaceTree.ts';
+import classes from './Space.module.css';
+
+type Props = { rows: readonly Row[] | undefined; shape: TreeShape<Row> };
+
+/** The open part of the tree as a table that has all of its rows, for paper. */
+export function PrintedTree({ rows, shape }: Props) {
+  if (!usePrinting() || !rows) return null;
+  return (
+    <table className={classes.printed}>
+      <thead>
+        <tr>
+          <th scope="col">Network</th>
+          <th scope="col">Status</th>
+          <th scope="col">Used</th>
+        </tr>
+      </thead>
+      <tbody>
+        {flattenTree(rows, shape).map(({ row, key, level }) => (
+          <tr key={key}>
+            <td style={{ paddingLeft: `${(level - 1) * 16}px` }}>{networkText(row)}</td>
+            <td>{statusText(row)}</td>
+            <td>{usedText(row)}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function networkText(row: Row): string {
+  if (row.kind === 'more') return '… more of them are not shown';
+  return row.kind === 'prefix' ? row.prefix.cidr : row.cidr;
+}
+
+function statusText(row: Row): string {
+  if (row.kind === 'more') return '';
+  if (row.kind === 'free') return 'Free';
+  return row.prefix.status === null ? 'Not readable for you' : labelOfField(row.prefix.status);
+}
+
+function usedText(row: Row): string {
+  if (row.kind === 'prefix') return row.prefix.usage ? formatPercent(row.prefix.usage.percent) : '';
+  const block = row.kind === 'free' ? networkOf(row.cidr) : undefined;
+  return block ? countOf(block) : '';
+}

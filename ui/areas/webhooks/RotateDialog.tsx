@@ -1,0 +1,118 @@
+import { Button } from '@mantine/core';
+import { useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import { answer, api } from '../../app/api.ts';
+import { serverNow } from '../../parts/clock.ts';
+import { Dialog } from '../../parts/Dialog.tsx';
+import { errorAt } from '../../parts/form/fieldErrors.ts';
+import formClasses from '../../parts/form/Form.module.css';
+import { ReasonButton } from '../../parts/PermissionButton.tsx';
+import { problemFields } from '../../parts/problems.ts';
+import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { Time } from '../../parts/Time.tsx';
+import { SecretField } from './SecretField.tsx';
+import { ShownSecret } from './ShownSecret.tsx';
+import { useSentSecret } from './useSentSecret.ts';
+import { webhookKey, type WebhookDetail } from './webhookQueries.ts';
+import { nameOf } from './webhookText.ts';
+import classes from './Webhooks.module.css';
+
+type Props = { webhook: WebhookDetail; opened: boolean; onClose: () => void };
+
+/** Replaces the secret of a webhook, and shows the new one once. */
+export function RotateDialog({ webhook, opened, onClose }: Props) {
+  const [isShown, setShown] = useState(false);
+  const close = () => {
+    setShown(false);
+    onClose();
+  };
+  return (
+    <Dialog
+      opened={opened}
+      onClose={close}
+      title={isShown ? 'The new secret' : `Rotate the secret of ${nameOf(webhook)}`}
+      size="xl"
+      withCloseButton={!isShown}
+      closeOnEscape={!isShown}
+      closeOnClickOutside={false}
+    >
+      <Rotation webhook={webhook} onMade={() => setShown(true)} onClose={close} />
+    </Dialog>
+  );
+}
+
+type RotationProps = { webhook: WebhookDetail; onMade: () => void; onClose: () => void };
+
+/** The secret is in this component only. */
+function Rotation({
+  webhook: { id, version, previousSecretUntil },
+  onMade,
+  onClose,
+}: RotationProps) {
+  const client = useQueryClient();
+  const [secret, setSecret] = useState('');
+  const { made, send, busy, problem } = useSentSecret((body: { secret?: string }, key) =>
+    answer(
+      api.POST('/api/webhooks/{id}/rotate-secret', {
+        params: { path: { id }, header: { ...key, 'If-Match': `"${version}"` } },
+        body,
+      }),
+    ),
+  );
+  const rotate = async () => {
+    const isDone = await send(secret === '' ? {} : { secret });
+    // After a 412 the dialog goes on with the webhook as it is then.
+    await client.invalidateQueries({ queryKey: webhookKey(id) });
+    if (!isDone) return;
+    setSecret('');
+    onMade();
+  };
+  if (made)
+    return (
+      <ShownSecret made={made} onDone={onClose}>
+        <p className={formClasses.text}>
+          The former secret signs, too, until{' '}
+          <Time value={made.previousSecretUntil} format="full" />. Set the new one at your receivers
+          before then.
+        </p>
+      </ShownSecret>
+    );
+  const { errors } = problemFields(problem);
+  return (
+    <form
+      className={formClasses.form}
+      onSubmit={(event) => {
+        event.preventDefault();
+        void rotate();
+      }}
+    >
+      <p className={formClasses.text}>
+        Messages are signed with the new secret and, for 24 hours, with the present one, too: no
+        receiver breaks while you replace it.
+      </p>
+      <Overlap until={previousSecretUntil} />
+      {problem !== undefined && <ProblemNote problem={problem} withoutFields={errors.length > 0} />}
+      <SecretField value={secret} onChange={setSecret} error={errorAt(errors, '/secret')} />
+      <div className={formClasses.buttons} data-end>
+        <Button variant="default" onClick={onClose}>
+          Back
+        </Button>
+        <ReasonButton type="submit" icon="key" loading={busy}>
+          Rotate secret
+        </ReasonButton>
+      </div>
+    </form>
+  );
+}
+
+/** Only the last two secrets sign: another rotation ends the overlap of the one before. */
+function Overlap({ until }: { until: string | null }) {
+  const [now] = useState(serverNow);
+  if (until === null || Date.parse(until) <= now) return null;
+  return (
+    <p className={classes.notice} data-tone="warning" role="note">
+      The secret before the present one still signs, until <Time value={until} />. It stops
+      immediately: receivers that have not got the present one yet refuse all messages then.
+    </p>
+  );
+}
