@@ -65,7 +65,7 @@ describePages('the frame', (console) => {
     expect(new URL(page.url()).pathname).toBe(`/inventory/sites/${id}`);
     await page.goto('/id/sit_01jd0cmxk5e5v8kyzwq0q8s3rt');
     await page.getByText('Not found').first().waitFor();
-    await page.goto('/id/whk_01jd0cmxk5e5v8kyzwq0q8s3rt');
+    await page.goto('/id/out_01jd0cmxk5e5v8kyzwq0q8s3rt');
     await page.getByText('No record with this id').waitFor();
     expect(await accessibilityProblems(page)).toEqual([]);
   });
