@@ -184,7 +184,13 @@ describePages('changes', (console) => {
     await page.reload();
     await page.getByRole('heading', { name: 'Holdfast is not available' }).waitFor();
     expect(await accessibilityProblems(page)).toEqual([]);
-    await Promise.all([toTemporal.close(), toDatabase.open()]);
+    await toTemporal.close();
+    // The process checks in rounds: the page must not read the state from before.
+    await eventually(
+      async () => (await fetch(`${server.base}/readyz`)).text(),
+      (text) => text.includes('"temporal":"unavailable"'),
+    );
+    await toDatabase.open();
     await page.getByRole('status').getByText('Temporal is not available.').waitFor();
     await page.getByRole('grid', { name: 'Jobs' }).waitFor();
     await toTemporal.open();
