@@ -7,7 +7,7 @@ export async function masterKeysInUse(db: Knex): Promise<string[]> {
        SELECT sealed FROM secrets
        UNION ALL SELECT secret FROM webhooks WHERE deleted_at IS NULL
        UNION ALL SELECT previous_secret FROM webhooks WHERE deleted_at IS NULL
-       UNION ALL SELECT entry.value FROM providers, jsonb_each_text(providers.secrets) AS entry
+       UNION ALL SELECT entry.value FROM providers, json_each_text(providers.secrets) AS entry
      ) AS stored WHERE sealed IS NOT NULL ORDER BY 1`,
   );
   return rows.map(({ id }) => id);

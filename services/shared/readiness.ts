@@ -19,7 +19,7 @@ export type ReadinessReport = {
 
 type Deps = {
   db: Knex;
-  schema: Pick<SchemaState, 'check'>;
+  schema: Pick<SchemaState, 'check' | 'isClosed'>;
   temporal: { check(deadlineMs: number): Promise<void> };
   worker: { isRunning(): boolean } | undefined;
   /** True for processes that only run a worker: without Temporal they cannot do anything. */
@@ -83,7 +83,8 @@ export function createReadiness({ db, schema, temporal, worker, workerRequired, 
      * process, and this one answers 503 with `Retry-After`, which a proxy without servers does not.
      */
     takesRequests: (): boolean =>
-      !isStopping && (postgres === 'ready' || postgres === 'unavailable'),
+      !isStopping &&
+      (postgres === 'unavailable' || (postgres === 'ready' && !schema.isClosed())),
 
     /** Says that the process stops soon. It serves requests until its listener closes. */
     announceStop: (): void => void (isStopping = true),
