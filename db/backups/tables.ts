@@ -239,7 +239,6 @@ export const TABLES: readonly BackedUpTable[] = [
 /** Tables that no backup contains, and the reason. */
 export const NOT_BACKED_UP: Readonly<Record<string, string>> = {
   schema_migrations: 'an archive names its schema version',
-  schema_migrations_lock: 'see schema_migrations',
   schema_contracts: 'see schema_migrations',
   outbox: 'the reconcilers derive pending tasks from the records',
   idempotency_keys: 'responses to finished requests of the last day',

@@ -183,7 +183,8 @@ const referencesIn = ({ properties = {} }: Schema): string[] =>
   ]);
 
 /** What differs between two records of the same content. */
-const NEW = /\b[a-z]{3}_[0-9a-z]{26}\b|"new \d+"|"version":\d+|"contentHash":"[^"]*"/g;
+const NEW =
+  /\b[a-z]{3}_[0-9a-z]{26}\b|"new \d+"|"version":\d+|"contentHash":"[^"]*"|"queue":\{[^}]*\}/g;
 
 /** Sends a reference to a record of acme, then to none; says what was wrong. */
 async function judge(name: string, { to, send }: Case): Promise<unknown> {

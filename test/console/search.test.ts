@@ -21,6 +21,7 @@ describePages('search', (console) => {
     const around = page.getByRole('region', { name: 'Networks that contain 10.1.2.77' });
     await around.waitFor();
     expect(await around.getByRole('link').allTextContents()).toEqual([
+      '10.1.2.77: what is beside it, and the next free one',
       expect.stringContaining('10.1.2.0/24'),
       expect.stringContaining('10.1.0.0/16'),
     ]);

@@ -151,6 +151,21 @@ const newRunner = async () => ({ id: (await acceptedType(app, newName())).runner
 const newType = async () => ({ id: (await acceptedType(app, newName())).type });
 const secret = () => ({ name: newName(), value: 'a value' });
 const newSecret = () => created('/api/secrets', secret());
+/** A session of a user, as the path below `/api/users`. */
+const newUserSession = async () => {
+  const { id } = await createUser(app, 'viewer');
+  const { items } = await admin(app)
+    .get<{ items: WithId[] }>(`/api/users/${id}/sessions`)
+    .expect(200);
+  return { id: `${id}/sessions/${assertDefined(items[0], 'session').id}` };
+};
+/** One that has not been planned yet, so that it cannot be applied. */
+const newDryRun = () =>
+  admin(app)
+    .post<WithId>('/api/inventory/import?resource=tags&dryRun=true', 'id,name\nx,X\n', {
+      'content-type': 'text/csv',
+    })
+    .expect(202);
 const newSchedule = () => created('/api/schedules', schedule());
 const newPrefixRecord = () => created('/api/inventory/prefixes', newPrefix());
 const longJob = () => newJob({ type: 'core.sleep', payload: { durationMs: 60_000 } });
@@ -197,6 +212,24 @@ const ACTING: Readonly<Record<string, Acting>> = {
   'PUT /api/users/{id}': acting('user:write', 200, newUser, (id) => `/api/users/${id}`, {
     displayName: 'Someone',
   }),
+  'DELETE /api/users/{id}/sessions': acting(
+    'user:write',
+    204,
+    newUser,
+    actionOf('users', 'sessions'),
+  ),
+  'DELETE /api/users/{id}/sessions/{sessionId}': acting(
+    'user:write',
+    204,
+    newUserSession,
+    (path) => `/api/users/${path}`,
+  ),
+  'POST /api/inventory/imports/{id}/apply': acting(
+    'inventory:write',
+    409,
+    newDryRun,
+    (id) => `/api/inventory/imports/${id}/apply`,
+  ),
   'POST /api/users/{id}/reset-password': acting(
     'user:write',
     200,
@@ -357,7 +390,9 @@ describe('acting on a record', () => {
       .filter((route) => permissionsOf(route).length > 0)
       .map(({ method, path }) => `${method} ${path}`)
       // All resources of the inventory have the same operations.
-      .map((each) => each.replace(/inventory\/[a-z-]+\/\{id\}/, 'inventory/prefixes/{id}'));
+      .map((each) =>
+        each.replace(/inventory\/(?!imports\/)[a-z-]+\/\{id\}/, 'inventory/prefixes/{id}'),
+      );
     expect(paths.filter((each) => !Object.hasOwn(ACTING, each))).toEqual([]);
   });
 
