@@ -36,7 +36,9 @@ async function fingerprint(): Promise<string> {
   for (const file of files)
     hash.update(file).update(await readFile(path.join(import.meta.dirname, file)));
   for (const file of SHARED) hash.update(file).update(await readFile(path.join(ROOT, file)));
-  const guides = (await readdir(GUIDES)).filter((file) => file.endsWith('.md')).sort();
+  const guides = (await readdir(GUIDES).catch(() => []))
+    .filter((file) => file.endsWith('.md'))
+    .sort();
   for (const file of guides) hash.update(file).update(await readFile(path.join(GUIDES, file)));
   return hash.digest('hex').slice(0, 16);
 }

@@ -65,14 +65,14 @@ type Load<O extends Properties, T> = (
 
 type ListView = Omit<ListAnswer<object>, 'next'> & { nextCursor: string | null };
 
+const patternOf = (id: IdKind | RegExp): RegExp =>
+  typeof id === 'string' ? new RegExp(`^${id}_[0-9a-z]{26}$`) : id;
+
 /** Makes the parts of the route of a list from its declaration. */
 export function defineList<O extends Properties>(declaration: ListDeclaration<O>) {
   const { name, fields } = declaration;
   const defaultSort = defaultSortOf(declaration);
-  const idPattern =
-    typeof declaration.id === 'string'
-      ? new RegExp(`^${declaration.id}_[0-9a-z]{26}$`)
-      : declaration.id;
+  const idPattern = patternOf(declaration.id);
 
   /** Converts a query that was checked. Error: `invalid_request`. */
   function requestFrom(query: Query): ListRequest {

@@ -31,14 +31,18 @@ export async function countViews(
   return (shared ? query.where({ shared }) : query.where({ owner, shared })).resultSize();
 }
 
+/** What distinguishes a view from those beside which it is shown. */
+export type ViewIdentity = Pick<View, 'tenantId' | 'owner' | 'list' | 'name' | 'shared'>;
+
 /** Another view of the list with this name, among those beside which it would be shown. */
 export const findNamesake = (
   trx: Knex,
-  { id, tenantId, list, name, shared, owner }: Omit<View, 'id'> & { id: string | null },
+  { tenantId, list, name, shared, owner }: ViewIdentity,
+  exceptId: string | undefined,
 ): Promise<View | undefined> => {
   const query = View.query(trx).where({ tenant_id: tenantId, list, name, shared });
   if (!shared) void query.where({ owner });
-  if (id !== null) void query.whereNot({ id });
+  if (exceptId !== undefined) void query.whereNot({ id: exceptId });
   return query.first().execute();
 };
 

@@ -10,6 +10,7 @@ import {
   lockViews,
   readableViews,
   setDefault,
+  type ViewIdentity,
 } from '../../db/views/views.ts';
 import { authorKeyOf, type Caller } from '../../domain/shared/caller.ts';
 import { AppError, checkVersion, notFound } from '../../domain/shared/errors.ts';
@@ -77,10 +78,10 @@ export function createViews({ db, commit, access, ids }: Deps) {
   /** Errors: `conflict` (name), `limit_reached`. */
   async function checkBeside(
     trx: Knex,
-    view: Omit<View, 'id'> & { id: string | null },
-    isAdded: boolean,
+    view: ViewIdentity,
+    { exceptId, isAdded }: { exceptId?: string; isAdded: boolean },
   ): Promise<void> {
-    if (await findNamesake(trx, view))
+    if (await findNamesake(trx, view, exceptId))
       throw new AppError(
         'conflict',
         view.shared
@@ -143,13 +144,14 @@ export function createViews({ db, commit, access, ids }: Deps) {
           updatedAt: work.now,
           version: 1,
         };
-        await checkBeside(trx, { ...record, id: null } as unknown as View, true);
+        await checkBeside(trx, record, { isAdded: true });
         const view = await View.query(trx).insertAndFetch({ id, ...record });
         viewRecord.created(work, view);
         work.result(id);
         return view;
       });
-      return { ...made, isOwn: true, isDefault: false };
+      const data: ViewData = made;
+      return { ...data, isOwn: true, isDefault: false };
     },
 
     /**
@@ -170,8 +172,9 @@ export function createViews({ db, commit, access, ids }: Deps) {
       if ((known.shared || change.shared === true) && !onlyHides)
         await requireToShare(caller, known.list);
       await commitLocked(caller, id, expectedVersion, async (work, before, trx) => {
-        const wanted = { ...before, ...change };
-        await checkBeside(trx, wanted as View, wanted.shared !== before.shared);
+        const { tenantId, owner, list, name, shared } = before;
+        const wanted = { tenantId, owner, list, name, shared, ...change };
+        await checkBeside(trx, wanted, { exceptId: id, isAdded: wanted.shared !== shared });
         const after = await View.query(trx).patchAndFetchById(id, {
           ...change,
           updatedAt: work.now,

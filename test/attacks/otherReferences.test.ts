@@ -294,6 +294,7 @@ const FILTERS: Readonly<Record<string, keyof TenantEstate>> = {
   approvalId: 'approval',
   createdBy: 'user',
   deviceId: 'devices',
+  dryRunId: 'import',
   eventId: 'event',
   ownerId: 'user',
   requestId: 'audit',

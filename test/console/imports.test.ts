@@ -108,7 +108,7 @@ describeConsole('imports', (console) => {
     await start(page).click();
     await page.getByRole('alert').getByText('/lines/').first().waitFor();
     // The connection is held, as a slow one is.
-    let release = () => undefined as void;
+    let release = (): void => undefined;
     const held = new Promise<void>((resolve) => (release = resolve));
     await page.route('**/api/inventory/import?**', async (route) => {
       await held;

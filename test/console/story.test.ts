@@ -35,6 +35,8 @@ describeConsole('a network engineer', (console) => {
     // The lower left quarter: half of the left half.
     await map.click({ position: { x: (box?.width ?? 0) / 4, y: (box?.height ?? 0) * 0.75 } });
     await mine.getByText('It is free: nothing else is here.').waitFor();
+    // The address of the page has the choice before the next step leaves it.
+    await mine.waitForURL(/[?&]at=/);
     await mine.getByRole('link', { name: `New prefix ${CIDR}` }).click();
     await mine.getByLabel('Description').fill('New hall');
     await mine.getByRole('button', { name: 'Ask for approval' }).click();

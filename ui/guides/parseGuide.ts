@@ -24,7 +24,7 @@ const plain = (text: string): string =>
  * repository are not served: undefined.
  */
 export function targetOf(href: string): string | undefined {
-  if (/^https:\/\//.test(href) || href.startsWith('#')) return href;
+  if (href.startsWith('https://') || href.startsWith('#')) return href;
   const guide = /^(?:\.\/)?([a-z-]+)\.md(#.*)?$/.exec(href);
   return guide ? `/help/${guide[1]}${guide[2] ?? ''}` : undefined;
 }

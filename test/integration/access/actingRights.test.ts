@@ -153,15 +153,19 @@ const secret = () => ({ name: newName(), value: 'a value' });
 const newSecret = () => created('/api/secrets', secret());
 /** A session of a user, as the path below `/api/users`. */
 const newUserSession = async () => {
-  const { id } = await createUser(app, 'viewer');
-  const { items } = await admin(app)
-    .get<{ items: WithId[] }>(`/api/users/${id}/sessions`)
+  const account = { username: newName(), password: PASSWORD, mustChangePassword: false };
+  const { id } = await created('/api/users', { ...account, tenantId: TENANT });
+  const { username, password } = account;
+  await app.client
+    .as({ token: null })
+    .post('/api/auth/login/local', { username, password })
     .expect(200);
+  const { items } = await owner.get<{ items: WithId[] }>(`/api/users/${id}/sessions`).expect(200);
   return { id: `${id}/sessions/${assertDefined(items[0], 'session').id}` };
 };
 /** One that has not been planned yet, so that it cannot be applied. */
 const newDryRun = () =>
-  admin(app)
+  owner
     .post<WithId>('/api/inventory/import?resource=tags&dryRun=true', 'id,name\nx,X\n', {
       'content-type': 'text/csv',
     })

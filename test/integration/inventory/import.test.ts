@@ -149,9 +149,6 @@ test('an import that writes all rows together for too long writes none, and may 
   }
 });
 
-const apply = (client: TestClient, id: string, more = {}) =>
-  client.post<Import>(`/api/inventory/imports/${id}/apply`, undefined, { ...WAIT, ...more });
-
 describe('import', () => {
   test('a CSV file with names, bad rows and conflicts: a report for every row', async () => {
     await root.post('/api/inventory/vrfs', { name: 'blue' });
@@ -219,61 +216,6 @@ describe('import', () => {
     expect(wet.counts).toEqual(dry.counts);
   });
 
-  test('the rows of a dry run are imported as they were checked, and once', async () => {
-    const file = 'name,status\napply1,active\napply2,broken\n';
-    const dry = await upload(file, 'resource=sites&dryRun=true').expect(202);
-    const key = { 'idempotency-key': 'apply-once' };
-    const wet = await apply(root, dry.id, key).expect(202);
-    expect(wet).toMatchObject({
-      ...{ resource: 'sites', mode: 'each', dryRun: false, dryRunId: dry.id, rows: 2 },
-      counts: { ...NO_ROWS, created: 1, invalid: 1 },
-    });
-    expect((await apply(root, dry.id, key).expect(202)).id).toBe(wet.id);
-    const { items } = await root
-      .get<Page<Import>>(`/api/inventory/imports?dryRunId=${dry.id}`)
-      .expect(200);
-    expect(items.map(({ id }) => id)).toEqual([wet.id]);
-    // What was imported is no dry run.
-    await apply(root, wet.id).expect(409);
-  });
-
-  test('only who has sent a file sees what it has, and imports its dry run', async () => {
-    const sender = app.client.as({ actor: 'ann', roles: 'platform-admin', tenant: 'content' });
-    const other = app.client.as({ actor: 'bob', roles: 'platform-admin', tenant: 'content' });
-    const { id } = await upload(
-      'name,tenantId\nof another,elsewhere\n',
-      'resource=sites&dryRun=true',
-      'text/csv',
-      sender,
-    ).expect(202);
-    const seen = (client: TestClient) => client.get(`/api/inventory/imports/${id}/report`);
-    expect((await rowsOf(id, '', sender))[0]).toMatchObject({ label: 'of another' });
-    expect(String((await seen(sender)).body)).toContain('of another');
-    const [hidden] = await rowsOf(id, '', other);
-    expect(hidden).toMatchObject({ outcome: 'invalid', label: null, resource: null });
-    expect(String((await seen(other)).body)).not.toContain('of another');
-    const read = await other.get<Import>(`/api/inventory/imports/${id}`).expect(200);
-    expect(read.contentVisible).toBe(false);
-    await apply(other, id).expect(403);
-    expect((await root.get<Import>(`/api/inventory/imports/${id}`)).body.contentVisible).toBe(true);
-    // In the tenant of another session the rows would be about other records.
-    await apply(root, id).expect(409);
-  });
-
-  test('a report has a line for each finding, and its cells are no formulas', async () => {
-    const file = 'name,status,address\n=cmd,broken,\nreport1,active,\n';
-    const { id } = await upload(file, 'resource=sites&dryRun=true').expect(202);
-    const report = async (query = '') =>
-      String((await root.get(`/api/inventory/imports/${id}/report${query}`)).body);
-    const [head, broken, good] = (await report()).split('\n');
-    expect(head).toBe('line,outcome,id,resource,operation,label,finding,field,value,code,message');
-    expect(broken).toMatch(/^2,invalid,,sites,create,'=cmd,error,status,broken,/);
-    expect(good).toBe('3,created,,sites,create,report1,,,,,');
-    expect((await report('?outcome=created,updated')).trim().split('\n')).toHaveLength(2);
-    const lines = (await report('?format=ndjson')).trim().split('\n');
-    expect(lines.map((line) => JSON.parse(line) as object)).toEqual(await rowsOf(id));
-  });
-
   test('what was exported is taken in again: changed where it has an id', async () => {
     await upload('id,name,color\ncore,Core,#00a1ff\nedge,Edge,\n', 'resource=tags');
     for (const [format, type] of [
@@ -296,22 +238,6 @@ describe('import', () => {
         color: null,
       });
     }
-  });
-
-  test('an export has the order and the fields of its list', async () => {
-    const make = recordFactory(() => root);
-    for (const name of ['exported-b', 'exported-a', 'exported-c'])
-      await make('sites', { name, address: `of ${name}` });
-    const query = 'q=exported-&sort=-name&fields=status,name';
-    const read = async (format: string) =>
-      String((await root.get(`/api/inventory/sites/export?format=${format}&${query}`)).body);
-    const [head, ...rows] = (await read('csv')).trim().split('\n');
-    expect(head).toBe('id,status,name');
-    expect(rows.map((row) => row.split(',').slice(1).join())).toEqual(
-      ['c', 'b', 'a'].map((letter) => `active,exported-${letter}`),
-    );
-    const [first] = (await read('ndjson')).split('\n');
-    expect(Object.keys(JSON.parse(first ?? '') as object)).toEqual(['id', 'status', 'name']);
   });
 
   test('texts that read like formulas and numbers below zero survive an export and its import', async () => {

@@ -13,7 +13,7 @@ import { WithPreferences } from '../preferences.tsx';
 import { useSession } from '../session/useSession.ts';
 import { useKeyboard, useShortcuts } from '../shortcuts.ts';
 import { titled } from '../useTitle.ts';
-import { LazyViewsMenu } from '../views/LazyViewsMenu.tsx';
+import { lazyViewsMenu } from '../views/lazyViewsMenu.tsx';
 import { LazyDialog } from './LazyDialog.tsx';
 import { OutageBanner } from './OutageBanner.tsx';
 import { Rail } from './Rail.tsx';
@@ -59,7 +59,7 @@ export function Shell() {
           <main id={MAIN} ref={main} tabIndex={-1} className={classes.main}>
             <OutageProvider value={isAway}>
               <WidthStoreProvider value={widthStore}>
-                <ViewsMenuProvider value={LazyViewsMenu}>
+                <ViewsMenuProvider value={lazyViewsMenu}>
                   <Page />
                 </ViewsMenuProvider>
               </WidthStoreProvider>

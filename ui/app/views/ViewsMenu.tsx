@@ -47,7 +47,6 @@ function Views({ list, search, onSearch }: Props) {
   const views = data?.items ?? [];
   const present = views.find(({ id }) => id === search[VIEW_PARAMETER]);
   const open = (view: View) => onSearch(searchOf(view, search));
-  const close = () => setDialog(undefined);
   if (data === undefined) return null;
   return (
     <>
@@ -74,6 +73,26 @@ function Views({ list, search, onSearch }: Props) {
           </Menu.Item>
         </Menu.Dropdown>
       </Menu>
+      <Dialogs
+        {...{ list, search, onSearch, whyNotShare, present, dialog, open }}
+        close={() => setDialog(undefined)}
+      />
+    </>
+  );
+}
+
+type DialogsProps = Props & {
+  dialog: Dialog | undefined;
+  present: View | undefined;
+  whyNotShare: string | undefined;
+  open: (view: View) => void;
+  close: () => void;
+};
+
+function Dialogs(props: DialogsProps) {
+  const { list, search, onSearch, dialog, present, whyNotShare, open, close } = props;
+  return (
+    <>
       {dialog === 'save' && (
         <SaveViewDialog
           {...{ list, search, whyNotShare }}

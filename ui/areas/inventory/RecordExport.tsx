@@ -38,7 +38,7 @@ export function RecordExport({ resource, filters, search }: Props) {
           limit: 1,
         });
         return api.GET(exportPath(resource.name), {
-          params: { query: { ...query, ...(fields && { fields }), format } as object },
+          params: { query: { ...query, ...(fields && { fields }), format } },
           parseAs: 'stream',
           signal,
         });

@@ -50,6 +50,19 @@ function useSortedSearch({ label, sorts }: Resource): ListSearch {
   );
 }
 
+/** The records that the address asks for, as they are now. */
+function useRecords(resource: Resource, search: ListSearch) {
+  const filters = useMemo(() => filtersOf(resource), [resource]);
+  const key = [...resourceKey(resource.name), 'list'];
+  const list = useList<InventoryRecord>({
+    queryKey: [...key, withoutAppearance(search)],
+    read: (part, signal, now) =>
+      readRecords(resource.name, listQuery(filters, search, now, part), signal),
+  });
+  useLiveRefresh([`inventory.${resource.kind}.*`], key);
+  return { filters, list };
+}
+
 type RecordsProps = { resource: Resource; all: readonly Resource[] };
 
 function Records({ resource, all }: RecordsProps) {
@@ -67,14 +80,7 @@ function Records({ resource, all }: RecordsProps) {
         ]
       : [],
   );
-  const filters = useMemo(() => filtersOf(resource), [resource]);
-  const key = [...resourceKey(resource.name), 'list'];
-  const list = useList<InventoryRecord>({
-    queryKey: [...key, withoutAppearance(search)],
-    read: (part, signal, now) =>
-      readRecords(resource.name, listQuery(filters, search, now, part), signal),
-  });
-  useLiveRefresh([`inventory.${resource.kind}.*`], key);
+  const { filters, list } = useRecords(resource, search);
   const columns = useMemo(() => recordColumns(resource, list.names), [resource, list.names]);
   const open = useCallback(
     ({ id }: InventoryRecord) =>

@@ -80,7 +80,7 @@ function Tools<Row>(props: Model<Row>) {
 /** A page with a list of records: heading, filters, count and grid. All of its state is in the address. */
 export function ListPage<Row>(props: ListPageProps<Row>) {
   const { title, actions, noun, list, search, onSearch, bulk } = props;
-  const Views = useViewsMenu();
+  const renderViews = useViewsMenu();
   const preferences = usePreferences();
   const selection = useBulkSelection(filterKeyOf(props));
   const density = search.density ?? preferences.density;
@@ -92,7 +92,7 @@ export function ListPage<Row>(props: ListPageProps<Row>) {
           {list.count && countText(list.count, noun)}
         </span>
         {props.views}
-        {Views && <Views search={search} onSearch={onSearch} />}
+        {renderViews({ search, onSearch })}
         <div className={classes.actions}>{actions}</div>
       </div>
       <Tools {...props} {...selection} density={density} />

@@ -1,11 +1,13 @@
-import { createContext, use, type ComponentType } from 'react';
+import { createContext, use, type ReactNode } from 'react';
 import type { ListSearch } from './search.ts';
 
 export type ViewsProps = { search: ListSearch; onSearch: (search: ListSearch) => void };
 
-/** The menu of saved views of a list. The frame provides it. */
-const ViewsContext = createContext<ComponentType<ViewsProps> | undefined>(undefined);
+/** Makes the menu of saved views of a list. The frame provides it. */
+type RenderViews = (props: ViewsProps) => ReactNode;
+
+const ViewsContext = createContext<RenderViews>(() => null);
 
 export const ViewsMenuProvider = ViewsContext.Provider;
 
-export const useViewsMenu = (): ComponentType<ViewsProps> | undefined => use(ViewsContext);
+export const useViewsMenu = (): RenderViews => use(ViewsContext);

@@ -8,7 +8,7 @@ import { LeaveGuard } from '../../../parts/form/LeaveGuard.tsx';
 import { ReasonButton } from '../../../parts/PermissionButton.tsx';
 import { ProblemNote } from '../../../parts/ProblemNote.tsx';
 import { RecordPage } from '../../../parts/RecordPage.tsx';
-import { resourcesQuery } from '../inventoryQueries.ts';
+import { resourcesQuery, type Resource } from '../inventoryQueries.ts';
 import { ColumnHelp } from './ColumnHelp.tsx';
 import { FileField } from './FileField.tsx';
 import { ImportOptions } from './ImportOptions.tsx';
@@ -33,8 +33,6 @@ export function NewImportPage() {
     isSent.current = true;
     void navigate({ to: '/inventory/imports/$importId', params: { importId: id } });
   });
-  const { chosen, options } = form;
-  const isBusy = upload.part !== undefined;
   return (
     <RecordPage
       parent={PARENT}
@@ -43,46 +41,61 @@ export function NewImportPage() {
       form
       aside={<ColumnHelp resource={form.resource} all={all} />}
     >
-      <LeaveGuard hasChanges={() => chosen !== undefined && !isSent.current} />
+      <LeaveGuard hasChanges={() => form.chosen !== undefined && !isSent.current} />
       <TenantNotice form={tenant} />
       {error && <ProblemNote problem={error} retry={() => void refetch()} />}
-      <form
-        className={formClasses.form}
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (chosen && form.reason === undefined) upload.start(chosen, options);
-        }}
-      >
-        {upload.problem !== undefined && <ProblemNote problem={upload.problem} />}
-        <FileField
-          chosen={chosen}
-          onChoose={(file) => {
-            upload.reset();
-            form.choose(file);
-          }}
-          disabled={isBusy || data === undefined}
-          error={form.problem}
-        />
-        <ImportOptions
-          options={options}
-          onChange={form.change}
-          all={all}
-          isMixable={chosen?.format !== 'csv'}
-          disabled={isBusy}
-        />
-        <div className={formClasses.buttons}>
-          <ReasonButton type="submit" icon="upload" reason={form.reason} loading={isBusy}>
-            {options.dryRun ? 'Start the dry run' : 'Import'}
-          </ReasonButton>
-          {isBusy && (
-            <ReasonButton variant="default" onClick={upload.cancel}>
-              Cancel
-            </ReasonButton>
-          )}
-        </div>
-        {upload.part !== undefined && <Sending part={upload.part} />}
-      </form>
+      <ImportForm form={form} upload={upload} all={data?.items} />
     </RecordPage>
+  );
+}
+
+type FormProps = {
+  form: ReturnType<typeof useNewImport>;
+  upload: ReturnType<typeof useUpload>;
+  /** Undefined until they are read. */
+  all: readonly Resource[] | undefined;
+};
+
+function ImportForm({ form, upload, all }: FormProps) {
+  const { chosen, options } = form;
+  const isBusy = upload.part !== undefined;
+  return (
+    <form
+      className={formClasses.form}
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (chosen && form.reason === undefined) upload.start(chosen, options);
+      }}
+    >
+      {upload.problem !== undefined && <ProblemNote problem={upload.problem} />}
+      <FileField
+        chosen={chosen}
+        onChoose={(file) => {
+          upload.reset();
+          form.choose(file);
+        }}
+        disabled={isBusy || all === undefined}
+        error={form.problem}
+      />
+      <ImportOptions
+        options={options}
+        onChange={form.change}
+        all={all ?? []}
+        isMixable={chosen?.format !== 'csv'}
+        disabled={isBusy}
+      />
+      <div className={formClasses.buttons}>
+        <ReasonButton type="submit" icon="upload" reason={form.reason} loading={isBusy}>
+          {options.dryRun ? 'Start the dry run' : 'Import'}
+        </ReasonButton>
+        {isBusy && (
+          <ReasonButton variant="default" onClick={upload.cancel}>
+            Cancel
+          </ReasonButton>
+        )}
+      </div>
+      {upload.part !== undefined && <Sending part={upload.part} />}
+    </form>
   );
 }
 

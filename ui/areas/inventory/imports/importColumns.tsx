@@ -8,6 +8,35 @@ import { Time } from '../../../parts/Time.tsx';
 import type { Import } from './importQueries.ts';
 import { countsText, titleOfImport } from './importText.ts';
 
+/** Who has sent a file, and when. */
+const senderColumns = (names: Names): GridColumn<Import>[] => [
+  {
+    id: 'createdBy',
+    header: 'Sent by',
+    width: 120,
+    hideBelow: 900,
+    cell: ({ createdBy }) => <Actor id={createdBy} names={names} />,
+    text: ({ createdBy }) => personName(names, createdBy),
+  },
+  {
+    id: 'createdAt',
+    header: 'Sent',
+    width: 116,
+    grow: 0,
+    sort: { asc: 'createdAt', desc: '-createdAt' },
+    cell: ({ createdAt }) => <Time value={createdAt} />,
+    text: ({ createdAt }) => createdAt,
+  },
+  {
+    id: 'tenantId',
+    header: 'Tenant',
+    width: 110,
+    isOptional: true,
+    cell: ({ tenantId }) => labelOf(names, tenantId, 'tenants') ?? tenantId,
+    text: ({ tenantId }) => tenantId,
+  },
+];
+
 /** The columns of the list of imports. */
 export const importColumns = (names: Names): GridColumn<Import>[] => [
   {
@@ -44,29 +73,5 @@ export const importColumns = (names: Names): GridColumn<Import>[] => [
     cell: countsText,
     text: countsText,
   },
-  {
-    id: 'createdBy',
-    header: 'Sent by',
-    width: 120,
-    hideBelow: 900,
-    cell: ({ createdBy }) => <Actor id={createdBy} names={names} />,
-    text: ({ createdBy }) => personName(names, createdBy),
-  },
-  {
-    id: 'createdAt',
-    header: 'Sent',
-    width: 116,
-    grow: 0,
-    sort: { asc: 'createdAt', desc: '-createdAt' },
-    cell: ({ createdAt }) => <Time value={createdAt} />,
-    text: ({ createdAt }) => createdAt,
-  },
-  {
-    id: 'tenantId',
-    header: 'Tenant',
-    width: 110,
-    isOptional: true,
-    cell: ({ tenantId }) => labelOf(names, tenantId, 'tenants') ?? tenantId,
-    text: ({ tenantId }) => tenantId,
-  },
+  ...senderColumns(names),
 ];

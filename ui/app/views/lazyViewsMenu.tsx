@@ -7,7 +7,7 @@ const ViewsMenu = lazy(() => import('./ViewsMenu.tsx'));
 const Nothing = () => null;
 
 /** The menu of saved views, which is loaded after the list. Without it the list is complete. */
-export const LazyViewsMenu = (props: ViewsProps) => (
+export const lazyViewsMenu = (props: ViewsProps) => (
   <CatchBoundary getResetKey={() => 0} errorComponent={Nothing}>
     <Suspense>
       <ViewsMenu {...props} />

@@ -1,0 +1,111 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { Static } from 'typebox';
+import type { ImportRecord, ImportRow } from '../../../api/inventory/fileRoutes.ts';
+import { startApp, type TestApp } from '../../support/app.ts';
+import type { TestClient } from '../../support/client.ts';
+import { recordFactory } from '../../support/inventory.ts';
+import { admin, type Page } from '../../support/users.ts';
+
+let app: TestApp;
+let root: TestClient;
+beforeAll(async () => {
+  app = await startApp();
+  root = admin(app);
+});
+afterAll(() => app.stop());
+
+const WAIT = { prefer: 'wait=60' };
+const NO_ROWS = {
+  created: 0,
+  updated: 0,
+  unchanged: 0,
+  deleted: 0,
+  invalid: 0,
+  conflict: 0,
+  skipped: 0,
+};
+type Import = Static<typeof ImportRecord>;
+const upload = (text: string, query: string, type = 'text/csv', client = root) =>
+  client.post<Import>(`/api/inventory/import?${query}`, text, { 'content-type': type, ...WAIT });
+const rowsOf = async (id: string, query = '', client = root) =>
+  (
+    await client
+      .get<Page<Static<typeof ImportRow>>>(`/api/inventory/imports/${id}/rows?limit=200${query}`)
+      .expect(200)
+  ).items;
+
+const apply = (client: TestClient, id: string, more = {}) =>
+  client.post<Import>(`/api/inventory/imports/${id}/apply`, undefined, { ...WAIT, ...more });
+
+describe('files', () => {
+  test('the rows of a dry run are imported as they were checked, and once', async () => {
+    const file = 'name,status\napply1,active\napply2,broken\n';
+    const dry = await upload(file, 'resource=sites&dryRun=true').expect(202);
+    const key = { 'idempotency-key': 'apply-once' };
+    const wet = await apply(root, dry.id, key).expect(202);
+    expect(wet).toMatchObject({
+      ...{ resource: 'sites', mode: 'each', dryRun: false, dryRunId: dry.id, rows: 2 },
+      counts: { ...NO_ROWS, created: 1, invalid: 1 },
+    });
+    expect((await apply(root, dry.id, key).expect(202)).id).toBe(wet.id);
+    const { items } = await root
+      .get<Page<Import>>(`/api/inventory/imports?dryRunId=${dry.id}`)
+      .expect(200);
+    expect(items.map(({ id }) => id)).toEqual([wet.id]);
+    // What was imported is no dry run.
+    await apply(root, wet.id).expect(409);
+  });
+
+  test('only who has sent a file sees what it has, and imports its dry run', async () => {
+    const sender = app.client.as({ actor: 'ann', roles: 'platform-admin', tenant: 'content' });
+    const other = app.client.as({ actor: 'bob', roles: 'platform-admin', tenant: 'content' });
+    const { id } = await upload(
+      'name,tenantId\nof another,elsewhere\n',
+      'resource=sites&dryRun=true',
+      'text/csv',
+      sender,
+    ).expect(202);
+    const seen = (client: TestClient) => client.get(`/api/inventory/imports/${id}/report`);
+    expect((await rowsOf(id, '', sender))[0]).toMatchObject({ label: 'of another' });
+    expect(String((await seen(sender)).body)).toContain('of another');
+    const [hidden] = await rowsOf(id, '', other);
+    expect(hidden).toMatchObject({ outcome: 'invalid', label: null, resource: null });
+    expect(String((await seen(other)).body)).not.toContain('of another');
+    const read = await other.get<Import>(`/api/inventory/imports/${id}`).expect(200);
+    expect(read.contentVisible).toBe(false);
+    await apply(other, id).expect(403);
+    expect((await root.get<Import>(`/api/inventory/imports/${id}`)).body.contentVisible).toBe(true);
+    // In the tenant of another session the rows would be about other records.
+    await apply(root, id).expect(409);
+  });
+
+  test('a report has a line for each finding, and its cells are no formulas', async () => {
+    const file = 'name,status,address\n=cmd,broken,\nreport1,active,\n';
+    const { id } = await upload(file, 'resource=sites&dryRun=true').expect(202);
+    const report = async (query = '') =>
+      String((await root.get(`/api/inventory/imports/${id}/report${query}`)).body);
+    const [head, broken, good] = (await report()).split('\n');
+    expect(head).toBe('line,outcome,id,resource,operation,label,finding,field,value,code,message');
+    expect(broken).toMatch(/^2,invalid,,sites,create,'=cmd,error,status,broken,/);
+    expect(good).toBe('3,created,,sites,create,report1,,,,,');
+    expect((await report('?outcome=created,updated')).trim().split('\n')).toHaveLength(2);
+    const lines = (await report('?format=ndjson')).trim().split('\n');
+    expect(lines.map((line) => JSON.parse(line) as object)).toEqual(await rowsOf(id));
+  });
+
+  test('an export has the order and the fields of its list', async () => {
+    const make = recordFactory(() => root);
+    for (const name of ['exported-b', 'exported-a', 'exported-c'])
+      await make('sites', { name, address: `of ${name}` });
+    const query = 'q=exported-&sort=-name&fields=status,name';
+    const read = async (format: string) =>
+      String((await root.get(`/api/inventory/sites/export?format=${format}&${query}`)).body);
+    const [head, ...rows] = (await read('csv')).trim().split('\n');
+    expect(head).toBe('id,status,name');
+    expect(rows.map((row) => row.split(',').slice(1).join())).toEqual(
+      ['c', 'b', 'a'].map((letter) => `active,exported-${letter}`),
+    );
+    const [first] = (await read('ndjson')).split('\n');
+    expect(Object.keys(JSON.parse(first ?? '') as object)).toEqual(['id', 'status', 'name']);
+  });
+});
