@@ -37,8 +37,10 @@ export function RecordExport({ resource, filters, search }: Props) {
         const { limit: _, ...query } = listQuery(filters, search, new Date(serverNow()), {
           limit: 1,
         });
+        // Which fields there are depends on the resource.
+        const asked: object = { ...query, ...(fields && { fields }), format };
         return api.GET(exportPath(resource.name), {
-          params: { query: { ...query, ...(fields && { fields }), format } },
+          params: { query: asked },
           parseAs: 'stream',
           signal,
         });
