@@ -385,9 +385,7 @@ describe('acting on a record', () => {
       // Only who has sent a file may apply it, which the tests of imports judge.
       .filter((each) => each !== 'POST /api/inventory/imports/{id}/apply')
       // All resources of the inventory have the same operations.
-      .map((each) =>
-        each.replace(/inventory\/[a-z-]+\/\{id\}/, 'inventory/prefixes/{id}'),
-      );
+      .map((each) => each.replace(/inventory\/[a-z-]+\/\{id\}/, 'inventory/prefixes/{id}'));
     expect(paths.filter((each) => !Object.hasOwn(ACTING, each))).toEqual([]);
   });
 
