@@ -83,8 +83,7 @@ export function createReadiness({ db, schema, temporal, worker, workerRequired, 
      * process, and this one answers 503 with `Retry-After`, which a proxy without servers does not.
      */
     takesRequests: (): boolean =>
-      !isStopping &&
-      (postgres === 'unavailable' || (postgres === 'ready' && !schema.isClosed())),
+      !isStopping && (postgres === 'unavailable' || (postgres === 'ready' && !schema.isClosed())),
 
     /** Says that the process stops soon. It serves requests until its listener closes. */
     announceStop: (): void => void (isStopping = true),
