@@ -26,6 +26,9 @@ const INTERVAL_MS = 1_000;
 /** How often a running process checks whether it has become too old. */
 const WATCH_MS = 30_000;
 
+/** How long requests wait for the first check of a process that has just started. */
+const FIRST_CHECK_MS = 1_000;
+
 /** While a process waits it says so this often. */
 const REPEAT_LOG_MS = 60_000;
 
@@ -46,8 +49,11 @@ const tooNew = ({ name, needs, reason }: NonNullable<SchemaFit['refusedBy']>): S
  * contract step removes what it uses.
  */
 export function createSchemaState({ db, log, migrations, intervalMs = INTERVAL_MS }: Deps) {
+  const checked = Promise.withResolvers<undefined>();
   let isWaiting = false;
   let last: Fit | undefined;
+
+  const isClosed = (): boolean => isWaiting || (last !== undefined && last !== 'current');
 
   const read = async (): Promise<SchemaFit> => {
     const fit = await readSchemaFit(db, migrations);
@@ -78,8 +84,17 @@ export function createSchemaState({ db, log, migrations, intervalMs = INTERVAL_M
       return last === 'current' ? last : fitOf(await read());
     },
 
-    /** True while requests must not be served: they would meet a schema that they do not know. */
-    isClosed: (): boolean => isWaiting || (last !== undefined && last !== 'current'),
+    /**
+     * False while requests must not be served: they would meet a schema that they do not know. Requests to a
+     * process that has just started wait a moment for the answer.
+     */
+    async isOpen(): Promise<boolean> {
+      if (isWaiting && last === undefined)
+        await Promise.race([checked.promise, sleep(FIRST_CHECK_MS, undefined, { ref: false })]);
+      return !isClosed();
+    },
+
+    isClosed,
 
     /**
      * Resolves when the schema fits; waits for the database, too. Errors: `SchemaTooNew`, the reason of
@@ -93,12 +108,13 @@ export function createSchemaState({ db, log, migrations, intervalMs = INTERVAL_M
         const fit = await read().catch((error: unknown) => {
           log.debug({ err: error }, 'the database schema could not be read');
         });
+        isWaiting = !fit || fitOf(fit) !== 'current';
+        checked.resolve(undefined);
+        if (!isWaiting) return;
         if (fit?.refusedBy) throw tooNew(fit.refusedBy);
-        if (fit && fitOf(fit) === 'current') break;
         if (fit) report(fit);
         await sleep(intervalMs, undefined, { signal });
       }
-      isWaiting = false;
     },
 
     /** Calls `onTooNew` once, when a contract step has made this process too old. Returns how to stop. */

@@ -78,9 +78,9 @@ test('a running process finds a contract step that makes it too old', async () =
   await schema.untilCurrent(AbortSignal.timeout(10_000));
   const found = Promise.withResolvers<Error>();
   const stop = schema.watch(found.resolve, 20);
-  expect([await schema.check(), schema.isClosed()]).toEqual(['current', false]);
+  expect([await schema.check(), await schema.isOpen()]).toEqual(['current', true]);
   await db('schema_contracts').insert({ name: '9002', needs: '9001', reason: 'test' });
   expect((await found.promise).message).toContain('too old');
-  expect([await schema.check(), schema.isClosed()]).toEqual(['too_new', true]);
+  expect([await schema.check(), await schema.isOpen()]).toEqual(['too_new', false]);
   await stop();
 });
