@@ -63,8 +63,7 @@ export async function startProcess(config: Config, log: Log): Promise<RunningPro
           shutdown.abort();
           await stopAll(servers, config.stopGraceMs);
         };
-        await work.stop();
-        await Promise.all([closeServers(), deps.stopWorkers()]);
+        await Promise.all([closeServers(), work.stop(), deps.stopWorkers()]);
         await deps.stopHealth();
         await deps.stop();
         log.info('stopped');

@@ -188,5 +188,5 @@ describe('the day the server is lost', () => {
     expect(await target.terminate()).toBe(0);
     const audit = await runCommand(env, 'verify-audit');
     expect([audit.status, audit.stderr]).toEqual([0, '']);
-  });
+  }, 180_000);
 });

@@ -167,7 +167,7 @@ async function startVersion(root?: string): Promise<TestProcess> {
     await load.end();
     await assertAllDone(load.accepted);
   },
-  90_000,
+  180_000,
 );
 
 type Accepted = ReturnType<typeof startLoad>['accepted'];
@@ -177,6 +177,12 @@ async function assertAllDone({ jobs, approvals }: Accepted): Promise<void> {
   expect(approvals.length).toBeGreaterThan(5);
   await eventually(
     () => db('jobs').whereIn('status', ['queued', 'running']).select('id', 'type', 'status'),
+    (unfinished) => unfinished.length === 0,
+    { withinMs: 40_000 },
+  );
+  // An approved request creates its job in its workflow.
+  await eventually(
+    () => db('approvals').whereNot({ execution: 'succeeded' }).select('id', 'status', 'execution'),
     (unfinished) => unfinished.length === 0,
     { withinMs: 40_000 },
   );
