@@ -50,14 +50,16 @@ const tooNew = ({ name, needs, reason }: NonNullable<SchemaFit['refusedBy']>): S
  */
 export function createSchemaState({ db, log, migrations, intervalMs = INTERVAL_MS }: Deps) {
   const checked = Promise.withResolvers<undefined>();
+  /** Until the first answer of the database, a process that waits for its schema is closed. */
   let isWaiting = false;
   let last: Fit | undefined;
 
-  const isClosed = (): boolean => isWaiting || (last !== undefined && last !== 'current');
+  const isClosed = (): boolean => (last === undefined ? isWaiting : last !== 'current');
 
   const read = async (): Promise<SchemaFit> => {
     const fit = await readSchemaFit(db, migrations);
     last = fitOf(fit);
+    checked.resolve(undefined);
     return fit;
   };
 
@@ -108,9 +110,8 @@ export function createSchemaState({ db, log, migrations, intervalMs = INTERVAL_M
         const fit = await read().catch((error: unknown) => {
           log.debug({ err: error }, 'the database schema could not be read');
         });
-        isWaiting = !fit || fitOf(fit) !== 'current';
         checked.resolve(undefined);
-        if (!isWaiting) return;
+        if (fit && fitOf(fit) === 'current') return;
         if (fit?.refusedBy) throw tooNew(fit.refusedBy);
         if (fit) report(fit);
         await sleep(intervalMs, undefined, { signal });

@@ -202,8 +202,8 @@ describePages(
       await page.getByRole('button', { name: 'None' }).click();
       await field(page, 'Name').fill('Network jobs');
       await field(page, 'Id').fill('net-jobs');
-      await page.getByLabel('job:read').check();
-      await page.getByLabel('job:cancel').check();
+      await page.getByRole('checkbox', { name: 'job:read' }).check();
+      await page.getByRole('checkbox', { name: 'job:cancel' }).check();
       await page.getByRole('combobox', { name: /^Job types/ }).fill('net.*');
       await page.keyboard.press('Enter');
       expect(await accessibilityProblems(page)).toEqual([]);
@@ -217,7 +217,7 @@ describePages(
       });
 
       await page.keyboard.press('e');
-      await page.getByLabel('job:write').check();
+      await page.getByRole('checkbox', { name: 'job:write' }).check();
       await page.getByRole('button', { name: 'Save changes' }).click();
       await page.getByRole('img', { name: 'job:write', exact: true }).waitFor();
       const someone = await createUser(console.app, 'net-jobs');

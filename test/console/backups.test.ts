@@ -16,7 +16,9 @@ type WithId = { id: string };
 type Site = WithId & { description: string };
 
 const status = (page: Page, text: string) => page.getByRole('main').getByText(text);
-const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
+/** A button that does something; those of a list's filters, which stay pressed, have the same names. */
+const button = (page: Page, name: string) =>
+  page.getByRole('button', { name, exact: true }).and(page.locator(':not([aria-pressed])'));
 
 describeConsole(
   'backups',
