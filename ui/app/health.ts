@@ -22,8 +22,12 @@ const KEY = ['health'] as const;
 /** One check that fails may be a busy moment. */
 const CERTAIN = 2;
 const INTERVALS_MS = { healthy: 30_000, suspected: 500, away: 3_000 };
+/** The server checks its parts in rounds: for so long after a request has failed, its report may be of before. */
+const TROUBLED_MS = 10_000;
 /** What checks the parts of a process has given up by then. */
 const PATIENCE_MS = 5_000;
+
+let troubleAt = -Infinity;
 
 const UNAVAILABLE = [502, 503, 504];
 
@@ -65,12 +69,14 @@ const healthQuery = {
     return { ...found, failures: found.outage === undefined ? 0 : before + 1 };
   },
   refetchInterval: ({ state: { data } }: { state: { data: Health | undefined } }) => {
-    if (data === undefined || data.failures === 0) return INTERVALS_MS.healthy;
+    if (data === undefined || data.failures === 0)
+      return Date.now() - troubleAt < TROUBLED_MS ? INTERVALS_MS.away : INTERVALS_MS.healthy;
     return data.failures < CERTAIN ? INTERVALS_MS.suspected : INTERVALS_MS.away;
   },
 } as const;
 
 onTrouble(() => {
+  troubleAt = Date.now();
   const { failures = 0 } = queryClient.getQueryData<Health>(KEY) ?? {};
   // During an outage every request fails, and it is checked anyway.
   if (failures > 0) return;

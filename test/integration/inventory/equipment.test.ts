@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { TestClient } from '../../support/client.ts';
 import { recordFactory, type InventoryRecord } from '../../support/inventory.ts';
+import { statementsOf } from '../../support/statements.ts';
 import { admin, createUser } from '../../support/users.ts';
 
 type Mount = { name: string | null; position: number; deviceId: string | null };
@@ -37,16 +38,6 @@ afterAll(() => app.stop());
 const device = (name: string, more: object = {}) =>
   make('devices', { name, siteId: site.id, deviceTypeId: switchType.id, ...more });
 
-/** The statements that requests make. */
-async function statementsOf(requests: () => Promise<unknown>): Promise<number> {
-  const { db } = app.deps;
-  let count = 0;
-  db.on('query', () => (count += 1));
-  await requests();
-  db.removeAllListeners('query');
-  return count;
-}
-
 describe('include=mounts', () => {
   test('has the units that devices take in each rack of a page, with one statement', async () => {
     const rack = await make('racks', { name: 'r1', siteId: site.id });
@@ -55,9 +46,9 @@ describe('include=mounts', () => {
     await device('front', { rackId: rack.id, position: 9, face: 'front' });
     await device('lower', { rackId: rack.id, position: 1, face: 'front' });
     await device('loose', { rackId: rack.id });
-    const plain = await statementsOf(() => acme.get('/api/inventory/racks').expect(200));
+    const plain = await statementsOf(app, () => acme.get('/api/inventory/racks').expect(200));
     const read = () => acme.get<Included>('/api/inventory/racks?include=mounts').expect(200);
-    expect(await statementsOf(read)).toBe(plain + 1);
+    expect(await statementsOf(app, read)).toBe(plain + 1);
     const { mounts } = (await read()).included;
     expect(mounts[empty.id]).toEqual([]);
     expect(mounts[rack.id]?.map(({ name }) => name)).toEqual(['lower', 'front', 'rear']);
@@ -100,9 +91,9 @@ describe('include=connections,addresses', () => {
     for (const address of ['2001:db8::1.2.3.4/64', '10.1.0.9/24', '10.1.0.2/24'])
       await make('ip-addresses', { address, interfaceId: a.id });
     const path = `/api/inventory/interfaces?deviceId=${one.id}`;
-    const plain = await statementsOf(() => acme.get(path).expect(200));
+    const plain = await statementsOf(app, () => acme.get(path).expect(200));
     const read = () => acme.get<Included>(`${path}&include=connections,addresses`).expect(200);
-    expect(await statementsOf(read)).toBe(plain + 2);
+    expect(await statementsOf(app, read)).toBe(plain + 2);
     const { connections, addresses } = (await read()).included;
     expect(connections).toEqual({
       [a.id]: {

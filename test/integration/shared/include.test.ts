@@ -6,6 +6,7 @@ import type { Names } from '../../../domain/shared/labels.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { ProblemBody, TestClient } from '../../support/client.ts';
 import { recordFactory, type InventoryRecord } from '../../support/inventory.ts';
+import { statementsOf } from '../../support/statements.ts';
 import {
   admin,
   createUser,
@@ -42,16 +43,6 @@ beforeAll(async () => {
 });
 afterAll(() => app.stop());
 
-/** The statements that requests make. */
-async function statementsOf(requests: () => Promise<unknown>): Promise<number> {
-  const { db } = app.deps;
-  let count = 0;
-  db.on('query', () => (count += 1));
-  await requests();
-  db.removeAllListeners('query');
-  return count;
-}
-
 describe('include=labels', () => {
   test('adds the labels of what the records of a list refer to, and leaves the records alone', async () => {
     const plain = await acme.get<Records>(DEVICES).expect(200);
@@ -74,17 +65,17 @@ describe('include=labels', () => {
   });
 
   test('adds one statement, however many records and references there are', async () => {
-    const one = await statementsOf(() => acme.get(`${DEVICES}?limit=1`).expect(200));
+    const one = await statementsOf(app, () => acme.get(`${DEVICES}?limit=1`).expect(200));
     for (const limit of [1, 3])
       expect(
-        await statementsOf(() =>
+        await statementsOf(app, () =>
           acme.get(`${DEVICES}?include=people,labels&limit=${limit}`).expect(200),
         ),
       ).toBe(one + 1);
     // Nothing is named: nothing is read.
     const tags = '/api/inventory/manufacturers';
-    const none = await statementsOf(() => acme.get(tags).expect(200));
-    expect(await statementsOf(() => acme.get(`${tags}?include=people`).expect(200))).toBe(none);
+    const none = await statementsOf(app, () => acme.get(tags).expect(200));
+    expect(await statementsOf(app, () => acme.get(`${tags}?include=people`).expect(200))).toBe(none);
   });
 
   test('writes IPv6 networks as records have them', async () => {
@@ -170,9 +161,9 @@ describe('include=usage', () => {
     for (const address of ['172.16.0.1', '172.16.1.1', '172.16.1.200', '172.16.9.1'])
       await create('ip-addresses', { address });
     const path = '/api/inventory/prefixes?within=172.16.0.0/16';
-    const plain = await statementsOf(() => acme.get(path).expect(200));
+    const plain = await statementsOf(app, () => acme.get(path).expect(200));
     const asked = () => acme.get<WithUsage>(`${path}&include=usage`).expect(200);
-    expect(await statementsOf(asked)).toBe(plain + 1);
+    expect(await statementsOf(app, asked)).toBe(plain + 1);
     const { included, items } = await asked();
     expect(items).toHaveLength(2);
     for (const { id } of [outer, inner]) {
