@@ -27,14 +27,19 @@ export function parseHost(text: string): { family: Family; value: bigint } | und
   if (!text.includes(':') || text.includes('%') || text.length > 45) return undefined;
   try {
     // Asking first whether it is valid would parse it twice, and maps and imports have thousands.
-    return { family: 6, value: valueOf(ipaddr.IPv6.parse(text).toByteArray()) };
+    return { family: 6, value: valueOf(ipaddr.IPv6.parse(text).parts) };
   } catch {
     return undefined;
   }
 }
 
-const valueOf = (bytes: readonly number[]): bigint =>
-  BigInt(`0x${bytes.map((byte) => byte.toString(16).padStart(2, '0')).join('')}`);
+/** The number that parts of 16 bits make. */
+const valueOf = (parts: readonly number[]): bigint => {
+  let value = 0n;
+  for (let at = 0; at < parts.length; at += 2)
+    value = (value << 32n) | BigInt((parts[at] ?? 0) * 65_536 + (parts[at + 1] ?? 0));
+  return value;
+};
 
 /** Formats an address in its canonical form (RFC 5952 for IPv6). */
 export function formatHost(family: Family, value: bigint): string {

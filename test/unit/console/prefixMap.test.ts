@@ -60,6 +60,17 @@ const isIn = (inner: Rect, outer: Rect): boolean =>
   inner.y + inner.height <= outer.y + outer.height;
 
 describe('the map of a prefix', () => {
+  test('has what was read twice once, also of several with the same network', () => {
+    const read = [
+      { cidr: '10.1.0.0/16', id: 'b', status: 'active' },
+      { cidr: '10.1.0.0/16', id: 'a', status: 'active' },
+      { cidr: '10.1.2.0/24', id: null, status: null },
+    ];
+    const root = { cidr: '10.0.0.0/8', id: 'root', status: 'container' };
+    const { nodes } = createMapModel(root, WHOLE[4], [...read, ...read]);
+    expect(nodes.map(({ prefix }) => prefix.id)).toEqual(['root', 'a', 'b', null]);
+  });
+
   test('has networks in each other where they contain each other, and else beside each other', () => {
     fc.assert(
       fc.property(several, (blocks) => {

@@ -46,19 +46,23 @@ export type MapModel = ReturnType<typeof createMapModel>;
 
 const isFullOf = ({ children }: MapNode): boolean => children.length > 0;
 
-/** Prefixes without doubles. */
-const unique = (prefixes: readonly MappedPrefix[]): MappedPrefix[] => [
-  ...new Map(prefixes.map((each) => [`${each.cidr} ${each.id}`, each])).values(),
-];
+const byId = ({ id }: MappedPrefix, other: MappedPrefix): number =>
+  (id ?? '').localeCompare(other.id ?? '');
+
+/** True for a prefix that follows itself, as parts of a map that were read one by one may overlap. */
+const isDouble = ({ prefix }: MapNode, before: MapNode | undefined): boolean =>
+  before?.prefix.cidr === prefix.cidr && before.prefix.id === prefix.id;
 
 /** Prefixes as the tree that their networks make, the root first, and then by network. */
 function nodesOf(root: MappedPrefix, whole: Block, prefixes: readonly MappedPrefix[]) {
-  const nodes = unique(prefixes).flatMap((prefix): MapNode[] => {
+  const found: MapNode[] = [];
+  for (const prefix of prefixes) {
     const block = networkOf(prefix.cidr);
-    if (!block || !contains(whole, block)) return [];
-    return [{ prefix, block, rect: rectOf(whole, block), parent: null, children: [] }];
-  });
-  nodes.sort((one, other) => byNetwork(one.block, other.block));
+    if (block && contains(whole, block))
+      found.push({ prefix, block, rect: rectOf(whole, block), parent: null, children: [] });
+  }
+  found.sort((one, other) => byNetwork(one.block, other.block) || byId(one.prefix, other.prefix));
+  const nodes = found.filter((node, at) => !isDouble(node, found[at - 1]));
   const top: MapNode = {
     ...{ prefix: root, block: whole, rect: rectOf(whole, whole) },
     ...{ parent: null, children: [] },
