@@ -1,12 +1,7 @@
-import { chmod, mkdtemp, realpath, rm } from 'node:fs/promises';
-import os from 'node:os';
-import path from 'node:path';
 import pg from 'pg';
 import { Agent, request } from 'undici';
-import { freePort } from '../dev/freePort.ts';
-import { ensureDatabase, startPostgres } from '../dev/postgres.ts';
-import { startTemporalServer } from './cluster/temporalServer.ts';
-import { migrate, startProduct, startProgram, type BenchProcess } from './fixture.ts';
+import { startShape } from './cluster/shape.ts';
+import { startProduct, startProgram, type BenchProcess } from './fixture.ts';
 import { load, type LoadResult } from './load.ts';
 import { ms, perSecond, quantile, type BenchResult } from './report.ts';
 
@@ -26,29 +21,11 @@ type Servers = { databaseUrl: string; temporalAddress: string };
  * SDK on the same servers. Builds the Temporal server once, which takes about ten minutes.
  */
 export async function bench(): Promise<BenchResult[]> {
-  const resources = new AsyncDisposableStack();
+  const shape = await startShape({ max_connections: '300' });
   try {
-    const folder = await realpath(await mkdtemp(path.join(os.tmpdir(), 'holdfast-cluster-')));
-    await chmod(folder, 0o711);
-    resources.defer(() => rm(folder, { recursive: true, force: true }));
-    const postgres = await startPostgres({
-      dataDir: path.join(folder, 'postgres'),
-      port: await freePort(0),
-      logFile: path.join(folder, 'postgres.log'),
-      settings: { max_connections: '300' },
-    });
-    resources.defer(() => postgres.stop());
-    const temporal = await startTemporalServer(postgres, folder);
-    resources.defer(() => temporal.stop());
-    await ensureDatabase(postgres, 'holdfast');
-    const databaseUrl = postgres.url('holdfast');
-    await migrate(databaseUrl);
-    return await compare(
-      { databaseUrl, temporalAddress: temporal.address },
-      postgres.url('postgres'),
-    );
+    return await compare(shape, shape.adminUrl);
   } finally {
-    await resources.disposeAsync();
+    await shape.stop();
   }
 }
 

@@ -8,6 +8,7 @@ import { table, type BenchResult } from './report.ts';
 const AREAS: Readonly<Record<string, () => Promise<{ bench(): Promise<BenchResult[]> }>>> = {
   access: () => import('./access.ts'),
   backups: () => import('./backups.ts'),
+  chaos: () => import('./chaos.ts'),
   cluster: () => import('./cluster.ts'),
   console: () => import('./console.ts'),
   events: () => import('./events.ts'),
@@ -30,6 +31,7 @@ process.env.HOLDFAST_STOP_DELAY_MS ??= '0';
 
 /** Areas that take long and run only when they are named. */
 const ON_REQUEST: ReadonlySet<string> = new Set([
+  'chaos',
   'cluster',
   'console',
   'kills',

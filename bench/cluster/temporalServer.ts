@@ -153,17 +153,26 @@ export async function startTemporalServer(postgres: PostgresServer, folder: stri
   const env = await serverEnv(postgres, dynamicConfig);
   const address = `127.0.0.1:${env.FRONTEND_GRPC_PORT ?? ''}`;
   const logFile = path.join(folder, 'temporal.log');
-  const child = await startChild(path.join(programs, 'server'), ['--allow-no-auth', 'start'], {
-    logFile,
-    stopSignal: 'SIGTERM',
-    onSpawn: () => Promise.resolve(),
-    options: { env: { ...process.env, ...env }, cwd: folder },
-  });
-  await waitUntilUp(child, {
-    name: 'Temporal',
-    logFile,
-    limitMs: START_LIMIT_MS,
-    check: () => createNamespace(address),
-  });
-  return { address, stop: () => child.stop(20_000) };
+  const start = async () => {
+    const child = await startChild(path.join(programs, 'server'), ['--allow-no-auth', 'start'], {
+      logFile,
+      stopSignal: 'SIGTERM',
+      onSpawn: () => Promise.resolve(),
+      options: { env: { ...process.env, ...env }, cwd: folder },
+    });
+    await waitUntilUp(child, {
+      name: 'Temporal',
+      logFile,
+      limitMs: START_LIMIT_MS,
+      check: () => createNamespace(address),
+    });
+    return child;
+  };
+  let child = await start();
+  return {
+    address,
+    stop: () => child.stop(20_000),
+    /** Again, after it was stopped. */
+    start: async () => void (child = await start()),
+  };
 }

@@ -5,7 +5,11 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { ROOT } from '../fixture.ts';
 
 /** Starts again when it ends, until it is stopped. */
-export type KilledProcess = { kill(): boolean; stop(): Promise<void> };
+export type KilledProcess = {
+  kill(): boolean;
+  signal(signal: NodeJS.Signals): boolean;
+  stop(): Promise<void>;
+};
 
 /** Keeps a process of the product running; `kill` ends it as a power cut would. */
 export function keepRunning(env: Readonly<Record<string, string>>): KilledProcess {
@@ -32,6 +36,7 @@ export function keepRunning(env: Readonly<Record<string, string>>): KilledProces
   start();
   return {
     kill: () => child.kill('SIGKILL'),
+    signal: (signal) => child.kill(signal),
     async stop() {
       isStopping = true;
       child.kill('SIGTERM');
