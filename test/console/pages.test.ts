@@ -141,7 +141,7 @@ const describePagesOf = (console: TestConsole) => {
     const strange = [
       ...['/inventory/sites?createdAt=constructor', '/jobs?createdAt=toString'],
       ...['/inventory/sites?columns=constructor,__proto__', '/help/constructor'],
-      ...['/inventory/constructor', '/event-types/constructor', '/constructor'],
+      ...['/inventory/constructor', '/event-types/constructor', '/constructor', '/id/constructor'],
       ...[
         `/inventory/sites/${site.mine}?at=constructor`,
         '/inventory/prefixes/space?at=constructor',
@@ -154,8 +154,9 @@ const describePagesOf = (console: TestConsole) => {
     ];
     for (const address of strange) {
       await page.goto(address);
-      await page.locator('h1, h2, [role=alert]').first().waitFor();
+      await heading(page).first().waitFor();
       await isComplete(page);
+      expect([address, await heading(page).count()]).toEqual([address, 1]);
       expect([address, await page.getByText('has a mistake').count()]).toEqual([address, 0]);
       expect(new URL(page.url()).origin).toBe(console.base);
     }

@@ -41,6 +41,7 @@ function OtherRecord({ id }: { id: string }) {
   if (record === undefined)
     return (
       <Empty
+        isPage
         kind="hidden"
         title="No record with this id"
         detail={`There is no ${id}, or you may not read it.`}
