@@ -328,7 +328,7 @@ const applyRoute = (imports: InventoryImports, jobs: Jobs): Route => {
     permission: 'inventory:write',
     summary: 'Import the rows of a dry run, exactly as they were checked',
     description:
-      'Creates another import, with the mode of the dry run. Its rows are planned again: records may have changed since.',
+      'Creates another import, with the mode of the dry run. Its rows are planned again: records may have changed since. A dry run whose rows an import writes or has written is refused.',
     params: ImportParams,
     responses: { 202: ImportRecord },
     headers: ['Prefer'],

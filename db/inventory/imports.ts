@@ -27,6 +27,19 @@ export const readImport = (db: Knex, id: string): Promise<Import> =>
 export const lockImport = async (trx: Knex, id: string): Promise<void> =>
   void (await Import.query(trx).findById(id).forUpdate());
 
+/** An import of the rows of a dry run that runs or has written rows; undefined if there is none. */
+export async function findApplied(db: Knex, dryRunId: string): Promise<string | undefined> {
+  const found = await Import.query(db)
+    .where({ dry_run_id: dryRunId })
+    .whereRaw(
+      `(EXISTS (SELECT FROM jobs WHERE jobs.id = imports.job_id AND jobs.status IN ('queued', 'running'))
+        OR EXISTS (SELECT FROM import_rows WHERE import_id = imports.id AND outcome IN ('created', 'updated', 'deleted')))`,
+    )
+    .first()
+    .execute();
+  return found?.id;
+}
+
 /** The job of an import, as far as readers of the import may see it. */
 export type ImportJob = Pick<Job, 'id' | 'status' | 'progress' | 'error' | 'finishedAt'>;
 

@@ -79,9 +79,10 @@ export const unknownColumns = (resource: Resource, columns: readonly string[]): 
 
 /**
  * The first characters with which a spreadsheet takes a cell for a formula, after any number of
- * apostrophes. https://owasp.org/www-community/attacks/CSV_Injection
+ * apostrophes. In some languages the wide ones of East Asian text are among them.
+ * https://owasp.org/www-community/attacks/CSV_Injection
  */
-const FORMULA = /^'*[=+\-@\t\r\n]/;
+const FORMULA = /^'*[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]/;
 
 /**
  * The cell of a text: one that a spreadsheet takes for a formula gets an apostrophe, and so does one

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import { CsvError, parse, type Info } from 'csv-parse';
+import { CsvError, parse, type CsvErrorCode, type Info } from 'csv-parse';
 import type { FileRow } from '../../db/inventory/importRows.ts';
 import { AppError, invalidField } from '../../domain/shared/errors.ts';
 import {
@@ -52,6 +52,9 @@ function checkStorable(row: FileRow): FileRow {
   return row;
 }
 
+const countOf = (count: number, noun: string): string =>
+  `${count} ${noun}${count === 1 ? '' : 's'}`;
+
 /** The number of unknown columns that a message names. */
 const MAX_NAMED_COLUMNS = 100;
 
@@ -78,6 +81,19 @@ const readCellJson =
     if (error) throw lineError(line, `${column}${error.pointer} ${error.message}`);
     return value;
   };
+
+const lengthOf = (cells: unknown): number => (Array.isArray(cells) ? cells.length : 0);
+
+/** What is wrong with a row that is no CSV, by the codes of the parser. */
+const CSV_PROBLEMS: Readonly<Partial<Record<CsvErrorCode, (error: CsvError) => string>>> = {
+  CSV_RECORD_INCONSISTENT_COLUMNS: ({ record, columns }) =>
+    `has ${countOf(lengthOf(record), 'cell')}, and the first line has ${lengthOf(columns)}. A cell with commas needs quotes`,
+  CSV_QUOTE_NOT_CLOSED: () => 'has a cell whose quotes do not end',
+  INVALID_OPENING_QUOTE: () => 'has a quote inside a cell without quotes',
+  CSV_INVALID_CLOSING_QUOTE: () =>
+    'has text after the quotes of a cell. A quote inside of quotes is written twice',
+  CSV_MAX_RECORD_SIZE: () => `is longer than ${MAX_ROW_LENGTH} characters`,
+};
 
 /**
  * Reads the rows of a CSV file (RFC 4180). Its first line names fields. Error: `invalid_request`
@@ -112,7 +128,10 @@ export async function* readCsv(source: Readable, resource: Resource): AsyncGener
     }
   } catch (error) {
     throw error instanceof CsvError
-      ? lineError(Number(error.lines) || 1, error.message.slice(0, 200))
+      ? lineError(
+          Number(error.lines) || 1,
+          CSV_PROBLEMS[error.code]?.(error) ?? error.message.slice(0, 200),
+        )
       : error;
   }
 }

@@ -10,7 +10,13 @@ import {
   type FileRow,
   type RowsRequest,
 } from '../../db/inventory/importRows.ts';
-import { readableImports, readImportJobs, type ImportJob } from '../../db/inventory/imports.ts';
+import {
+  findApplied,
+  lockImport,
+  readableImports,
+  readImportJobs,
+  type ImportJob,
+} from '../../db/inventory/imports.ts';
 import { Import } from '../../db/models/Import.ts';
 import { IMPORT_JOB_TYPE } from '../../domain/inventory/imports.ts';
 import { maxRowsOf, type ImportMode } from '../../domain/inventory/importLimits.ts';
@@ -166,15 +172,20 @@ export function createInventoryImports(deps: Deps) {
     return count;
   }
 
-  /** Creates the record of an import whose rows are stored, and its job. */
+  /** Creates the record of an import whose rows are stored, and its job. Error: `conflict`. */
   const start = (
     caller: Caller,
     id: string,
     content: Pick<Import, 'resource' | 'rows' | 'dryRun' | 'mode' | 'dryRunId'>,
   ): Promise<{ state: ImportState; job: JobData }> =>
-    commit(caller, (work) => {
+    commit(caller, async (work) => {
       work.result(id);
       const { dryRunId, ...after } = content;
+      if (dryRunId !== null) {
+        const trx = await work.trx();
+        await lockImport(trx, dryRunId);
+        await checkNotApplied(trx, dryRunId);
+      }
       work.audit(
         'inventory.import',
         { type: 'import', id },
@@ -199,6 +210,16 @@ export function createInventoryImports(deps: Deps) {
       return { state: stateOf(record, job, {}, true), job };
     });
 
+  /** Error: `conflict`, if the rows of a dry run are imported already: new records would be doubled. */
+  async function checkNotApplied(trx: Knex, dryRunId: string): Promise<void> {
+    const appliedId = await findApplied(trx, dryRunId);
+    if (appliedId !== undefined)
+      throw new AppError(
+        'conflict',
+        `The rows were imported by ${appliedId}. Send the file again to import it another time.`,
+      );
+  }
+
   /** Error: `conflict`, if the rows of an import cannot be written as those of a dry run. */
   async function checkApplicable(caller: Caller, record: Import): Promise<void> {
     const { id, dryRun, tenantId, jobId } = record;
@@ -209,6 +230,7 @@ export function createInventoryImports(deps: Deps) {
     const status = (await readImportJobs(db, [jobId])).get(jobId)?.status ?? 'queued';
     if (!isFinal(status) || record.done < record.rows)
       throw new AppError('conflict', 'The dry run has not checked all rows.');
+    await checkNotApplied(db, id);
   }
 
   return {
@@ -236,8 +258,8 @@ export function createInventoryImports(deps: Deps) {
 
     /**
      * Creates a job that writes the rows of a dry run, exactly as they were checked. Errors:
-     * `not_found`; `conflict` while the dry run has not ended, at another tenant, or of an import that
-     * is no dry run; `permission_denied` for callers who may not see what the file has.
+     * `not_found`; `conflict` while the dry run has not ended, at another tenant, of an import that is no
+     * dry run, or if its rows are imported already; `permission_denied` for callers who may not see what the file has.
      */
     async apply(
       caller: Caller,

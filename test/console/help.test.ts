@@ -25,6 +25,12 @@ describePages('guides', (console) => {
       .getByRole('link', { name: 'History' })
       .click();
     expect(new URL(page.url()).hash).toBe('#history');
+    // Paper does not scroll: long commands are broken.
+    await page.emulateMedia({ media: 'print' });
+    const cut =
+      '[...document.querySelectorAll("pre")].filter((pre) => pre.scrollWidth > pre.clientWidth).length';
+    expect(await page.evaluate(cut)).toBe(0);
+    await page.emulateMedia({ media: null });
     // A link of a guide to another one stays in the console.
     await page.getByRole('main').getByRole('link', { name: 'access.md' }).first().click();
     await page.getByRole('heading', { level: 1, name: /Access|access/ }).waitFor();

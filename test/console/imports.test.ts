@@ -69,6 +69,9 @@ describeConsole('imports', (console) => {
     await report(page).getByRole('link', { name: 'ams9' }).waitFor();
     await page.getByRole('link', { name: 'the dry run' }).click();
     await page.getByRole('link', { name: 'the import' }).waitFor();
+    // They are imported once.
+    const again = page.getByRole('button', { name: 'Import the rows' });
+    expect(await again.getAttribute('aria-disabled')).toBe('true');
     const { items } = await admin(console.app)
       .get<Named>('/api/inventory/sites?q=ams9&sort=name')
       .expect(200);

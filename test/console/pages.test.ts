@@ -32,6 +32,15 @@ const heading = (page: Page) => page.getByRole('heading', { level: 1 });
 const CURRENT =
   '[...document.querySelectorAll("main a[aria-current=page]")].map(({ pathname }) => pathname)';
 
+/** Lists that scroll sideways, and headers of columns that are cut. */
+const CUT_LISTS = `[...document.querySelectorAll('main [role=grid]')].flatMap((grid) => {
+  const name = grid.getAttribute('aria-label');
+  const cut = [...grid.querySelectorAll('[role=columnheader] *')].filter(
+    (part) => part.textContent !== '' && part.scrollWidth > part.clientWidth && part.clientWidth > 0);
+  const texts = [...new Set(cut.map((part) => 'The header ' + part.textContent + ' of the list ' + name + ' is cut'))];
+  return grid.scrollWidth > grid.clientWidth ? ['The list ' + name + ' scrolls sideways', ...texts] : texts;
+})`;
+
 /** Resolves when the page has read what it shows. */
 const isComplete = (page: Page) =>
   page.locator('[aria-busy=true]').first().waitFor({ state: 'detached' });
@@ -103,6 +112,7 @@ const describePagesOf = (console: TestConsole) => {
     await heading(page).first().waitFor();
     await isComplete(page);
     const faults = await accessibilityProblems(page);
+    faults.push(...(await page.evaluate<string[]>(CUT_LISTS)));
     if ((await heading(page).count()) !== 1) faults.push('It has not one heading');
     const title = await page.title();
     if (!/^.+ · Holdfast$/.test(title)) faults.push(`Its title is ${title}`);
@@ -125,6 +135,32 @@ const describePagesOf = (console: TestConsole) => {
     }
     expect(faults).toEqual(Object.fromEntries(paths.map((path) => [path, []])));
   }, 300_000);
+
+  test('say what is wrong with an address, whatever is in it', async () => {
+    const page = await (await console.profileOf(someone)).newPage();
+    const strange = [
+      ...['/inventory/sites?createdAt=constructor', '/jobs?createdAt=toString'],
+      ...['/inventory/sites?columns=constructor,__proto__', '/help/constructor'],
+      ...['/inventory/constructor', '/event-types/constructor', '/constructor', '/id/constructor'],
+      ...[
+        `/inventory/sites/${site.mine}?at=constructor`,
+        '/inventory/prefixes/space?at=constructor',
+      ],
+      ...['/access/compare-roles?roles=constructor,__proto__', '/sign-in?error=constructor'],
+      ...[
+        '/access/explain?userId=constructor&permission=constructor',
+        '/sign-in?to=/%09/other.invalid',
+      ],
+    ];
+    for (const address of strange) {
+      await page.goto(address);
+      await heading(page).first().waitFor();
+      await isComplete(page);
+      expect([address, await heading(page).count()]).toEqual([address, 1]);
+      expect([address, await page.getByText('has a mistake').count()]).toEqual([address, 0]);
+      expect(new URL(page.url()).origin).toBe(console.base);
+    }
+  });
 
   test('include the sign-in, which is accessible, too', async () => {
     const page = await (await console.profile()).newPage();

@@ -4,6 +4,8 @@ import { describePages } from '../support/console/console.ts';
 import { accessibilityProblems, contentWidth } from '../support/console/page.ts';
 import { admin, createUser, type TestUser } from '../support/users.ts';
 
+type View = { id: string; name: string; search: Record<string, string> };
+
 describePages('saved views', (console) => {
   let editor: TestUser;
   let viewer: TestUser;
@@ -80,5 +82,87 @@ describePages('saved views', (console) => {
     await item(page, /Delete/).click();
     await page.getByRole('button', { name: 'Delete view' }).click();
     await menu(page, 'Views').waitFor();
+  });
+
+  /** Opens the list with a new shared view of active sites. `change` is what another user does with the view. */
+  async function openShared(name: string) {
+    const client = admin(console.app);
+    const { id } = await client
+      .post<View>('/api/views', {
+        ...{ list: '/inventory/sites', name, search: { status: 'active' }, shared: true },
+      })
+      .expect(201);
+    const path = `/api/views/${id}`;
+    const page = await console.open(editor, `/inventory/sites?status=active&saved=${id}`);
+    await menu(page, name).waitFor();
+    return {
+      page,
+      change: (fields: object) => client.put(path, fields).expect(200),
+      read: () => client.get<View>(path).expect(200),
+    };
+  }
+  const conflictIn = (page: Page) => page.getByRole('dialog', { name: /has changed/ });
+  const saveMarked = async (page: Page) => {
+    await conflictIn(page).getByRole('button', { name: 'Save the marked values' }).click();
+    await conflictIn(page).waitFor({ state: 'detached' });
+  };
+
+  test('what others have saved in a view stays, unless one decides otherwise', async () => {
+    const { page, change, read } = await openShared('Live');
+    await change({ search: { status: 'active', q: 'ams' } });
+    // The view is read again, and the list shows what it has shown.
+    await menu(page, 'Live').click();
+    await item(page, 'Open the list with it').click();
+    await menu(page, /Live changed/).waitFor();
+    await page.getByRole('button', { name: /^Planned/ }).click();
+    await row(page, 'ber1').waitFor();
+    await menu(page, /Live changed/).click();
+    await item(page, 'Save what the list shows now').click();
+    await conflictIn(page).getByRole('row', { name: /ams/ }).waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    expect((await read()).search).toEqual({ status: 'active', q: 'ams' });
+    await saveMarked(page);
+    const { search } = await read();
+    // The order is that of the list: the view has had none.
+    expect(search).toEqual({ status: 'active,planned', q: 'ams', sort: 'name' });
+  });
+
+  test('two names of a view are a choice, and other changes of two users are merged', async () => {
+    const { page, change, read } = await openShared('Named');
+    await menu(page, 'Named').click();
+    await item(page, /Rename/).click();
+    const dialog = page.getByRole('dialog', { name: 'Change Named' });
+    await dialog.getByLabel('Name').fill('Mine');
+    await change({ name: 'Theirs' });
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await conflictIn(page)
+      .getByRole('row', { name: /Named Theirs Mine/ })
+      .waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await conflictIn(page).getByRole('radio', { name: 'Theirs' }).check();
+    await saveMarked(page);
+    expect((await read()).name).toBe('Theirs');
+    // What the list shows is another part of the view: a new name does not hinder saving it.
+    await change({ name: 'Last' });
+    await page.getByRole('button', { name: /^Planned/ }).click();
+    await menu(page, /changed/).click();
+    await item(page, 'Save what the list shows now').click();
+    await menu(page, /^Last$/).waitFor();
+    expect(await read()).toMatchObject({ name: 'Last' });
+  });
+
+  test('a view that others have changed or deleted is not deleted or changed unseen', async () => {
+    const { page, change, read } = await openShared('Kept');
+    await menu(page, 'Kept').click();
+    await item(page, /Delete/).click();
+    await change({ name: 'Kept longer' });
+    await page.getByRole('button', { name: 'Delete view' }).click();
+    await page.getByRole('alert').getByText('version_conflict').waitFor();
+    const { id, name } = await read();
+    expect(name).toBe('Kept longer');
+    // The id of a view leads to its list, as in the audit log.
+    await page.goto(`/id/${id}`);
+    await menu(page, 'Kept longer').waitFor();
+    expect(new URL(page.url()).pathname).toBe('/inventory/sites');
   });
 });

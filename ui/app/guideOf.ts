@@ -1,3 +1,5 @@
+import { ownValue } from '../parts/ownValue.ts';
+
 /** The guides of the pages, by the first part of their path. Others are explained by that of the console. */
 const GUIDES: Readonly<Record<string, string>> = {
   access: 'access',
@@ -23,7 +25,7 @@ const PARTS: readonly (readonly [start: string, part: string])[] = [
 
 /** The guide of a page, and the part of it. */
 export function guideOf(path: string): { guide: string; hash: string } {
-  const guide = GUIDES[path.split('/', 2)[1] ?? ''] ?? 'console';
+  const guide = ownValue(GUIDES, path.split('/', 2)[1] ?? '') ?? 'console';
   const hash = PARTS.find(([start]) => path.startsWith(start))?.[1] ?? '';
   return { guide, hash };
 }

@@ -1,4 +1,5 @@
 import { labelOfField } from '../parts/format.ts';
+import { ownValue } from '../parts/ownValue.ts';
 
 type Type = { type: string; summary: string };
 export type TypeGroup<Each extends Type = Type> = {
@@ -21,7 +22,7 @@ const LABELS: Readonly<Record<string, string>> = {
 export const groupTypes = <Each extends Type>(types: readonly Each[]): TypeGroup<Each>[] =>
   [...Map.groupBy(types, ({ type }) => areaOf(type))].map(([name, own]) => ({
     name,
-    label: LABELS[name] ?? labelOfField(name),
+    label: ownValue(LABELS, name) ?? labelOfField(name),
     types: own,
   }));
 

@@ -3,7 +3,7 @@ import classes from './DescriptionList.module.css';
 
 export type Description = {
   label: string;
-  /** Undefined leaves the line out; null is shown as a dash. */
+  /** Undefined leaves the line out; null and an empty text are shown as a dash. */
   value: ReactNode;
 };
 
@@ -17,7 +17,7 @@ export function DescriptionList({ items }: Props) {
         item === undefined || item === false || item.value === undefined ? null : (
           <div key={item.label} className={classes.item}>
             <dt className={classes.label}>{item.label}</dt>
-            <dd className={classes.value}>{item.value ?? '–'}</dd>
+            <dd className={classes.value}>{item.value === '' ? '–' : (item.value ?? '–')}</dd>
           </div>
         ),
       )}

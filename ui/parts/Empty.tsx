@@ -11,6 +11,8 @@ type Props = {
   detail?: ReactNode;
   /** What the reader can do about it. */
   action?: ReactNode;
+  /** The page has nothing else: the title is its heading. */
+  isPage?: boolean;
 };
 
 const ICONS: Readonly<Record<EmptyKind, IconName>> = {
@@ -21,13 +23,14 @@ const ICONS: Readonly<Record<EmptyKind, IconName>> = {
 };
 
 /** Says why there is nothing to see, and what can be done. */
-export function Empty({ kind, title, detail, action }: Props) {
+export function Empty({ kind, title, detail, action, isPage = false }: Props) {
+  const Title = isPage ? 'h1' : 'strong';
   return (
     <div className={classes.empty} role="status">
       <span className={classes.icon}>
         <Icon name={ICONS[kind]} size={28} />
       </span>
-      <strong className={classes.title}>{title}</strong>
+      <Title className={classes.title}>{title}</Title>
       {detail !== undefined && <div className={classes.detail}>{detail}</div>}
       {action !== undefined && <div className={classes.action}>{action}</div>}
     </div>

@@ -6,15 +6,18 @@ type Props = {
   title?: string | undefined;
   /** One of them is needed. */
   permissions?: readonly string[];
+  /** The page has nothing else. */
+  isPage?: boolean;
 };
 
 /** Says why a page has nothing for the reader, and what can be done about it. */
-export function NoAccess({ title, permissions = [] }: Props) {
+export function NoAccess({ title, permissions = [], isPage = false }: Props) {
   const { hasNoRole, user } = usePermissions();
   const needed = permissions.join(' or ');
   if (hasNoRole)
     return (
       <Empty
+        isPage={isPage}
         kind="hidden"
         title="You have no role yet"
         detail={
@@ -28,6 +31,7 @@ export function NoAccess({ title, permissions = [] }: Props) {
     );
   return (
     <Empty
+      isPage={isPage}
       kind="hidden"
       title={`${title ?? 'This page'}: not for your roles`}
       detail={

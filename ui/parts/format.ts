@@ -136,22 +136,34 @@ export function formatBytes(bytes: number): string {
   return `${text} ${BYTE_UNITS[unit] ?? ''}`;
 }
 
-/** An identifier as words: `createdAt` is `Created at`, `job_type` is `Job type`, `vrfId` is `VRF`. */
-export function labelOfField(name: string): string {
+/** Units at the end of names, and how they are written. */
+const UNIT_NAMES = new Map([
+  ['ms', 'ms'],
+  ['mbps', 'Mbps'],
+  ['meters', 'm'],
+]);
+
+/** An identifier as words in a sentence: `createdAt` is `created at`, `vrfId` is `VRF`, `lengthMeters` is `length (m)`. */
+export function wordsOfField(name: string): string {
   const words = name
     .replace(/([a-z0-9])([A-Z])/g, '$1 $2')
     .replace(/[_\-.]+/g, ' ')
     .trim()
     .split(/\s+/);
   if (words.length > 1 && /^ids?$/i.test(words.at(-1) ?? '')) words.pop();
-  // A unit at the end of a name is one.
-  const unit =
-    words.length > 1 && /^ms$/i.test(words.at(-1) ?? '') ? ` (${words.pop()?.toLowerCase()})` : '';
+  const unit = words.length > 1 ? UNIT_NAMES.get(words.at(-1)?.toLowerCase() ?? '') : undefined;
+  if (unit !== undefined) words.pop();
   const text = words
     .map((word) => (ACRONYMS.has(word.toLowerCase()) ? word.toUpperCase() : word.toLowerCase()))
     .map((word) => word.replace(/^ip(?=[46]$)/, 'IPv'))
     .join(' ');
-  return text.charAt(0).toUpperCase() + text.slice(1) + unit;
+  return unit === undefined ? text : `${text} (${unit})`;
+}
+
+/** An identifier as a label: `createdAt` is `Created at`. */
+export function labelOfField(name: string): string {
+  const words = wordsOfField(name);
+  return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
 const ACRONYMS: ReadonlySet<string> = new Set([
@@ -165,6 +177,7 @@ const ACRONYMS: ReadonlySet<string> = new Set([
   'https',
   'id',
   'ip',
+  'lag',
   'ldap',
   'mac',
   'mtu',

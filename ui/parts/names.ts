@@ -1,3 +1,5 @@
+import { ownValue } from './ownValue.ts';
+
 /** Many may have the same display name, and may choose it themselves; no two have the same user name. */
 export type Person = { displayName: string; username?: string };
 
@@ -11,21 +13,25 @@ export type Names = {
 export function labelOf(names: Names | undefined, id: string, kind?: string): string | undefined {
   const labels = names?.labels;
   if (!labels) return undefined;
-  if (kind !== undefined) return labels[kind]?.[id];
+  if (kind !== undefined) return ownValue(ownValue(labels, kind), id);
   for (const byId of Object.values(labels)) {
-    const label = byId?.[id];
+    const label = ownValue(byId, id);
     if (label !== undefined) return label;
   }
   return undefined;
 }
 
+/** A person by the id of the account; undefined if the response does not name it. */
+export const personOf = (names: Names | undefined, id: string): Person | undefined =>
+  ownValue(names?.people, id);
+
 /** The name of an account, or its id if it has none here. Holdfast itself is `system`. */
 export const personName = (names: Names | undefined, id: string): string =>
-  names?.people?.[id]?.displayName ?? (id === 'system' ? 'Holdfast' : id);
+  personOf(names, id)?.displayName ?? (id === 'system' ? 'Holdfast' : id);
 
 /** What an account has and no other of the same display name: its user name, or its id where that is not known. */
 export function personKey(names: Names | undefined, id: string): string | undefined {
-  const person = names?.people?.[id];
+  const person = personOf(names, id);
   if (person?.username !== undefined)
     return person.username === person.displayName ? undefined : person.username;
   return personName(names, id) === id || !id.startsWith('usr_') ? undefined : id;
@@ -33,13 +39,13 @@ export function personKey(names: Names | undefined, id: string): string | undefi
 
 /** Names of several responses; later ones win. What only one of them knows of a person is kept. */
 export function mergeNames(all: readonly (Names | undefined)[]): Names {
-  const labels: Record<string, Record<string, string>> = {};
-  const people: Record<string, Person> = {};
+  const labels = new Map<string, Record<string, string>>();
+  const people = new Map<string, Person>();
   for (const names of all) {
     for (const [kind, byId] of Object.entries(names?.labels ?? {}))
-      labels[kind] = Object.assign(labels[kind] ?? {}, byId);
+      labels.set(kind, { ...labels.get(kind), ...byId });
     for (const [id, person] of Object.entries(names?.people ?? {}))
-      if (person) people[id] = { ...people[id], ...person };
+      if (person) people.set(id, { ...people.get(id), ...person });
   }
-  return { labels, people };
+  return { labels: Object.fromEntries(labels), people: Object.fromEntries(people) };
 }

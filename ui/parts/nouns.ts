@@ -1,3 +1,5 @@
+import { ownValue } from './ownValue.ts';
+
 const ACRONYMS: ReadonlySet<string> = new Set(['ip', 'vrf', 'vlan']);
 
 /** The last word of a name in the plural, in the singular: `prefixes`, `addresses`, `devices`. */
@@ -12,7 +14,7 @@ const OTHER_WORDS: Readonly<Record<string, string>> = { workflows: 'approval-req
  * paths have it, such as `ip-addresses`.
  */
 export function nounOf(kind: string, count: number): string {
-  const words = (OTHER_WORDS[kind] ?? kind).split('-');
+  const words = (ownValue(OTHER_WORDS, kind) ?? kind).split('-');
   return words
     .map((word, index) => {
       const one = singular(word);
@@ -24,8 +26,7 @@ export function nounOf(kind: string, count: number): string {
     .join(' ');
 }
 
+export const capitalized = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
+
 /** The same as a heading: `IP addresses`, `Prefixes`. */
-export function headingOf(kind: string, count = 2): string {
-  const noun = nounOf(kind, count);
-  return noun.charAt(0).toUpperCase() + noun.slice(1);
-}
+export const headingOf = (kind: string, count = 2): string => capitalized(nounOf(kind, count));

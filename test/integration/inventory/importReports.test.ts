@@ -56,6 +56,27 @@ describe('files', () => {
     await apply(root, wet.id).expect(409);
   });
 
+  test('the rows of a dry run are imported once, also by two at a time', async () => {
+    const { id } = await upload('name\nonce1\n', 'resource=sites&dryRun=true').expect(202);
+    const applied = await Promise.all(Array.from({ length: 4 }, () => apply(root, id)));
+    expect(applied.map(({ status }) => status).sort()).toEqual([202, 409, 409, 409]);
+    await apply(root, id).expect(409);
+    const { items } = await root
+      .get<Page<Import>>(`/api/inventory/imports?dryRunId=${id}`)
+      .expect(200);
+    expect(items).toHaveLength(1);
+  });
+
+  test('an import that has written nothing can be tried again', async () => {
+    const make = recordFactory(() => root);
+    const dry = await upload('name\nagain1\n', 'resource=sites&dryRun=true').expect(202);
+    const other = await make('sites', { name: 'again1' });
+    const failed = await apply(root, dry.id).expect(202);
+    expect(failed).toMatchObject({ status: 'failed', counts: { conflict: 1 } });
+    await root.delete(`/api/inventory/sites/${other.id}`).expect(204);
+    expect((await apply(root, dry.id).expect(202)).counts).toMatchObject({ created: 1 });
+  });
+
   test('only who has sent a file sees what it has, and imports its dry run', async () => {
     const sender = app.client.as({ actor: 'ann', roles: 'platform-admin', tenant: 'content' });
     const other = app.client.as({ actor: 'bob', roles: 'platform-admin', tenant: 'content' });

@@ -186,8 +186,8 @@ describe('copies', () => {
   });
 
   test('no cell is run as a formula, and negative numbers stay numbers', () => {
-    expect(toTsv([['=1+1', '@x', '+cmd', '-cmd|x', '-12.5', '+3']])).toBe(
-      "'=1+1\t'@x\t'+cmd\t'-cmd|x\t-12.5\t+3",
+    expect(toTsv([['=1+1', '@x', '+cmd', '-cmd|x', '＝1', '-12.5', '+3']])).toBe(
+      "'=1+1\t'@x\t'+cmd\t'-cmd|x\t'＝1\t-12.5\t+3",
     );
   });
 });
@@ -207,6 +207,23 @@ describe('columns', () => {
     expect(ids(undefined, 1_280)).toEqual(['name', 'status', 'created']);
     expect(ids(['id', 'name', 'of an old version'], 360)).toEqual(['id', 'name']);
     expect(ids(['of an old version'], 360)).toEqual(['name', 'status']);
+  });
+
+  test('as many are shown as fit, those that need the widest grid last, and the first one always', () => {
+    const wide = [
+      { id: 'time', width: 100 },
+      { id: 'tenant', width: 100, hideBelow: 400 },
+      { id: 'event', width: 200 },
+      { id: 'changed', width: 100, hideBelow: 450 },
+      { id: 'who', width: 100 },
+    ];
+    const shownAt = (width: number) => shownColumns(wide, undefined, width).map(({ id }) => id);
+    expect(shownAt(600)).toEqual(['time', 'tenant', 'event', 'changed', 'who']);
+    expect(shownAt(599)).toEqual(['time', 'tenant', 'event', 'who']);
+    expect(shownAt(499)).toEqual(['time', 'event', 'who']);
+    expect(shownAt(399)).toEqual(['time', 'event']);
+    expect(shownAt(10)).toEqual(['time', 'event']);
+    expect(shownColumns(wide, ['who', 'event'], 10).map(({ id }) => id)).toEqual(['who', 'event']);
   });
 
   test('free space is shared, and a width that was set stays', () => {

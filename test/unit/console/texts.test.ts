@@ -6,6 +6,7 @@ import {
   formatRelative,
   formatTime,
   labelOfField,
+  wordsOfField,
 } from '../../../ui/parts/format.ts';
 import { Problem, reach, whole } from '../../../ui/app/problem.ts';
 import { labelOf, mergeNames, personKey, personName } from '../../../ui/parts/names.ts';
@@ -83,6 +84,13 @@ test('names of fields become words', () => {
       labelOfField,
     ),
   ).toEqual(['Created at', 'Job type', 'VRF', 'Assigned user', 'ID', 'URL', 'Timeout (ms)']);
+  expect(['speedMbps', 'lengthMeters', 'lagId', 'ms'].map(labelOfField)).toEqual([
+    ...['Speed (Mbps)', 'Length (m)', 'LAG', 'Ms'],
+  ]);
+  expect(['primaryIp4Id', 'lengthMeters'].map(wordsOfField)).toEqual([
+    'primary IPv4',
+    'length (m)',
+  ]);
 });
 
 describe('names of records and people', () => {

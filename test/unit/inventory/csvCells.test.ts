@@ -4,7 +4,7 @@ import { cellOfText, textOfCell } from '../../../domain/inventory/imports.ts';
 import { propertyRuns } from '../../support/effort.ts';
 
 const text = fc
-  .array(fc.constantFrom("'", '=', '+', '-', '@', '\t', '\r', '\n', 'a', ' ', '1'), {
+  .array(fc.constantFrom("'", '=', '+', '-', '@', '\t', '\r', '\n', '＝', '＠', 'a', ' ', '1'), {
     maxLength: 6,
   })
   .map((characters) => characters.join(''));
@@ -13,7 +13,7 @@ test('no cell of a text begins like a formula, and every text can be read back',
   fc.assert(
     fc.property(text, (value) => {
       const cell = cellOfText(value);
-      expect(cell).not.toMatch(/^[=+\-@\t\r\n]/);
+      expect(cell).not.toMatch(/^[=+\-@\t\r\n＝＠]/);
       expect(textOfCell(cell)).toBe(value);
     }),
     { numRuns: propertyRuns(2_000) },

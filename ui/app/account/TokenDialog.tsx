@@ -1,5 +1,5 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { useRef } from 'react';
+import { useRef, useState } from 'react';
 import { answer, api, type Schemas } from '../api.ts';
 import { useIdempotencyKeys } from '../idempotency.ts';
 import type { Form, Owner } from './fields.ts';
@@ -82,8 +82,10 @@ function useCreate(accountId: string | undefined) {
 
 type NarrowProps = { token: Token; owner: Owner; onClose: () => void };
 
-function Narrow({ token, owner, onClose }: NarrowProps) {
+function Narrow({ token: present, owner, onClose }: NarrowProps) {
   const queryClient = useQueryClient();
+  // What is typed differs from this token: changes of others would be taken back with a newer one.
+  const [token] = useState(present);
   const { id, version } = token;
   const narrow = useMutation({
     mutationFn: (form: Form) =>

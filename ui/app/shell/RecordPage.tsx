@@ -6,7 +6,9 @@ import { Empty } from '../../parts/Empty.tsx';
 import { headingOf, nounOf } from '../../parts/nouns.ts';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { answer, api } from '../api.ts';
+import { OpenView } from '../views/OpenView.tsx';
 import { useTitle } from '../useTitle.ts';
+import { ownValue } from '../../parts/ownValue.ts';
 
 const route = getRouteApi('/frame/id/$id');
 
@@ -19,9 +21,14 @@ const API_PATHS: Readonly<Record<string, string>> = {
   backups: '/api/backup',
 };
 
-/** A record of a kind that the console has no page for: its fields, or how to read it. */
+/** Where an id leads that has no page of its own. */
 export function RecordPage() {
   const { id } = route.useParams();
+  return id.startsWith('viw_') ? <OpenView id={id} /> : <OtherRecord id={id} />;
+}
+
+/** A record of a kind that the console has no page for: its fields, or how to read it. */
+function OtherRecord({ id }: { id: string }) {
   const { data, error, refetch } = useQuery({
     queryKey: ['search', 'id', id],
     queryFn: ({ signal }) =>
@@ -34,13 +41,14 @@ export function RecordPage() {
   if (record === undefined)
     return (
       <Empty
+        isPage
         kind="hidden"
         title="No record with this id"
         detail={`There is no ${id}, or you may not read it.`}
       />
     );
   const { kind, label } = record;
-  const apiPath = API_PATHS[kind];
+  const apiPath = ownValue(API_PATHS, kind);
   if (apiPath === undefined)
     return (
       <Navigate

@@ -103,7 +103,7 @@ function Page() {
   return (
     <div className={classes.refused}>
       <h1 className={classes.title}>{title}</h1>
-      <NoAccess title={title} permissions={needs} />
+      <NoAccess isPage title={title} permissions={needs} />
     </div>
   );
 }

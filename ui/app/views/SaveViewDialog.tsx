@@ -41,37 +41,3 @@ export function SaveViewDialog({ list, search, whyNotShare, onSaved, onClose }: 
     </Dialog>
   );
 }
-
-type RenameProps = { view: View; whyNotShare: string | undefined; onClose: () => void };
-
-/** Changes the name of a view, and who sees it. */
-export function RenameViewDialog({ view, whyNotShare, onClose }: RenameProps) {
-  const { update } = useViewActions();
-  // Only its owner can make a shared view private.
-  const whyNot =
-    view.shared && !view.isOwn ? 'Only who has made it can make it private.' : whyNotShare;
-  return (
-    <Dialog opened onClose={onClose} title={`Change ${view.name}`} size="md">
-      <ViewForm
-        initial={view}
-        submit="Save"
-        whyNotShare={view.shared && view.isOwn ? undefined : whyNot}
-        onSubmit={({ name, shared }) =>
-          update.mutate(
-            {
-              view,
-              change: {
-                ...(name !== view.name && { name }),
-                ...(shared !== view.shared && { shared }),
-              },
-            },
-            { onSuccess: onClose },
-          )
-        }
-        onBack={onClose}
-        busy={update.isPending}
-        problem={update.error}
-      />
-    </Dialog>
-  );
-}

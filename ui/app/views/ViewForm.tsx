@@ -9,20 +9,23 @@ import { ProblemNote } from '../../parts/ProblemNote.tsx';
 export type ViewDraft = { name: string; shared: boolean };
 
 type Props = {
-  initial: ViewDraft;
-  submit: string;
   /** Why the reader cannot share views of this list; undefined if it can. */
   whyNotShare: string | undefined;
-  onSubmit: (draft: ViewDraft) => void;
+  submit: string;
   onBack: () => void;
   busy: boolean;
   problem: unknown;
 };
 
+type FieldsProps = Props & {
+  draft: ViewDraft;
+  onChange: (draft: ViewDraft) => void;
+  onSubmit: () => void;
+};
+
 /** The name of a view, and who sees it. */
-export function ViewForm(props: Props) {
-  const { initial, submit, whyNotShare, onSubmit, onBack, busy, problem } = props;
-  const [draft, setDraft] = useState(initial);
+export function ViewFields(props: FieldsProps) {
+  const { draft, onChange, submit, whyNotShare, onSubmit, onBack, busy, problem } = props;
   const { errors } = problemFields(problem);
   const isNamed = draft.name.trim() !== '';
   return (
@@ -30,7 +33,7 @@ export function ViewForm(props: Props) {
       className={formClasses.form}
       onSubmit={(event) => {
         event.preventDefault();
-        if (isNamed && !busy) onSubmit({ ...draft, name: draft.name.trim() });
+        if (isNamed && !busy) onSubmit();
       }}
     >
       {problem !== null && problem !== undefined && (
@@ -43,7 +46,7 @@ export function ViewForm(props: Props) {
         required
         autoComplete="off"
         value={draft.name}
-        onChange={(event) => setDraft({ ...draft, name: event.currentTarget.value })}
+        onChange={(event) => onChange({ ...draft, name: event.currentTarget.value })}
         error={errorAt(errors, '/name')}
       />
       <Checkbox
@@ -54,7 +57,7 @@ export function ViewForm(props: Props) {
         }
         disabled={whyNotShare !== undefined}
         checked={draft.shared}
-        onChange={(event) => setDraft({ ...draft, shared: event.currentTarget.checked })}
+        onChange={(event) => onChange({ ...draft, shared: event.currentTarget.checked })}
       />
       <div className={formClasses.buttons} data-end>
         <ReasonButton variant="default" onClick={onBack}>
@@ -69,5 +72,20 @@ export function ViewForm(props: Props) {
         </ReasonButton>
       </div>
     </form>
+  );
+}
+
+type FormProps = Props & { initial: ViewDraft; onSubmit: (draft: ViewDraft) => void };
+
+/** The name of a new view, and who sees it. */
+export function ViewForm({ initial, onSubmit, ...props }: FormProps) {
+  const [draft, setDraft] = useState(initial);
+  return (
+    <ViewFields
+      {...props}
+      draft={draft}
+      onChange={setDraft}
+      onSubmit={() => onSubmit({ ...draft, name: draft.name.trim() })}
+    />
   );
 }

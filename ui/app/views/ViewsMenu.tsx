@@ -7,11 +7,14 @@ import { Exact } from '../../parts/Exact.tsx';
 import { Icon } from '../../parts/icons.tsx';
 import type { ListSearch } from '../../parts/list/search.ts';
 import type { ViewsProps } from '../../parts/list/viewsSlot.ts';
+import { ConflictDialog } from '../../parts/versioned/ConflictDialog.tsx';
 import { notifyProblem } from '../notify.ts';
 import { useSession } from '../session/useSession.ts';
-import { RenameViewDialog, SaveViewDialog } from './SaveViewDialog.tsx';
+import { RenameViewDialog } from './RenameViewDialog.tsx';
+import { SaveViewDialog } from './SaveViewDialog.tsx';
+import { useSaveShown } from './useSaveShown.ts';
 import { useViewActions, useViews, type View } from './useViews.ts';
-import { contentOf, differs, searchOf, VIEW_PARAMETER } from './viewSearch.ts';
+import { differs, searchOf, VIEW_PARAMETER } from './viewSearch.ts';
 import classes from './ViewsMenu.module.css';
 
 const LISTS = new RegExp(LIST_PATTERN);
@@ -46,7 +49,12 @@ function Views({ list, search, onSearch }: Props) {
   useDefaultView(data?.items, { search, onSearch });
   const views = data?.items ?? [];
   const present = views.find(({ id }) => id === search[VIEW_PARAMETER]);
-  const open = (view: View) => onSearch(searchOf(view, search));
+  const show = (view: View) => onSearch(searchOf(view, search));
+  const shown = useSaveShown({ present, search, open: show });
+  const open = (view: View) => {
+    shown.start(view);
+    show(view);
+  };
   if (data === undefined) return null;
   return (
     <>
@@ -65,6 +73,7 @@ function Views({ list, search, onSearch }: Props) {
               view={present}
               search={search}
               whyNotShare={whyNotShare}
+              onSave={shown.save}
               onDialog={setDialog}
             />
           )}
@@ -76,6 +85,15 @@ function Views({ list, search, onSearch }: Props) {
       <Dialogs
         {...{ list, search, onSearch, whyNotShare, present, dialog, open }}
         close={() => setDialog(undefined)}
+      />
+      <ConflictDialog
+        conflict={shown.conflict}
+        title={`${present?.name ?? 'The view'} has changed since you opened it`}
+        back="Back to the list"
+        busy={shown.isBusy}
+        onSave={shown.resolve}
+        onDiscard={shown.takeTheirs}
+        onClose={shown.dismiss}
       />
     </>
   );
@@ -158,12 +176,13 @@ type PresentProps = {
   view: View;
   search: ListSearch;
   whyNotShare: string | undefined;
+  onSave: () => void;
   onDialog: (dialog: Dialog) => void;
 };
 
 /** What can be done with the present view. */
-function PresentItems({ view, search, whyNotShare, onDialog }: PresentProps) {
-  const { update, setDefault } = useViewActions();
+function PresentItems({ view, search, whyNotShare, onSave, onDialog }: PresentProps) {
+  const { setDefault } = useViewActions();
   const canChange = !view.shared || whyNotShare === undefined;
   return (
     <>
@@ -174,12 +193,7 @@ function PresentItems({ view, search, whyNotShare, onDialog }: PresentProps) {
         <Menu.Item
           leftSection={<Icon name="check" />}
           disabled={!differs(view, search)}
-          onClick={() =>
-            update.mutate(
-              { view, change: { search: contentOf(search) } },
-              { onError: notifyProblem },
-            )
-          }
+          onClick={onSave}
         >
           Save what the list shows now
         </Menu.Item>

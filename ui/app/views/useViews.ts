@@ -24,28 +24,36 @@ export function useViews(list: string) {
   });
 }
 
+/** A view as it is now. Error: Problem, also if it was deleted. */
+export const readView = (id: string): Promise<View> =>
+  answer(api.GET('/api/views/{id}', { params: { path: { id } } }));
+
 type Change = Schemas['ViewChange'];
+
+/** The version of a view that a change is about. */
+export const etagOf = ({ version }: View): string => `"${version}"`;
 
 /** What can be done with a view. After each, the views of all lists are read again. */
 export function useViewActions() {
   const client = useQueryClient();
   const refresh = () => client.invalidateQueries({ queryKey: ['views'] });
   const update = useMutation({
-    mutationFn: ({ view: { id, version, isDefault }, change }: { view: View; change: Change }) =>
+    mutationFn: ({ id, etag, change }: { id: string; etag: string; change: Change }) =>
       answer(
         api.PUT('/api/views/{id}', {
-          params: {
-            path: { id },
-            header: { 'If-Match': `"${version}.${isDefault ? 1 : 0}"` },
-          },
+          params: { path: { id }, header: { 'If-Match': etag } },
           body: change,
         }),
       ),
     onSettled: refresh,
   });
   const remove = useMutation({
-    mutationFn: ({ id }: View) =>
-      answer(api.DELETE('/api/views/{id}', { params: { path: { id } } })),
+    mutationFn: (view: View) =>
+      answer(
+        api.DELETE('/api/views/{id}', {
+          params: { path: { id: view.id }, header: { 'If-Match': etagOf(view) } },
+        }),
+      ),
     onSettled: refresh,
   });
   const setDefault = useMutation({

@@ -3,7 +3,7 @@ import type { ListSearch } from '../../parts/list/search.ts';
 /** The search parameter with the id of the view that a list was opened with. */
 export const VIEW_PARAMETER = 'saved';
 
-type Content = Readonly<Record<string, string>>;
+export type Content = Readonly<Record<string, string>>;
 
 /** What a view keeps of an address: all but the view itself and the height of rows. */
 export const contentOf = (search: ListSearch): Content =>

@@ -4,7 +4,7 @@ import { usePolling } from '../../app/usePolling.ts';
 import { Actor } from '../../parts/Actor.tsx';
 import { AppLink } from '../../parts/AppLink.tsx';
 import { Exact } from '../../parts/Exact.tsx';
-import { labelOf, type Names } from '../../parts/names.ts';
+import { labelOf, personOf, type Names } from '../../parts/names.ts';
 import { PageLink } from '../../parts/PageLink.tsx';
 import { usePermissions } from '../../parts/permissions.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
@@ -40,7 +40,7 @@ const entriesQuery = (by: Props['by'], id: string) => ({
 type SubjectProps = { subject: { type: string; id: string }; names: Names | undefined };
 
 function Subject({ subject: { type, id }, names }: SubjectProps) {
-  const label = labelOf(names, id) ?? names?.people?.[id]?.displayName;
+  const label = labelOf(names, id) ?? personOf(names, id)?.displayName;
   if (isRecordId(id)) return <RecordLink id={id} label={label} />;
   return <Exact text={label ?? `${type} ${id}`} />;
 }

@@ -26,19 +26,25 @@ type Props = {
 
 /** A button for what is asked about first. */
 export function ConfirmedButton(props: Props) {
-  const { permission, where, icon, label, isIcon = false, reason, run, onDone } = props;
+  const { permission, where, icon, label, isIcon = false, reason } = props;
   const client = useQueryClient();
   const [isOpen, setOpen] = useState(false);
+  // The dialog asks what it has asked when it was opened, also when the record is another one in the meantime.
+  const [asked, setAsked] = useState(props);
   const action = useMutation({
-    mutationFn: run,
+    mutationFn: asked.run,
     onSuccess: async () => {
       setOpen(false);
-      await onDone?.();
+      await asked.onDone?.();
     },
     // Also after a failure: what is shown may be out of date.
     onSettled: () => client.invalidateQueries({ queryKey: ['access'] }),
   });
-  const shared = { permission, where, icon, reason, onClick: () => setOpen(true) };
+  const ask = () => {
+    setAsked(props);
+    setOpen(true);
+  };
+  const shared = { permission, where, icon, reason, onClick: ask };
   return (
     <>
       {isIcon ? (
@@ -54,15 +60,15 @@ export function ConfirmedButton(props: Props) {
           setOpen(false);
           action.reset();
         }}
-        title={props.title}
-        confirm={props.confirm}
-        danger={props.danger ?? false}
-        typed={props.typed}
+        title={asked.title}
+        confirm={asked.confirm}
+        danger={asked.danger ?? false}
+        typed={asked.typed}
         onConfirm={() => action.mutate()}
         busy={action.isPending}
         problem={action.error}
       >
-        {props.children}
+        {asked.children}
       </ConfirmDialog>
     </>
   );

@@ -7,7 +7,7 @@ import { Actor } from '../../parts/Actor.tsx';
 import { Bones } from '../../parts/Bones.tsx';
 import { formatNumberOf } from '../../parts/format.ts';
 import { Json } from '../../parts/Json.tsx';
-import type { Names } from '../../parts/names.ts';
+import { labelOf, type Names } from '../../parts/names.ts';
 import { IconButton, ReasonButton } from '../../parts/PermissionButton.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { RecordPage } from '../../parts/RecordPage.tsx';
@@ -175,7 +175,7 @@ function Where({ request: { tenantId, siteId, deviceId }, names }: PartProps) {
         id={tenantId}
         names={names}
         kind="tenants"
-        label={names.labels?.tenants?.[tenantId] ?? tenantId}
+        label={labelOf(names, tenantId, 'tenants') ?? tenantId}
       />
       {siteId !== null && (
         <>

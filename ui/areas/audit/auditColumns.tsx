@@ -23,7 +23,7 @@ const ORIGIN: readonly GridColumn<AuditEntry>[] = [
   {
     id: 'via',
     header: 'Authenticated by',
-    width: 130,
+    width: 146,
     hideBelow: 980,
     cell: ({ via }) => via,
     text: ({ via }) => via,

@@ -1,3 +1,5 @@
+import { ownValue } from '../../parts/ownValue.ts';
+
 // The fields that are needed, without the types of the API: its client needs a browser.
 type Fields = Readonly<Record<string, unknown>> | null;
 
@@ -11,7 +13,11 @@ type Changes = { rows: ChangeRow[]; action: 'create' | 'update' | 'delete' };
 export function changesOf(before: Fields, after: Fields): Changes {
   const action = before === null ? 'create' : after === null ? 'delete' : 'update';
   const fields = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])];
-  const rows = fields.map((field) => ({ field, before: before?.[field], after: after?.[field] }));
+  const rows = fields.map((field) => ({
+    field,
+    before: ownValue(before ?? {}, field),
+    after: ownValue(after ?? {}, field),
+  }));
   const isDifferent = ({ before: one, after: other }: ChangeRow) =>
     JSON.stringify(one) !== JSON.stringify(other);
   return {

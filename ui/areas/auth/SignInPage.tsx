@@ -11,6 +11,7 @@ import { isSso, providerKinds, SignInForm, useSsoStart } from '../../app/session
 import { useSessionState } from '../../app/session/state.ts';
 import { findSession } from '../../app/session/tokens.ts';
 import type { SignInSearch } from './signInSearch.ts';
+import { ownValue } from '../../parts/ownValue.ts';
 
 const route = getRouteApi('/sign-in');
 
@@ -73,7 +74,7 @@ const REASONS: Readonly<Record<string, string>> = {
 
 /** Why a login at a provider failed. */
 function Failure({ error = '', requestId }: SignInSearch) {
-  const detail = REASONS[error] ?? 'The login could not be completed.';
+  const detail = ownValue(REASONS, error) ?? 'The login could not be completed.';
   const fields = { status: 0, title: 'Signing in failed', detail, code: error, requestId };
   return <ProblemNote problem={new Problem(fields)} />;
 }

@@ -11,9 +11,11 @@ export type SignInSearch = {
   window?: string | undefined;
 };
 
-/** Paths of this origin only: a backslash counts as a slash in browsers. */
+const OWN_ORIGIN = 'https://console.invalid';
+
+/** Paths of this origin only, as browsers read them: a backslash is a slash, and tabs and line feeds are nothing. */
 const isOwnPath = (text: string | undefined): text is string =>
-  text !== undefined && /^\/(?![/\\])/.test(text);
+  text?.startsWith('/') === true && URL.parse(text, OWN_ORIGIN)?.origin === OWN_ORIGIN;
 
 export const validateSignInSearch = ({
   to,

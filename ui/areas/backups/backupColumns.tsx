@@ -41,7 +41,7 @@ const TRUST: readonly GridColumn<BackupSummary>[] = [
   {
     id: 'tested',
     header: 'Test-restored',
-    width: 126,
+    width: 136,
     grow: 0,
     hideBelow: 560,
     sort: { asc: 'restoreTestedAt', desc: '-restoreTestedAt' },

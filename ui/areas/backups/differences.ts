@@ -1,5 +1,5 @@
 import { formatCount } from '../../parts/format.ts';
-import { labelOf, type Names } from '../../parts/names.ts';
+import { labelOf, personOf, type Names } from '../../parts/names.ts';
 import type { Effect } from '../../parts/plan/effects.ts';
 import { isRecordId } from '../../parts/recordIds.ts';
 
@@ -89,7 +89,7 @@ export function effectOf(
     action: ACTIONS[change],
     resource: resourceOf(table),
     id: hasPage ? key : `new:${key}`,
-    label: labelOf(names, key) ?? names?.people?.[key]?.displayName ?? labelIn(fields) ?? key,
+    label: labelOf(names, key) ?? personOf(names, key)?.displayName ?? labelIn(fields) ?? key,
     reason: 'requested',
     version: null,
     changes: fields.map((field) => changeOf(field, isChange)),

@@ -97,7 +97,7 @@ function Actions({ type }: { type: string }) {
 function Fields({ type }: { type: EventType }) {
   return (
     <div className={classes.scroll} tabIndex={0} role="group" aria-label="Fields of the data">
-      <table className={classes.table}>
+      <table className={`${classes.table} ${classes.fields}`}>
         <thead>
           <tr>
             <th scope="col">Field</th>

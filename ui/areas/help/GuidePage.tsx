@@ -25,6 +25,7 @@ export function GuidePage() {
   if (guide === null)
     return (
       <Empty
+        isPage
         kind="nothing"
         title={`There is no guide ${name}`}
         detail={<PageLink to="/help">All guides</PageLink>}

@@ -1,4 +1,5 @@
 import type { Guide } from '../../guides/guide.ts';
+import { ownValue } from '../../parts/ownValue.ts';
 
 /** The files of the guides. Each is loaded when it is opened. */
 const FILES = import.meta.glob<{ default: Guide }>('../../../docs/*.md');
@@ -30,6 +31,8 @@ const GROUPS = [
     names: [
       'deployment',
       'configuration',
+      'operations',
+      'upgrading',
       'backups',
       'archive-format',
       'architecture',
@@ -56,7 +59,7 @@ const ACRONYMS: Readonly<Record<string, string>> = { api: 'API', ansible: 'Ansib
 
 /** What a guide is called in lists, before it is loaded. */
 export function titleOfGuide(name: string): string {
-  const words = ACRONYMS[name] ?? name.replaceAll('-', ' ');
+  const words = ownValue(ACRONYMS, name) ?? name.replaceAll('-', ' ');
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import { useLiveRefresh } from '../../app/live.ts';
 import { Actor } from '../../parts/Actor.tsx';
-import { formatCount, labelOfField } from '../../parts/format.ts';
+import { formatCount, wordsOfField } from '../../parts/format.ts';
 import { Icon, type IconName } from '../../parts/icons.tsx';
 import { Exact } from '../../parts/Exact.tsx';
 import { RecordLink } from '../../parts/RecordLink.tsx';
@@ -29,7 +29,7 @@ type ChangeProps = { change: ChangeGroup; names: Names; nouns: Nouns };
 
 /** What is said of one change: its record, and the fields that it has changed. */
 function OneChange({ change: { verb, label, fields, newest } }: ChangeProps) {
-  const words = fields.slice(0, MAX_FIELDS).map((field) => labelOfField(field).toLowerCase());
+  const words = fields.slice(0, MAX_FIELDS).map(wordsOfField);
   return (
     <>
       {verb === 'deleted' ? (

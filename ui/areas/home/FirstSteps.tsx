@@ -18,8 +18,6 @@ function Command({ text }: { text: string }) {
   );
 }
 
-const operation = (tag: string, id: string): string => `/api/docs#${tag}/${id}`;
-
 /** What can be done in an empty installation, and the permission that it needs. */
 const STEPS: readonly Step[] = [
   {
@@ -44,7 +42,9 @@ const STEPS: readonly Step[] = [
           New site
         </Anchor>
         ,{' '}
-        <Anchor href={operation('Inventory', 'importInventory')}>POST /api/inventory/import</Anchor>
+        <Anchor component={PageLink} to="/inventory/imports/new">
+          import a file
+        </Anchor>
       </>
     ),
   },
@@ -55,10 +55,13 @@ const STEPS: readonly Step[] = [
     text: <>Let people sign in: connect an identity provider, or create accounts</>,
     detail: (
       <>
-        <Anchor href={operation('Authentication', 'createProvider')}>
-          POST /api/auth/providers
+        <Anchor component={PageLink} to="/access/providers/new">
+          New identity provider
         </Anchor>
-        , <Anchor href={operation('Authentication', 'createUser')}>POST /api/users</Anchor>
+        ,{' '}
+        <Anchor component={PageLink} to="/access/users/new">
+          new user
+        </Anchor>
       </>
     ),
   },

@@ -5,6 +5,7 @@ import { Section } from '../../parts/Section.tsx';
 import { Time } from '../../parts/Time.tsx';
 import type { InventoryRecord, Resource } from './inventoryQueries.ts';
 import { CellValue } from './Value.tsx';
+import { ownValue } from '../../parts/ownValue.ts';
 
 type Props = { resource: Resource; record: InventoryRecord };
 
@@ -38,8 +39,8 @@ export function RecordFields({ resource, record }: Props) {
           <DescriptionList
             items={custom.map((name) => ({
               label: name,
-              value: isEmpty(values[name]) ? null : (
-                <FieldValue field={name} value={values[name]} />
+              value: isEmpty(ownValue(values, name)) ? null : (
+                <FieldValue field={name} value={ownValue(values, name)} />
               ),
             }))}
           />

@@ -1,5 +1,6 @@
 import type { ReactNode } from 'react';
 import { Empty } from '../../parts/Empty.tsx';
+import { PageLink } from '../../parts/PageLink.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import type { Resource } from './inventoryQueries.ts';
 import { titleOf, useResource } from './resources.ts';
@@ -23,9 +24,10 @@ export function WithResource({ name, children }: Props) {
   if (!isUnknown) return null;
   return (
     <Empty
+      isPage
       kind="nothing"
       title={`There is no resource ${name}`}
-      detail="The page Inventory has all resources."
+      detail={<PageLink to="/inventory">All resources</PageLink>}
     />
   );
 }

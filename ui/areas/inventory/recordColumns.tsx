@@ -9,6 +9,7 @@ import type { InventoryRecord, Resource, ResourceField } from './inventoryQuerie
 import { labelIn } from './resources.ts';
 import { UsageBar } from './Usage.tsx';
 import { CellValue, plainText, textOf } from './Value.tsx';
+import { ownValue } from '../../parts/ownValue.ts';
 
 type Column = GridColumn<InventoryRecord>;
 
@@ -46,6 +47,9 @@ const FIRST: readonly string[] = [
 ];
 /** More columns than these are a choice. */
 const MOST = 7;
+/** A header fits into its column: its letters, and the mark that sorts with the space around it. */
+const WIDTH_OF_LETTER = 8;
+const WIDTH_OF_SORT = 36;
 /** The list grows narrower: columns from the second on are left out one by one. */
 const SPACE_OF_COLUMN = 130;
 
@@ -59,7 +63,11 @@ const widthOf = ({
   reference,
 }: ResourceField): Pick<Column, 'width' | 'grow'> => {
   if (name === 'status') return { width: 110, grow: 0 };
-  if (type === 'boolean' || type === 'integer' || type === 'number') return { width: 90, grow: 0 };
+  if (type === 'boolean' || type === 'integer' || type === 'number')
+    return {
+      width: Math.max(90, WIDTH_OF_SORT + WIDTH_OF_LETTER * labelOfField(name).length),
+      grow: 0,
+    };
   if (choices) return { width: 110, grow: 0 };
   return reference === null ? { width: 130 } : { width: 120 };
 };
@@ -107,7 +115,7 @@ const USAGE: Column = {
 };
 
 const customValue = (record: InventoryRecord, name: string): string =>
-  plainText((record.customFields as Readonly<Record<string, unknown>> | undefined)?.[name]);
+  plainText(ownValue(record.customFields as Readonly<Record<string, unknown>> | undefined, name));
 
 /** The columns of the list of a resource, made from its description. */
 export function recordColumns(resource: Resource, names: Names): Column[] {

@@ -1,7 +1,7 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { frameRoute } from '../../app/rootRoute.tsx';
 import { validateListSearch } from '../../parts/list/search.ts';
-import { IMPORT_FILTERS, ROW_FILTERS } from './imports/importFilters.ts';
+import { IMPORT_FILTERS, rowFilters } from './imports/importFilters.ts';
 import { validateAnySearch } from './resourceFilters.ts';
 
 const inventoryRoute = createRoute({
@@ -116,7 +116,7 @@ const newImportRoute = createRoute({
 const importRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/inventory/imports/$importId',
-  validateSearch: validateListSearch(ROW_FILTERS),
+  validateSearch: validateListSearch(rowFilters(false)),
   staticData: { title: 'Import', needs: ['inventory:read'] },
   component: lazyRouteComponent(() => import('./imports/ImportPage.tsx'), 'ImportPage'),
 });

@@ -32,27 +32,33 @@ function usePause({ id, enabled }: Schedule, onDone: () => void) {
   });
 }
 
+const verbOf = ({ enabled }: Schedule): string => (enabled ? 'Pause' : 'Resume');
+
 /** Pauses a schedule, or resumes it. */
 export function PauseButton({ schedule, reason }: Props) {
-  const { tenantId, name, enabled } = schedule;
   const [isOpen, setOpen] = useState(false);
   const [text, setText] = useState('');
-  const change = usePause(schedule, () => {
+  // The dialog asks about the schedule that was seen, also when it is another one in the meantime.
+  const [asked, setAsked] = useState(schedule);
+  const change = usePause(asked, () => {
     setOpen(false);
     setText('');
   });
-  const verb = enabled ? 'Pause' : 'Resume';
+  const verb = verbOf(asked);
   return (
     <>
       <PermissionButton
         permission="schedule:write"
-        where={{ tenantId }}
+        where={{ tenantId: schedule.tenantId }}
         reason={reason}
-        icon={enabled ? 'pause' : 'play'}
+        icon={schedule.enabled ? 'pause' : 'play'}
         variant="default"
-        onClick={() => setOpen(true)}
+        onClick={() => {
+          setAsked(schedule);
+          setOpen(true);
+        }}
       >
-        {verb}
+        {verbOf(schedule)}
       </PermissionButton>
       <ConfirmDialog
         opened={isOpen}
@@ -60,13 +66,13 @@ export function PauseButton({ schedule, reason }: Props) {
           setOpen(false);
           change.reset();
         }}
-        title={`${verb} ${name}`}
+        title={`${verb} ${asked.name}`}
         confirm={`${verb} schedule`}
         onConfirm={() => change.mutate(text)}
         busy={change.isPending}
         problem={change.error}
       >
-        {enabled
+        {asked.enabled
           ? 'Occurrences are skipped until the schedule is resumed. Jobs that run now go on.'
           : 'Occurrences that were skipped during the pause are not run; a backfill can run them.'}
         <Textarea

@@ -9,6 +9,7 @@ import formClasses from '../../parts/form/Form.module.css';
 import { PermissionButton, ReasonButton } from '../../parts/PermissionButton.tsx';
 import { problemFields } from '../../parts/problems.ts';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { useStarted } from '../../parts/versioned/useStarted.ts';
 import { secretQuery, type Secret } from './secretQueries.ts';
 import { useSend } from '../../app/useSend.ts';
 import { ValueField } from '../../parts/form/ValueField.tsx';
@@ -55,21 +56,18 @@ export function SecretActions({ secret }: Props) {
 }
 
 /** The value is in this form only, and is forgotten with it. */
-function ReplaceForm({ secret: { id, version }, onClose }: Props & { onClose: () => void }) {
+function ReplaceForm({ secret, onClose }: Props & { onClose: () => void }) {
+  const { started, watch } = useStarted(secret);
+  const { id, version } = started;
   const client = useQueryClient();
   const [value, setValue] = useState('');
   const { send, busy, problem } = useSend();
   const { errors } = problemFields(problem);
   const replace = async () => {
     try {
-      await answer(
-        api.PUT('/api/secrets/{id}', {
-          params: { path: { id }, header: { 'If-Match': `"${version}"` } },
-          body: { value },
-        }),
-      );
+      const params = { path: { id }, header: { 'If-Match': `"${version}"` } };
+      await watch(answer(api.PUT('/api/secrets/{id}', { params, body: { value } })));
     } finally {
-      // After a 412 the form goes on with the secret as it is then.
       await client.invalidateQueries({ queryKey: ['secrets'] });
     }
   };

@@ -5,6 +5,7 @@ import { answer, api } from '../../app/api.ts';
 import { notifyProblem } from '../../app/notify.ts';
 import { usePolling } from '../../app/usePolling.ts';
 import { useTitle } from '../../app/useTitle.ts';
+import { Exact } from '../../parts/Exact.tsx';
 import { DescriptionList } from '../../parts/DescriptionList.tsx';
 import { labelOf } from '../../parts/names.ts';
 import { PermissionButton } from '../../parts/PermissionButton.tsx';
@@ -87,6 +88,18 @@ function RedeliverButton({
   );
 }
 
+/** Why a delivery has ended: what the last attempt says of it, or why none followed. */
+function Reason({ delivery: { attempts }, code }: { delivery: DeliveryDetail; code: string }) {
+  const text =
+    REASONS[code] ?? attempts.findLast(({ error }) => error?.code === code)?.error?.message;
+  if (text === undefined) return <code>{code}</code>;
+  return (
+    <>
+      <Exact text={text} /> (<code>{code}</code>)
+    </>
+  );
+}
+
 function Facts({ delivery }: { delivery: DeliveryDetail }) {
   const { included: names, reason, job, tenantId } = delivery;
   return (
@@ -104,7 +117,7 @@ function Facts({ delivery }: { delivery: DeliveryDetail }) {
           { label: 'Sequence', value: String(delivery.sequence) },
           {
             label: 'Why',
-            value: reason === null ? undefined : (REASONS[reason] ?? <code>{reason}</code>),
+            value: reason === null ? undefined : <Reason delivery={delivery} code={reason} />,
           },
           {
             label: 'Job',

@@ -24,22 +24,28 @@ function useChange({ id, version, enabled }: WebhookDetail, onDone: () => void) 
   });
 }
 
+const verbOf = ({ enabled }: WebhookDetail): string => (enabled ? 'Disable' : 'Enable');
+
 /** Disables a webhook, or enables it. */
 export function EnableButton({ webhook }: { webhook: WebhookDetail }) {
-  const { tenantId, enabled } = webhook;
   const [isOpen, setOpen] = useState(false);
-  const change = useChange(webhook, () => setOpen(false));
-  const verb = enabled ? 'Disable' : 'Enable';
+  // The dialog asks about the webhook that was seen, also when it is another one in the meantime.
+  const [asked, setAsked] = useState(webhook);
+  const change = useChange(asked, () => setOpen(false));
+  const verb = verbOf(asked);
   return (
     <>
       <PermissionButton
         permission="webhook:write"
-        where={{ tenantId }}
-        icon={enabled ? 'pause' : 'play'}
+        where={{ tenantId: webhook.tenantId }}
+        icon={webhook.enabled ? 'pause' : 'play'}
         variant="default"
-        onClick={() => setOpen(true)}
+        onClick={() => {
+          setAsked(webhook);
+          setOpen(true);
+        }}
       >
-        {verb}
+        {verbOf(webhook)}
       </PermissionButton>
       <ConfirmDialog
         opened={isOpen}
@@ -47,13 +53,13 @@ export function EnableButton({ webhook }: { webhook: WebhookDetail }) {
           setOpen(false);
           change.reset();
         }}
-        title={`${verb} ${nameOf(webhook)}`}
+        title={`${verb} ${nameOf(asked)}`}
         confirm={`${verb} webhook`}
         onConfirm={() => change.mutate()}
         busy={change.isPending}
         problem={change.error}
       >
-        {enabled
+        {asked.enabled
           ? 'It receives no more events, and its pending deliveries are cancelled. A replay can send them after it is enabled again.'
           : 'It receives the events from now on. Those that happened while it was disabled can be sent with a replay.'}
       </ConfirmDialog>

@@ -10,6 +10,7 @@ import { ReasonButton } from '../../parts/PermissionButton.tsx';
 import { problemFields } from '../../parts/problems.ts';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { Time } from '../../parts/Time.tsx';
+import { useStarted } from '../../parts/versioned/useStarted.ts';
 import { SecretField } from './SecretField.tsx';
 import { ShownSecret } from './ShownSecret.tsx';
 import { useSentSecret } from './useSentSecret.ts';
@@ -44,24 +45,17 @@ export function RotateDialog({ webhook, opened, onClose }: Props) {
 type RotationProps = { webhook: WebhookDetail; onMade: () => void; onClose: () => void };
 
 /** The secret is in this component only. */
-function Rotation({
-  webhook: { id, version, previousSecretUntil },
-  onMade,
-  onClose,
-}: RotationProps) {
+function Rotation({ webhook, onMade, onClose }: RotationProps) {
+  const { started, watch } = useStarted(webhook);
+  const { id, version, previousSecretUntil } = started;
   const client = useQueryClient();
   const [secret, setSecret] = useState('');
-  const { made, send, busy, problem } = useSentSecret((body: { secret?: string }, key) =>
-    answer(
-      api.POST('/api/webhooks/{id}/rotate-secret', {
-        params: { path: { id }, header: { ...key, 'If-Match': `"${version}"` } },
-        body,
-      }),
-    ),
-  );
+  const { made, send, busy, problem } = useSentSecret((body: { secret?: string }, key) => {
+    const params = { path: { id }, header: { ...key, 'If-Match': `"${version}"` } };
+    return watch(answer(api.POST('/api/webhooks/{id}/rotate-secret', { params, body })));
+  });
   const rotate = async () => {
     const isDone = await send(secret === '' ? {} : { secret });
-    // After a 412 the dialog goes on with the webhook as it is then.
     await client.invalidateQueries({ queryKey: webhookKey(id) });
     if (!isDone) return;
     setSecret('');

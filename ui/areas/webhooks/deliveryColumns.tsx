@@ -99,7 +99,7 @@ export const ownDeliveryColumns = (): GridColumn<Delivery>[] => [
   {
     id: 'eventType',
     header: 'Event',
-    width: 170,
+    width: 130,
     grow: 2,
     cell: ({ eventId, eventType }) => <RecordLink id={eventId} label={eventType} />,
     text: ({ eventType }) => eventType,
@@ -116,7 +116,7 @@ export function deliveryColumns(names: Names): GridColumn<Delivery>[] {
     {
       id: 'webhook',
       header: 'Webhook',
-      width: 150,
+      width: 140,
       grow: 2,
       cell: ({ webhookId }) => <RecordLink id={webhookId} names={names} kind="webhooks" />,
       text: ({ webhookId }) => labelOf(names, webhookId, 'webhooks') ?? webhookId,

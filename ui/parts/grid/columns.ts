@@ -13,8 +13,23 @@ export type ColumnSpace = {
 
 export const DEFAULT_WIDTH = 120;
 
+/** The widths that columns have by themselves. */
+const NOT_SET = {};
+/** The number of columns that are shown, whatever the width is. */
+const FEWEST = 2;
+
+/** Which column is left out first: the one that needs the widest grid; of those that need none, the last. */
+const isLessNeeded = (one: ColumnSpace, other: ColumnSpace): boolean =>
+  (one.hideBelow ?? 0) >= (other.hideBelow ?? 0);
+
+function withoutLeastNeeded<Column extends ColumnSpace>(columns: readonly Column[]): Column[] {
+  const [, ...others] = columns;
+  const least = others.reduce((found, each) => (isLessNeeded(each, found) ? each : found));
+  return columns.filter((column) => column !== least);
+}
+
 /**
- * The columns that a grid of `width` pixels shows. A choice of columns is kept in its order, whatever
+ * The columns that a grid shows in `width` pixels. A choice of columns is kept in its order, whatever
  * the width is; without one the columns that fit are shown.
  */
 export function shownColumns<Column extends ColumnSpace>(
@@ -25,10 +40,13 @@ export function shownColumns<Column extends ColumnSpace>(
   const byId = new Map(columns.map((column) => [column.id, column]));
   const wanted = (chosen ?? []).flatMap((id) => byId.get(id) ?? []);
   if (wanted.length > 0) return wanted;
-  return columns.filter(
+  let shown = columns.filter(
     ({ isOptional, hideBelow }) =>
       isOptional !== true && (hideBelow === undefined || width >= hideBelow),
   );
+  while (shown.length > FEWEST && leastWidth(shown, NOT_SET) > width)
+    shown = withoutLeastNeeded(shown);
+  return shown;
 }
 
 /** The tracks of a CSS grid for columns; `sized` has the widths that the user has set. */

@@ -1,10 +1,10 @@
 const NEEDS_QUOTES = /["\t\n\r]/;
 
 /**
- * A spreadsheet would run a text that starts so as a formula (CWE-1236). Numbers with a sign are
- * no formulas.
+ * A spreadsheet would run a text that starts so as a formula (CWE-1236), in some languages also with the wide
+ * characters of East Asian text. Numbers with a sign are no formulas.
  */
-const FORMULA = /^[=@]|^[+-](?![\d.,]*$)/;
+const FORMULA = /^[=@\uFF1D\uFF0B\uFF0D\uFF20]|^[+-](?![\d.,]*$)/;
 
 const cell = (text: string): string => {
   const safe = FORMULA.test(text) ? `'${text}` : text;

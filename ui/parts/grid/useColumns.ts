@@ -96,7 +96,7 @@ export function useColumns<Row>(
   width: number,
   selectWidth: number,
 ): ShownColumns<Row> {
-  const table = useColumnTable(list, all, chosen, width);
+  const table = useColumnTable(list, all, chosen, width - selectWidth);
   const { columnSizing, columnResizing } = table.state;
   const byId = useMemo(() => new Map(all.map((column) => [column.id, column])), [all]);
   const visible = table.getVisibleLeafColumns();

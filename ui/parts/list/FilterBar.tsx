@@ -27,6 +27,7 @@ import {
 } from './search.ts';
 import type { Facet } from './useList.ts';
 import classes from './Filters.module.css';
+import { ownValue } from '../ownValue.ts';
 
 type Props = {
   filters: readonly Filter[];
@@ -150,7 +151,7 @@ function describe(filter: Filter, text: string, names: Names, utc: boolean): str
   if (filter.kind === 'text') return text;
   if (filter.kind === 'flag') return '';
   if (filter.kind === 'time') {
-    const preset = TIME_PRESETS[text];
+    const preset = ownValue(TIME_PRESETS, text);
     if (preset) return preset.label.toLowerCase();
     const now = new Date(serverNow());
     const { from, to } = parseTimeRange(text, now) ?? {};

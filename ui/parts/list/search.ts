@@ -1,5 +1,7 @@
 /** Filters, order and columns of a list, as they are in the address of the page. */
 
+import { ownValue } from '../ownValue.ts';
+
 /** What can be found by a reference filter. */
 export type Found = { id: string; label: string; detail?: string | undefined };
 
@@ -92,7 +94,7 @@ const timeIn = (text: string): Date | undefined | null => {
 /** A range as the address has it: `24h`, or `<from>..<to>` of which one may be missing. */
 export function parseTimeRange(text: string | undefined, now: Date): TimeRange | undefined {
   if (text === undefined) return undefined;
-  const preset = TIME_PRESETS[text];
+  const preset = ownValue(TIME_PRESETS, text);
   if (preset) return { from: new Date(now.getTime() - preset.ms) };
   const [start, end, ...more] = text.split('..');
   if (start === undefined || end === undefined || more.length > 0) return undefined;

@@ -1,6 +1,7 @@
 import { formatCount } from '../format.ts';
 import { mergeNames, type Names, type Person } from '../names.ts';
 import { nounOf } from '../nouns.ts';
+import { ownValue } from '../ownValue.ts';
 
 /** One record that a plan changes, as the API presents it. */
 export type Effect = {
@@ -163,8 +164,8 @@ function customRows({ field, before, after }: FieldRow): FieldRow[] {
     .map((name) => ({
       field: `${field}.${name}`,
       label: name,
-      before: old?.[name] ?? null,
-      after: now?.[name] ?? null,
+      before: ownValue(old, name) ?? null,
+      after: ownValue(now, name) ?? null,
     }))
     .filter((row) => JSON.stringify(row.before) !== JSON.stringify(row.after));
 }

@@ -1,3 +1,4 @@
+import { codeText } from '../CodeText.tsx';
 import { TextInput } from '@mantine/core';
 import { useForm, type AnyFieldProps } from './formContext.ts';
 import { ChoicesField, MapField, ObjectField, VariantsField } from './groups.tsx';
@@ -33,7 +34,7 @@ export function Field({ shape, isReadOnly, ...props }: AnyFieldProps) {
       <TextInput
         id={form.id(pointer)}
         label={label}
-        description={description}
+        description={codeText(description)}
         value={text}
         readOnly
         disabled

@@ -1,3 +1,4 @@
+import { codeText } from '../CodeText.tsx';
 import { Button, Checkbox, NativeSelect, TextInput } from '@mantine/core';
 import { useEffect, useRef, useState, type ReactNode } from 'react';
 import { Icon } from '../icons.tsx';
@@ -37,7 +38,7 @@ export function Group({ pointer, label, description, isRequired, actions, childr
           </span>
         )}
       </legend>
-      {description !== undefined && <p className={classes.description}>{description}</p>}
+      {description !== undefined && <p className={classes.description}>{codeText(description)}</p>}
       {children}
       {error !== undefined && (
         <p id={errorId} className={classes.error}>

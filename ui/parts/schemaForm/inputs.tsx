@@ -1,5 +1,6 @@
 import { NativeSelect, PasswordInput, Switch, Textarea, TextInput } from '@mantine/core';
 import { useEffect, useState } from 'react';
+import { codeText } from '../CodeText.tsx';
 import { formatCount } from '../format.ts';
 import { parseJson } from './check.ts';
 import { useEmptyValue, useForm, type CommonProps, type FieldProps } from './formContext.ts';
@@ -17,12 +18,14 @@ function useInput({ pointer, label, description, isRequired, isInline = false }:
     disabled,
     error: errorAt(pointer),
     onBlur: () => touch(pointer),
-    ...(isInline ? { 'aria-label': label } : { label, description, withAsterisk: isRequired }),
+    ...(isInline
+      ? { 'aria-label': label }
+      : { label, description: codeText(description), withAsterisk: isRequired }),
   };
 }
 
 const defaultText = ({ default: fallback }: Shape): string | undefined => {
-  if (fallback === undefined || fallback === null) return undefined;
+  if (fallback === undefined || fallback === null || fallback === '') return undefined;
   return `Default: ${typeof fallback === 'string' ? fallback : JSON.stringify(fallback)}`;
 };
 
@@ -103,7 +106,7 @@ function TimeInput(props: FieldProps<'text'>) {
       }
       rightSectionWidth={0}
       inputWrapperOrder={['label', 'input', 'description', 'error']}
-      description={[props.description, utc].filter(Boolean).join(' · ')}
+      description={codeText([props.description, utc].filter(Boolean).join(' · '))}
     />
   );
 }

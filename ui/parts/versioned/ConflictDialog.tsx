@@ -11,6 +11,9 @@ import classes from './ConflictDialog.module.css';
 
 type Props = {
   conflict: VersionConflict | undefined;
+  title?: string;
+  /** Text of the button that changes nothing. */
+  back?: string;
   names?: Names | undefined;
   /** Names of fields; default: their names as words. */
   labels?: Readonly<Record<string, string>> | undefined;
@@ -78,15 +81,11 @@ function FieldRow({ field, label, names, choice, onChoice }: RowProps) {
  */
 export function ConflictDialog(props: Props) {
   const { conflict, names, labels, busy, problem, onSave, onDiscard, onClose } = props;
+  const { title = 'The record has changed in the meantime', back = 'Back to the form' } = props;
   const [choices, setChoices] = useState<Choices>({});
   const changed = (conflict?.fields ?? []).filter(({ changedBy }) => changedBy !== 'nobody');
   return (
-    <Dialog
-      opened={conflict !== undefined}
-      onClose={onClose}
-      title="The record has changed in the meantime"
-      size="xl"
-    >
+    <Dialog opened={conflict !== undefined} onClose={onClose} title={title} size="xl">
       <p className={classes.intro}>
         Nothing is saved yet. Marked values are what would be saved; choose where both of you have
         changed a field.
@@ -116,7 +115,7 @@ export function ConflictDialog(props: Props) {
       {problem !== undefined && problem !== null && <ProblemNote problem={problem} />}
       <div className={classes.buttons}>
         <Button variant="default" onClick={onClose} disabled={busy} data-autofocus>
-          Back to the form
+          {back}
         </Button>
         <Button variant="default" onClick={onDiscard} disabled={busy}>
           Discard my changes

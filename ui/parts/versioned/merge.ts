@@ -18,10 +18,11 @@ export type Choices = Readonly<Record<string, 'mine' | 'theirs' | undefined>>;
 
 /**
  * Compares three states of a record field by field: as it was read, as the form has it, and as it is
- * now. A field that both have changed to the same value is not a conflict.
+ * now. A field that both have changed to the same value is not a conflict. A field that a state does not have is
+ * undefined in it.
  */
 export function compareThree(base: Values, mine: Values, theirs: Values): MergedField[] {
-  return Object.keys(mine).map((field) => {
+  return [...new Set([...Object.keys(mine), ...Object.keys(theirs)])].map((field) => {
     const values = { base: base[field], mine: mine[field], theirs: theirs[field] };
     const isMine = !isSameValue(values.base, values.mine);
     const isTheirs = !isSameValue(values.base, values.theirs);

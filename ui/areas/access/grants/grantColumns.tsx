@@ -12,7 +12,7 @@ const scopeColumns = <G extends Grant>(names: Names): GridColumn<G>[] => [
   {
     id: 'roleId',
     header: 'Role',
-    width: 170,
+    width: 150,
     cell: ({ roleId }) => <RecordLink id={roleId} names={names} kind="roles" />,
     text: (grant) => roleText(grant, names),
   },
@@ -48,7 +48,7 @@ export const assignmentColumns = (names: Names): GridColumn<Assignment>[] => [
   {
     id: 'userId',
     header: 'Who',
-    width: 200,
+    width: 180,
     cell: ({ userId }) => <Actor id={userId} names={names} full />,
     text: (grant) => granteeText(grant, names),
   },

@@ -21,6 +21,7 @@ export const PROVIDER_COLUMNS: readonly GridColumn<Provider>[] = [
     id: 'kind',
     header: 'Kind',
     width: 180,
+    hideBelow: 470,
     cell: ({ kind }) => PROVIDER_KINDS[kind] ?? kind,
     text: ({ kind }) => kind,
   },

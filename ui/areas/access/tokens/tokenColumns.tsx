@@ -56,6 +56,7 @@ export const tokenColumns = (names: Names): GridColumn<Token>[] => [
     id: 'userId',
     header: 'Account',
     width: 170,
+    hideBelow: 440,
     cell: ({ userId }) => <Actor id={userId} names={names} />,
     text: ({ userId }) => userId,
   },

@@ -1,4 +1,4 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { answer, api } from '../../../app/api.ts';
@@ -7,7 +7,7 @@ import { ConfirmDialog } from '../../../parts/ConfirmDialog.tsx';
 import { PermissionButton } from '../../../parts/PermissionButton.tsx';
 import { usePermissions } from '../../../parts/permissions.tsx';
 import { ReasonButton } from '../../../parts/PermissionButton.tsx';
-import { importKey, IMPORTS, isRunning, type Import } from './importQueries.ts';
+import { appliedQuery, importKey, IMPORTS, isRunning, type Import } from './importQueries.ts';
 import { applyText, whyNotApply } from './importText.ts';
 
 /** What can be done with an import. */
@@ -26,6 +26,7 @@ function ApplyButton({ record }: { record: Import }) {
   const { canAnywhere } = usePermissions();
   const navigate = useNavigate();
   const client = useQueryClient();
+  const applied = useQuery(appliedQuery(record.id)).data;
   const apply = useCreation({
     send: (id: string, header) =>
       answer(api.POST('/api/inventory/imports/{id}/apply', { params: { path: { id }, header } })),
@@ -37,7 +38,11 @@ function ApplyButton({ record }: { record: Import }) {
   if (!canAnywhere('inventory:write')) return null;
   return (
     <>
-      <ReasonButton icon="upload" reason={whyNotApply(record)} onClick={() => setOpen(true)}>
+      <ReasonButton
+        icon="upload"
+        reason={whyNotApply(record, applied)}
+        onClick={() => setOpen(true)}
+      >
         Import the rows
       </ReasonButton>
       <ConfirmDialog

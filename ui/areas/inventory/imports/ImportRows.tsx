@@ -5,7 +5,7 @@ import { Empty } from '../../../parts/Empty.tsx';
 import { ListSection } from '../../../parts/list/ListSection.tsx';
 import { splitValues, withoutAppearance, type ListSearch } from '../../../parts/list/search.ts';
 import { useList, type Facet } from '../../../parts/list/useList.ts';
-import { ROW_FILTERS } from './importFilters.ts';
+import { rowFilters } from './importFilters.ts';
 import { importKey, isRunning, type Import, type ImportRow } from './importQueries.ts';
 import { OUTCOMES, type Outcome } from './importText.ts';
 import { ReportButton } from './ReportButton.tsx';
@@ -56,6 +56,7 @@ export function ImportRows({ record, search, onSearch }: Props) {
   const [open, setOpen] = useState<ImportRow>();
   const { dryRun, resource } = record;
   const columns = useMemo(() => rowColumns(dryRun, resource === null), [dryRun, resource]);
+  const filters = useMemo(() => rowFilters(dryRun), [dryRun]);
   return (
     <>
       <ListSection
@@ -63,7 +64,7 @@ export function ImportRows({ record, search, onSearch }: Props) {
         noun={['row', 'rows']}
         actions={<ReportButton record={record} outcome={outcomesOf(search)} />}
         list={list}
-        filters={ROW_FILTERS}
+        filters={filters}
         search={search}
         onSearch={onSearch}
         columns={columns}

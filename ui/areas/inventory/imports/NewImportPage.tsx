@@ -84,6 +84,11 @@ function ImportForm({ form, upload, all }: FormProps) {
         isMixable={chosen?.format !== 'csv'}
         disabled={isBusy}
       />
+      {form.hint !== undefined && (
+        <p className={classes.hint} role="status">
+          {form.hint}
+        </p>
+      )}
       <div className={formClasses.buttons}>
         <ReasonButton type="submit" icon="upload" reason={form.reason} loading={isBusy}>
           {options.dryRun ? 'Start the dry run' : 'Import'}

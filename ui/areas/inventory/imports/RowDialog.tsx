@@ -12,7 +12,7 @@ import classes from './Imports.module.css';
 
 type Props = { row: ImportRow | undefined; dryRun: boolean; onClose: () => void };
 
-/** All that there is to say about a row. */
+/** The findings of a row. */
 export function RowDialog({ row, dryRun, onClose }: Props) {
   return (
     <Dialog
@@ -42,7 +42,7 @@ function Content({ row, dryRun }: { row: ImportRow; dryRun: boolean }) {
           <Item key={`${at} ${finding.code}`} finding={finding} />
         ))}
       </ul>
-      {findings.length === 0 && <p className={classes.muted}>There is nothing to say about it.</p>}
+      {findings.length === 0 && <p className={classes.muted}>No errors, conflicts or warnings.</p>}
     </>
   );
 }

@@ -1,6 +1,6 @@
 import type { Filter } from '../../../parts/list/search.ts';
-import { labelOfField } from '../../../parts/format.ts';
-import { OUTCOMES } from './importText.ts';
+import { capitalized } from '../../../parts/nouns.ts';
+import { outcomeLabel, OUTCOMES } from './importText.ts';
 
 export const IMPORT_FILTERS = [
   { id: 'dryRun', label: 'Dry runs', kind: 'flag', on: true },
@@ -9,13 +9,18 @@ export const IMPORT_FILTERS = [
   { id: 'createdAt', label: 'Sent', kind: 'time' },
 ] as const satisfies readonly Filter[];
 
-export const ROW_FILTERS = [
-  {
-    id: 'outcome',
-    label: 'Outcome',
-    kind: 'choice',
-    inline: true,
-    facet: true,
-    choices: OUTCOMES.map((value) => ({ value, label: labelOfField(value) })),
-  },
-] as const satisfies readonly Filter[];
+/** The filters of rows. The outcomes of a dry run are a plan. */
+export const rowFilters = (dryRun: boolean) =>
+  [
+    {
+      id: 'outcome',
+      label: 'Outcome',
+      kind: 'choice',
+      inline: true,
+      facet: true,
+      choices: OUTCOMES.map((value) => ({
+        value,
+        label: capitalized(outcomeLabel(value, dryRun)),
+      })),
+    },
+  ] as const satisfies readonly Filter[];

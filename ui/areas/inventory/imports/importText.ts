@@ -60,12 +60,24 @@ export function countsText(record: Counts): string {
   return parts.length === 0 ? 'No row yet' : parts.join(', ');
 }
 
-/** Why the rows of a dry run cannot be imported; undefined if they can. */
-export function whyNotApply(record: Import): string | undefined {
+/** The number of rows that an import has changed something with. */
+const writtenRows = (record: Pick<Import, 'counts'>): number =>
+  (['created', 'updated', 'deleted'] as const).reduce(
+    (sum, outcome) => sum + countOf(record, outcome),
+    0,
+  );
+
+/** Why the rows of a dry run cannot be imported; undefined if they can. `applied` is the newest import of them. */
+export function whyNotApply(
+  record: Import,
+  applied: Import | null | undefined,
+): string | undefined {
   if (isRunning(record)) return 'The dry run has not ended.';
   if (record.done < record.rows) return 'The dry run has not checked all rows.';
   if (!record.contentVisible) return 'Only who has sent the file can import its rows.';
   if (goodRows(record) === 0) return 'No row can be imported.';
+  if (applied != null && (isRunning(applied) || writtenRows(applied) > 0))
+    return 'The rows are imported already.';
   return undefined;
 }
 

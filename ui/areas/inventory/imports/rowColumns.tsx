@@ -81,7 +81,7 @@ export const rowColumns = (dryRun: boolean, isMixed: boolean): GridColumn<Import
   },
   {
     id: 'findings',
-    header: 'What there is to say',
+    header: 'Findings',
     width: 160,
     grow: 4,
     cell: (row) => <First findings={findingsOf(row)} />,

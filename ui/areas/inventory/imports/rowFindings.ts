@@ -1,6 +1,6 @@
 import type { ImportRow } from './importQueries.ts';
 
-/** What there is to say about a row: an error in a field, a conflict with a record, or a warning. */
+/** A finding of a row: an error in a field, a conflict with a record, or a warning. */
 export type Finding = {
   kind: 'error' | 'conflict' | 'warning';
   /** The field, or nothing. */

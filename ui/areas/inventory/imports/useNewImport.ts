@@ -1,6 +1,6 @@
 import { useState } from 'react';
 import { MAX_IMPORT_BYTES, maxRowsOf } from '../../../../domain/inventory/importLimits.ts';
-import { formatCount } from '../../../parts/format.ts';
+import { formatCount, formatNumberOf } from '../../../parts/format.ts';
 import type { Resource } from '../inventoryQueries.ts';
 import { columnsProblem, headerCells, resourcesWith } from './columnsOfFile.ts';
 import type { Options } from './ImportOptions.tsx';
@@ -13,9 +13,21 @@ function fileProblem(
   all: readonly Resource[],
 ): string | undefined {
   if (file.size > MAX_IMPORT_BYTES) return 'The file is larger than 32 MiB. Split it.';
+  if (head.includes('\uFFFD')) return 'The text is not UTF-8. Save the file as UTF-8.';
   if (rows === 0) return 'The file has no rows.';
+  if (format === 'ndjson' && head.trimStart().startsWith('['))
+    return 'The file is a JSON list. Save it as NDJSON, with a record on each line.';
   if (format === 'ndjson' || resource === undefined) return undefined;
   return columnsProblem(headerCells(head), resource, all);
+}
+
+/** That a file seems to have more rows than these options allow; undefined if it does not. */
+export function tooManyRows({ rows }: ChosenFile, options: Options): string | undefined {
+  const most = maxRowsOf(options);
+  if (rows <= most) return undefined;
+  const what = options.dryRun ? 'a dry run' : 'an import';
+  const together = options.mode === 'all' ? ' whose rows are written together' : '';
+  return `The file has about ${formatNumberOf(rows, 'row')}, and ${what}${together} may have ${formatCount(most)}. Split it, or choose other options.`;
 }
 
 /** Why a file cannot be sent with these options; undefined if it can. */
@@ -27,11 +39,8 @@ function whyNotSend(
   if (chosen === undefined) return 'Choose a file.';
   if (problem !== undefined) return 'The file cannot be imported.';
   if (options.resource === '' && !isOfMutations(chosen)) return 'Choose a resource.';
-  const most = maxRowsOf(options);
-  // The number of rows is not exact: a text in quotes may have more lines.
-  if (chosen.format === 'ndjson' && chosen.rows > most)
-    return `The file has more than ${formatCount(most)} rows. Split it, or choose other options.`;
-  return undefined;
+  // The number of rows of CSV is not exact, because a text in quotes may have more lines: the service decides.
+  return chosen.format === 'ndjson' ? tooManyRows(chosen, options) : undefined;
 }
 
 /** The file that is chosen, the options, and what is wrong with them. */
@@ -56,8 +65,6 @@ export function useNewImport(given: string | undefined, all: readonly Resource[]
       if (isOfMutations(read)) change({ resource: '' });
       else if (options.resource === '' && only && others.length === 0)
         change({ resource: only.name });
-      // A dry run keeps its rows in memory.
-      if (read.rows > maxRowsOf({ mode: 'each', dryRun: true })) change({ dryRun: false });
     } catch {
       setUnreadable('The browser cannot read the file. Choose it again.');
     }
@@ -70,6 +77,7 @@ export function useNewImport(given: string | undefined, all: readonly Resource[]
     change,
     resource,
     problem,
+    hint: chosen && tooManyRows(chosen, options),
     reason: whyNotSend(chosen, options, problem),
   };
 }

@@ -1,0 +1,100 @@
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import type { Page } from 'playwright-core';
+import { describeConsole } from '../support/console/console.ts';
+import { createUser, type TestUser } from '../support/users.ts';
+
+type Versioned = { id: string; version: number };
+
+/** A dialog about a record that another user changes while it is open. */
+type Case = {
+  of: string;
+  api: string;
+  page: string;
+  record: object;
+  /** What the other user does. */
+  change: object;
+  /** What the page shows then. */
+  shown: string;
+  /** Opens the dialog. */
+  open: string;
+  fill?: (page: Page) => Promise<void>;
+  confirm: string;
+};
+
+const SCHEDULE = { name: 'hello', cronExpression: '*/5 * * * *', jobType: 'core.echo' };
+const ENDPOINT = { endpointUrl: 'https://hooks.invalid/', eventTypes: ['job.failed'] };
+
+const CASES: readonly Case[] = [
+  {
+    of: 'disabling a webhook',
+    ...{ api: '/api/webhooks', page: '/webhooks', record: ENDPOINT },
+    ...{ change: { enabled: false }, shown: 'Disabled' },
+    ...{ open: 'Disable', confirm: 'Disable webhook' },
+  },
+  {
+    of: 'rotating the secret of a webhook',
+    ...{ api: '/api/webhooks', page: '/webhooks', record: ENDPOINT },
+    ...{ change: { description: 'Another one' }, shown: 'Another one' },
+    ...{ open: 'Rotate secret', confirm: 'Rotate secret' },
+  },
+  {
+    of: 'disabling a user',
+    api: '/api/users',
+    page: '/access/users',
+    record: { username: 'opened', password: 'correct horse battery', mustChangePassword: false },
+    ...{ change: { enabled: false }, shown: 'Disabled' },
+    ...{ open: 'Disable', confirm: 'Disable user' },
+  },
+  {
+    of: 'replacing the value of a secret',
+    api: '/api/secrets',
+    page: '/secrets',
+    record: { name: 'opened', value: 'first', pools: ['lab'] },
+    ...{ change: { description: 'Another one' }, shown: 'Another one' },
+    open: 'Replace value',
+    fill: (page) => page.getByLabel('New value').fill('second'),
+    confirm: 'Replace value',
+  },
+];
+
+describeConsole('a dialog that is open', (console) => {
+  let user: TestUser;
+
+  beforeAll(async () => {
+    user = await createUser(console.app, 'platform-admin');
+  });
+
+  const root = () =>
+    console.app.client.as({ actor: 'root', roles: 'platform-admin', tenant: 'platform' });
+
+  describe.each(CASES)('for $of', (each) => {
+    test('does not change what one has not seen', async () => {
+      const client = root();
+      const { id } = await client.post<Versioned>(each.api, each.record).expect(201);
+      const page = await console.open(user, `${each.page}/${id}`);
+      await page.getByRole('main').getByRole('button', { name: each.open, exact: true }).click();
+      await each.fill?.(page);
+      const { version } = await client.put<Versioned>(`${each.api}/${id}`, each.change).expect(200);
+      // The page behind the dialog is read again.
+      await page.evaluate('window.dispatchEvent(new Event("focus"))');
+      await page.locator('main').getByText(each.shown).first().waitFor({ state: 'attached' });
+      const dialog = page.getByRole('dialog');
+      await dialog.getByRole('button', { name: each.confirm, exact: true }).click();
+      await dialog.getByRole('alert').getByText('version_conflict').waitFor();
+      expect((await client.get<Versioned>(`${each.api}/${id}`).expect(200)).version).toBe(version);
+    });
+  });
+
+  test('for pausing a schedule does not resume one that others have paused', async () => {
+    const client = root();
+    const { id } = await client.post<Versioned>('/api/schedules', SCHEDULE).expect(201);
+    const page = await console.open(user, `/schedules/${id}`);
+    await page.getByRole('main').getByRole('button', { name: 'Pause', exact: true }).click();
+    await client.post(`/api/schedules/${id}/pause`, { reason: 'Broken' }).expect(200);
+    await page.locator('main').getByText('Broken').first().waitFor({ state: 'attached' });
+    await page.getByRole('dialog').getByRole('button', { name: 'Pause schedule' }).click();
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    const now = await client.get<{ enabled: boolean }>(`/api/schedules/${id}`).expect(200);
+    expect(now.enabled).toBe(false);
+  });
+});
