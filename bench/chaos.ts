@@ -16,12 +16,12 @@ import type { BenchResult } from './report.ts';
 const ROUNDS = Number(process.env.HOLDFAST_BENCH_CHAOS_ROUNDS ?? 2);
 /** Between two disturbances, in which everything works. */
 const CALM_MS = 4_000;
-/** Jobs are created all the time: so many callers, each with a pause after each job. */
+/** Jobs are created all the time: the number of callers, each of which pauses after each job. */
 const CALLERS = 8;
 const PAUSE_MS = 400;
-/** One message in so many is refused by the endpoint, and must come again. */
+/** The share of messages that the endpoint refuses, and that must come again: one in this number. */
 const REFUSED = 20;
-const SETTLE_LIMIT_MS = 10 * 60_000;
+const END_LIMIT_MS = 10 * 60_000;
 
 /**
  * Two APIs and two workers with PostgreSQL and a Temporal server on PostgreSQL, which are killed, frozen and
@@ -71,7 +71,7 @@ export async function bench(): Promise<BenchResult[]> {
   const client = new pg.Client({ connectionString: shape.databaseUrl });
   await client.connect();
   resources.defer(() => client.end());
-  await untilSettled(client);
+  await untilNothingWaits(client);
   const seconds = (performance.now() - startedAt) / 1_000;
   const checked = await checkPromises(client, shape.databaseUrl, seen);
   for (const problem of checked.problems) process.stderr.write(`${problem}\n`);
@@ -109,8 +109,8 @@ async function createJobs({ send }: TenantApi, signal: AbortSignal): Promise<Set
 }
 
 /** Resolves when no job and no delivery waits any more, or when they have had their time. */
-async function untilSettled(client: pg.Client): Promise<void> {
-  const until = performance.now() + SETTLE_LIMIT_MS;
+async function untilNothingWaits(client: pg.Client): Promise<void> {
+  const until = performance.now() + END_LIMIT_MS;
   for (;;) {
     const { rows } = await client.query<{ waiting: number }>(`
       SELECT (SELECT count(*)::integer FROM jobs WHERE status IN ('queued', 'running'))

@@ -3,7 +3,7 @@ import { promisify } from 'node:util';
 import type pg from 'pg';
 import { ROOT } from '../fixture.ts';
 
-/** What the requests have been told, and what has arrived. */
+/** What requests were answered with, and what has arrived. */
 type Seen = {
   /** The job of each request that was accepted. */
   accepted: ReadonlySet<string>;

@@ -6,11 +6,8 @@ import { ensureDatabase, startPostgres, type PostgresServer } from '../../dev/po
 import { migrate } from '../fixture.ts';
 import { startTemporalServer } from './temporalServer.ts';
 
-/** The servers of an installation of many processes, in a temporary folder. */
-export type Shape = Awaited<ReturnType<typeof startShape>>;
-
 /**
- * Starts PostgreSQL and a Temporal server with all its services on it, as docker-compose.yml does, and
+ * Starts the servers of an installation of many processes in a temporary folder: PostgreSQL and a Temporal server with all its services on it, as docker-compose.yml does, and
  * migrates the database. Builds the Temporal server once, which takes about ten minutes.
  */
 export async function startShape(settings: Readonly<Record<string, string>>) {

@@ -1,4 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
+import { localNow } from '../parts/clock.ts';
 import { onTrouble, timedFetch } from './serverFetch.ts';
 import { queryClient } from './queryClient.ts';
 import { sessionState } from './session/state.ts';
@@ -70,13 +71,13 @@ const healthQuery = {
   },
   refetchInterval: ({ state: { data } }: { state: { data: Health | undefined } }) => {
     if (data === undefined || data.failures === 0)
-      return Date.now() - troubleAt < TROUBLED_MS ? INTERVALS_MS.away : INTERVALS_MS.healthy;
+      return localNow() - troubleAt < TROUBLED_MS ? INTERVALS_MS.away : INTERVALS_MS.healthy;
     return data.failures < CERTAIN ? INTERVALS_MS.suspected : INTERVALS_MS.away;
   },
 } as const;
 
 onTrouble(() => {
-  troubleAt = Date.now();
+  troubleAt = localNow();
   const { failures = 0 } = queryClient.getQueryData<Health>(KEY) ?? {};
   // During an outage every request fails, and it is checked anyway.
   if (failures > 0) return;

@@ -75,7 +75,9 @@ describe('include=labels', () => {
     // Nothing is named: nothing is read.
     const tags = '/api/inventory/manufacturers';
     const none = await statementsOf(app, () => acme.get(tags).expect(200));
-    expect(await statementsOf(app, () => acme.get(`${tags}?include=people`).expect(200))).toBe(none);
+    expect(await statementsOf(app, () => acme.get(`${tags}?include=people`).expect(200))).toBe(
+      none,
+    );
   });
 
   test('writes IPv6 networks as records have them', async () => {
