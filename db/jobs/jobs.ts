@@ -184,7 +184,7 @@ export async function claimAttempts(
        SELECT id, log_count, attempts, 'info', 'Attempt ' || attempts || ' started', updated_at FROM job
      ), ${STARTED_EVENTS}, unsynced AS (
        SELECT set_config('synchronous_commit', 'off', true)
-       FROM (SELECT bool_and((retry_policy ->> 'maxAttempts')::integer > 1) AS repeatable FROM job)
+       FROM (SELECT bool_and((retry_policy ->> 'maxAttempts')::integer > 1) AS repeatable FROM job) AS claimed
        WHERE ?::boolean AND repeatable
      )
      SELECT ${JOB_COLUMNS} FROM job CROSS JOIN (SELECT count(*) FROM unsynced) AS settings
