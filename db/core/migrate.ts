@@ -8,6 +8,9 @@ import { withMigrationLock } from './migrationLock.ts';
 /** The schema has migrations that this version of Holdfast does not know. */
 export class SchemaUnknown extends Error {}
 
+/** The server or the database is not one that Holdfast can use. */
+export class DatabaseUnsuitable extends Error {}
+
 export type MigrateOptions = {
   log?: Log;
   /** How long to wait in all, for locks of tables and for another process that migrates. */
@@ -92,16 +95,40 @@ const CREATE_TABLE = `
     migration_time timestamptz
   )`;
 
+const OLDEST_SERVER = 15;
+
+/**
+ * Checks, before the first migration, what cannot be changed later. Error: `DatabaseUnsuitable`.
+ */
+async function assertSuitable(db: Knex): Promise<void> {
+  const { rows } = await db.raw<{ rows: { version: string; major: number; encoding: string }[] }>(
+    `SELECT current_setting('server_version') AS version,
+            current_setting('server_version_num')::integer / 10000 AS major,
+            current_setting('server_encoding') AS encoding`,
+  );
+  const { version = '', major = 0, encoding = '' } = rows[0] ?? {};
+  if (major < OLDEST_SERVER)
+    throw new DatabaseUnsuitable(
+      `Holdfast needs PostgreSQL ${OLDEST_SERVER} or newer; this is ${version}.`,
+    );
+  if (encoding !== 'UTF8')
+    throw new DatabaseUnsuitable(
+      `The database has the encoding ${encoding}; Holdfast needs UTF8. ` +
+        "Create it with TEMPLATE template0 ENCODING 'UTF8'.",
+    );
+}
+
 /**
  * Runs pending migrations, each in a transaction of its own, in one process at a time. Returns their
- * names. Errors: `MigrationBlocked`, `SchemaUnknown`; those of PostgreSQL. Migrations that ran before
- * the error stay.
+ * names. Errors: `DatabaseUnsuitable`, `MigrationBlocked`, `SchemaUnknown`; those of PostgreSQL.
+ * Migrations that ran before the error stay.
  */
 export async function migrateUp(db: Knex, options: MigrateOptions = {}): Promise<string[]> {
   if ((await pendingMigrations(db, options.migrations)).length === 0) return [];
   return exclusively(db, options, async (run) => {
     const pending = await pendingMigrations(db, run.migrations);
     if (pending.length === 0) return [];
+    if (pending.length === Object.keys(run.migrations).length) await assertSuitable(db);
     await db.raw(CREATE_TABLE);
     await assertKnown(run);
     for (const name of pending) await runMigration(run, name, 'up');

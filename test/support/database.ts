@@ -19,12 +19,15 @@ async function withAdminClient<T>(work: (client: pg.Client) => Promise<T>): Prom
 export type TestDatabase = { url: string; drop(): Promise<void> };
 
 /** A database of this file's own; a copy of the migrated template unless it is to be `empty`. */
-export async function createDatabase({ empty = false } = {}): Promise<TestDatabase> {
+export async function createDatabase({
+  empty = false,
+  encoding = 'UTF8',
+} = {}): Promise<TestDatabase> {
   const name = `test_${randomBytes(6).toString('hex')}`;
   await withAdminClient((client) =>
     // Copied as files: written through the WAL, a copy costs ten times the processor time.
     client.query(
-      `CREATE DATABASE ${name} TEMPLATE ${empty ? 'template0' : 'template'} STRATEGY FILE_COPY`,
+      `CREATE DATABASE ${name} TEMPLATE ${empty ? 'template0' : 'template'} ENCODING '${encoding}' STRATEGY FILE_COPY`,
     ),
   );
   return {

@@ -39,6 +39,23 @@ test('concurrent processes run each migration once', async () => {
   expect(await pendingMigrations(first())).toEqual([]);
 });
 
+test('a new database must have the encoding UTF8', async () => {
+  const other = await createDatabase({ empty: true, encoding: 'SQL_ASCII' });
+  const db = openDatabase({
+    url: other.url,
+    poolSize: 3,
+    statementTimeoutMs: 0,
+    log: createLog('silent', false),
+  });
+  try {
+    await expect(migrateUp(db)).rejects.toThrow('has the encoding SQL_ASCII; Holdfast needs UTF8');
+    expect(await pendingMigrations(db)).toEqual(Object.keys(MIGRATIONS));
+  } finally {
+    await db.destroy();
+    await other.drop();
+  }
+});
+
 test('every migration can be reverted, one by one', async () => {
   const before = await tables();
   for (const name of Object.keys(MIGRATIONS).toReversed())
