@@ -1,14 +1,20 @@
 import type { Knex } from '../core/knex.ts';
 
-/** The ids of the master keys with which stored secrets are encrypted: `v1.<key id>.<value>`, see the vault. */
-export async function masterKeysInUse(db: Knex): Promise<string[]> {
-  const { rows } = await db.raw<{ rows: { id: string }[] }>(
-    `SELECT DISTINCT split_part(sealed, '.', 2) AS id FROM (
-       SELECT sealed FROM secrets
-       UNION ALL SELECT secret FROM webhooks WHERE deleted_at IS NULL
-       UNION ALL SELECT previous_secret FROM webhooks WHERE deleted_at IS NULL
-       UNION ALL SELECT entry.value FROM providers, json_each_text(providers.secrets) AS entry
+/** A stored secret as the vault has sealed it: `v1.<key id>.<value>`, for a context. */
+export type SealedValue = { keyId: string; sealed: string; context: string };
+
+/**
+ * One stored secret for each master key with which stored secrets are encrypted. The contexts are those of
+ * `secretValues.ts`, `webhooks/secrets.ts` and `providers/config.ts`.
+ */
+export async function sealedValueOfEachKey(db: Knex): Promise<SealedValue[]> {
+  const { rows } = await db.raw<{ rows: SealedValue[] }>(
+    `SELECT DISTINCT ON (split_part(sealed, '.', 2)) split_part(sealed, '.', 2) AS "keyId", sealed, context FROM (
+       SELECT sealed, 'secret:' || id || ':value' AS context FROM secrets
+       UNION ALL SELECT secret, 'webhook:' || id FROM webhooks WHERE deleted_at IS NULL
+       UNION ALL SELECT previous_secret, 'webhook:' || id FROM webhooks WHERE deleted_at IS NULL
+       UNION ALL SELECT entry.value, 'provider:' || id || ':' || entry.key FROM providers, json_each_text(providers.secrets) AS entry
      ) AS stored WHERE sealed IS NOT NULL ORDER BY 1`,
   );
-  return rows.map(({ id }) => id);
+  return rows;
 }

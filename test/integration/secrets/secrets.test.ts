@@ -35,6 +35,18 @@ const create = (client: TestClient, fields: object = {}, headers?: Record<string
     { name: `secret-${++names}`, value: `${CANARY} first`, pools: ['ams'], ...fields },
     headers,
   );
+const createWebhook = () =>
+  red
+    .post('/api/webhooks', { endpointUrl: 'https://example.net/hook', eventTypes: ['job.failed'] })
+    .expect(201);
+const createProvider = () =>
+  platform
+    .post('/api/auth/providers', {
+      kind: 'oidc',
+      name: 'Company',
+      config: { issuer: 'https://id.example.net', clientId: 'holdfast', clientSecret: CANARY },
+    })
+    .expect(201);
 const actionsOf = async (id: string) => {
   const { items } = await platform
     .get<Page<AuditEntryRecord>>(`/api/audit?subjectId=${id}`)
@@ -160,12 +172,33 @@ describe('the master keys of a process', () => {
   test('must open every stored secret: those that it lacks are named at start, and no others', async () => {
     await create(red).expect(201);
     const lines: unknown[] = [];
-    const log = { error: (fields: object) => lines.push(fields) } as unknown as Log;
+    const log = {
+      error: ({ keys }: { keys: string[] }, text: string) => lines.push([keys, text]),
+    } as unknown as Log;
     const report = (vault: Vault) =>
       reportMissingKeys({ db: app.deps.db, vault }, log, AbortSignal.timeout(10_000));
     await report(app.deps.vault);
     expect(lines).toEqual([]);
     await report(createVault([{ id: 'another', key: Buffer.alloc(32, 1) }]));
+    expect(lines.splice(0)).toEqual([[['test'], expect.stringContaining('does not have')]]);
+    await report(createVault([{ id: 'test', key: Buffer.alloc(32, 250) }]));
+    expect(lines).toEqual([[['test'], expect.stringContaining('do not open')]]);
+  });
+
+  test.each([
+    ['a webhook', createWebhook],
+    ['an identity provider', createProvider],
+  ])('are checked with a secret of %s', async (_name, makeSecret) => {
+    await app.deps.db('secrets').delete();
+    await app.deps.db('webhooks').delete();
+    await makeSecret();
+    const lines: unknown[] = [];
+    const log = { error: (fields: object) => lines.push(fields) } as unknown as Log;
+    const report = (vault: Vault) =>
+      reportMissingKeys({ db: app.deps.db, vault }, log, AbortSignal.timeout(10_000));
+    await report(app.deps.vault);
+    expect(lines).toEqual([]);
+    await report(createVault([{ id: 'test', key: Buffer.alloc(32, 250) }]));
     expect(lines).toEqual([{ keys: ['test'] }]);
   });
 });
