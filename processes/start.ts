@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type Koa from 'koa';
 import { createApp, createOperationsApp } from '../api/app.ts';
 import { readConsoleBundle } from '../api/console/bundle.ts';
 import { startServer, type HttpServer } from '../api/server.ts';
-import type { Config } from '../platform/config.ts';
+import { ConfigError, type Config } from '../platform/config.ts';
 import type { Log } from '../platform/log.ts';
 import { APP_VERSION as version } from '../platform/version.ts';
 import { loadJobTypeModules } from '../services/jobTypes/modules/load.ts';
@@ -23,8 +24,8 @@ export type RunningProcess = {
 
 /**
  * Starts everything that a process does by its role. The API needs the job types of modules as workers
- * do: it checks payloads, and hides their secrets. Errors: `ConfigError`; those of listening, such as
- * `EADDRINUSE`; nothing is left running then.
+ * do: it checks payloads, and hides their secrets. Errors: `ConfigError`, also if it cannot listen; nothing
+ * is left running then.
  */
 export async function startProcess(config: Config, log: Log): Promise<RunningProcess> {
   for (const name of config.unknownVariables) log.warn({ name }, 'unknown environment variable');
@@ -40,17 +41,17 @@ export async function startProcess(config: Config, log: Log): Promise<RunningPro
     deps.startHealth();
     const consoleBundle = await readConsole(config, log);
     const api = createApp(deps, { version, shutdownSignal: shutdown.signal, consoleBundle });
-    const servers = [await startServer(api, config)];
+    const servers = [await listen(api, config, 'HOLDFAST_PORT')];
     resources.defer(() => stopAll(servers, config.stopGraceMs));
     if (config.metricsPort > 0) {
       const address = { host: config.host, port: config.metricsPort };
-      servers.push(await startServer(createOperationsApp(deps), address));
+      servers.push(await listen(createOperationsApp(deps), address, 'HOLDFAST_METRICS_PORT'));
     }
     for (const { port } of servers) deps.ownEndpoints.add({ host: config.host, port });
     const work = startWithSchema(deps, ending.signal);
     void reportMissingKeys(deps, log, ending.signal);
     const port = servers[0]?.port ?? config.port;
-    log.info({ role: config.role, host: config.host, port, version }, 'listening');
+    log.info({ host: config.host, port }, 'listening');
     return {
       deps,
       port,
@@ -74,6 +75,27 @@ export async function startProcess(config: Config, log: Log): Promise<RunningPro
     shutdown.abort();
     await resources.disposeAsync();
     throw error;
+  }
+}
+
+const WHY_NOT: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'another process has this port; each process of a machine needs one of its own',
+  EADDRNOTAVAIL: 'this machine does not have the address of HOLDFAST_HOST',
+  EACCES: 'the user of this process may not use this port',
+};
+
+/** Serves `app`. Error: `ConfigError`, which names the variable, if the system refuses the address. */
+async function listen(app: Koa, address: Parameters<typeof startServer>[1], variable: string) {
+  try {
+    return await startServer(app, address);
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException;
+    if (!WHY_NOT[code]) throw error;
+    const { host, port } = address;
+    throw new ConfigError(
+      `${variable}: cannot listen on ${host}:${port} (${code}): ${WHY_NOT[code]}`,
+      { cause: error },
+    );
   }
 }
 
