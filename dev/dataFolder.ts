@@ -8,6 +8,7 @@ const OWNER_ONLY = 0o077;
 const PRIVATE_FILES = [
   'master.key',
   'servers.json',
+  'temporal.address',
   'postgres.password',
   'postgres.log',
   'temporal.log',

@@ -1,3 +1,4 @@
+import { rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { TerminalConsole } from './console.ts';
 import { freePort } from './freePort.ts';
@@ -34,6 +35,10 @@ type StackSettings = {
 
 /** File with the process ids of the servers of a data folder. */
 const serverRecordFile = (folder: string): string => path.join(folder, 'servers.json');
+
+/** File with the address of the Temporal of a running stack, for commands on this machine. */
+export const temporalAddressFile = (folder: string): string =>
+  path.join(folder, 'temporal.address');
 
 const PORTS = { postgres: 5_433, temporal: 7_233, temporalUi: 8_233 };
 
@@ -78,6 +83,9 @@ export async function startStack({
     signal.throwIfAborted();
     throw failure.signal.reason;
   }
+  const addressFile = temporalAddressFile(folder);
+  resources.defer(() => rm(addressFile, { force: true }));
+  await writeFile(addressFile, temporal.value.address);
   let stopped: Promise<void> | undefined;
   return {
     databaseUrl: postgres.value.url,

@@ -6,6 +6,8 @@ export const EXIT_USAGE = 2;
 export type Command = {
   /** One line: name, arguments, and what the command does. */
   usage: string;
+  /** False for a command that reads and changes Temporal only. */
+  usesDatabase?: false;
   /** Returns the exit code. */
   run(deps: Composition, args: readonly string[]): Promise<number>;
 };

@@ -4,6 +4,7 @@ import { EXIT_USAGE, print, type Command } from './command.ts';
 export const deployment: Command = {
   usage:
     'deployment [current <build id>]: lists the versions of the workers that Temporal knows; current hands all work to one of them',
+  usesDatabase: false,
   async run({ temporal, config }, args) {
     const { deploymentName: name } = config;
     if (args[0] === 'current' && args[1] !== undefined && args.length === 2)

@@ -11,6 +11,7 @@ const MAX_ROUNDS = 2_000;
 export const leaveTemporal: Command = {
   usage:
     'leave-temporal [--remove]: lists the schedules and open workflows of this installation in its Temporal namespace; --remove deletes and terminates them',
+  usesDatabase: false,
   async run({ temporal, config }, args) {
     if (args.some((arg) => arg !== '--remove')) return EXIT_USAGE;
     const found = await findInTemporal(temporal, config.taskQueue);

@@ -29,9 +29,14 @@ function printUsage(): number {
   return EXIT_USAGE;
 }
 
-/** Without `DATABASE_URL`: how to reach the embedded stack that runs on this machine. */
-async function stackEnv(): Promise<Record<string, string>> {
+/**
+ * Without `DATABASE_URL`: how to reach the embedded stack that runs on this machine. A command that does not use the
+ * database needs only `TEMPORAL_ADDRESS`.
+ */
+async function stackEnv({ usesDatabase }: Command): Promise<Record<string, string>> {
   if (process.env.DATABASE_URL) return {};
+  if (usesDatabase === false && process.env.TEMPORAL_ADDRESS)
+    return { DATABASE_URL: 'postgres://unused' };
   const { readRunningStack } = await withEmbeddedStack(() => import('../../dev/runningStack.ts'));
   return readRunningStack(path.resolve(process.env.HOLDFAST_DATA_DIR ?? '.holdfast'));
 }
@@ -46,7 +51,7 @@ async function main([name = '', ...args]: readonly string[]): Promise<number> {
   // Loaded late: a wrong name is answered immediately.
   const { compose } = await import('../composition/index.ts');
   const { loadJobTypeModules } = await import('../../services/jobTypes/modules/load.ts');
-  const config = readConfig({ ...(await stackEnv()), ...process.env });
+  const config = readConfig({ ...(await stackEnv(command)), ...process.env });
   const modules = await loadJobTypeModules(config.jobTypeModules);
   const deps = compose(config, createLog(config.logLevel), { modules });
   try {
@@ -59,6 +64,8 @@ async function main([name = '', ...args]: readonly string[]): Promise<number> {
 
 function messageOf(error: unknown): string {
   if (error instanceof ConfigError) return error.message;
+  if (error instanceof Error && error.name === 'TransportError')
+    return `Failed: Temporal does not answer at TEMPORAL_ADDRESS: ${error.message}`;
   return error instanceof Error ? `Failed: ${error.message}` : String(error);
 }
 

@@ -62,4 +62,14 @@ describe('leave-temporal', () => {
     const untouched = await found(other);
     expect([untouched.schedules.length, untouched.workflows.length]).toEqual([3, 1]);
   });
+
+  test('needs no database, and says where no Temporal answers', async () => {
+    const { DATABASE_URL: _, ...env } = app.env;
+    const listed = await runCommand(env, 'leave-temporal');
+    expect([listed.status, listed.stderr]).toEqual([0, '']);
+    expect(listed.stdout).toMatch(`Task queue  ${env.HOLDFAST_TASK_QUEUE}`);
+    const failed = await runCommand({ ...env, TEMPORAL_ADDRESS: '127.0.0.1:1' }, 'leave-temporal');
+    expect([failed.status, failed.stdout]).toEqual([1, '']);
+    expect(failed.stderr).toMatch(/^Failed: Temporal does not answer at TEMPORAL_ADDRESS: /);
+  });
 });

@@ -15,6 +15,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { readRunningStack } from '../../../dev/runningStack.ts';
 import { COMPILE_CACHE } from '../../support/compileCache.ts';
 
 const ROOT = path.resolve(import.meta.dirname, '../../..');
@@ -235,6 +236,9 @@ describe('on an initialised data folder', () => {
       const next = installation.start();
       await next.printed('Holdfast is ready');
       expect(next.output()).toContain('Stopped servers that an earlier start had left running');
+      // The usual port of Temporal is that of another program, which a command must not ask.
+      const { TEMPORAL_ADDRESS } = await readRunningStack(installation.folder);
+      expect(next.output()).toMatch(new RegExp(`Temporal +${TEMPORAL_ADDRESS}\\n`));
       process.kill(await installation.serverPid('PostgreSQL'), 'SIGKILL');
       expect(await next.exited).toBe(1);
       expect(next.output()).toContain('PostgreSQL ended by SIGKILL');
@@ -301,7 +305,9 @@ describe('on an initialised data folder', () => {
       HOLDFAST_PORT: String((other.address() as AddressInfo).port),
     });
     expect(await started.exited).toBe(1);
-    expect(started.output()).toContain('EADDRINUSE');
+    expect(started.output()).toMatch(
+      /\nHOLDFAST_PORT: cannot listen on 127\.0\.0\.1:\d+ \(EADDRINUSE\)/,
+    );
     expect(await installation.leftRunning()).toEqual([]);
     await new Promise((resolve) => other.close(resolve));
   });
