@@ -12,7 +12,8 @@ export const reencryptSecrets: Command = {
     const ofWebhooks = await webhooks.reencryptSecrets(caller);
     const named = await secrets.reencryptSecrets(caller);
     print(`${ofProviders + ofWebhooks + named} secrets were encrypted again.`);
-    print('The other keys can be removed ten minutes after every process has the new order.');
+    print('Keep the other keys: archives and artifacts that were made with them need them.');
+    print('docs/access.md, "Replacing the master key", says when a key can be removed.');
     return 0;
   },
 };
