@@ -82,6 +82,8 @@ async function watchMap(page: Page, vrf: string, network: string): Promise<MapRe
     await page.getByRole('link', { name: 'Tree and map' }).waitFor();
     await page.reload();
     await page.getByRole('link', { name: 'Tree and map' }).waitFor();
+    // The list itself is another measure.
+    await page.locator('[aria-busy=true]').first().waitFor({ state: 'detached' });
     const startedAt = performance.now();
     await page.evaluate(
       `history.pushState({}, '', '${address}'); dispatchEvent(new PopStateEvent('popstate'))`,

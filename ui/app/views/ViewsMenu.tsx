@@ -1,5 +1,5 @@
 import { Button, Menu } from '@mantine/core';
-import { useRouterState } from '@tanstack/react-router';
+import { useMatch, useRouterState } from '@tanstack/react-router';
 import { useEffect, useRef, useState } from 'react';
 import { LIST_PATTERN, sharePermissionOf } from '../../../domain/views/views.ts';
 import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx';
@@ -21,7 +21,8 @@ const LISTS = new RegExp(LIST_PATTERN);
 
 /** Saved views of the list: opens, saves and changes them. */
 export default function ViewsMenu(props: ViewsProps) {
-  const list = useRouterState({ select: ({ location }) => location.pathname });
+  // Not the address, which is that of the next page while it loads.
+  const list = useMatch({ strict: false, select: ({ pathname }) => pathname });
   return LISTS.test(list) ? <Views key={list} list={list} {...props} /> : null;
 }
 

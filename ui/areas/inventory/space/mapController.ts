@@ -22,10 +22,15 @@ export type MapController = ReturnType<typeof createMapController>;
 function createFrames(draw: () => void, rest: () => void) {
   let frame = 0;
   let timer: ReturnType<typeof setTimeout> | undefined;
+  const move = (): void => {
+    clearTimeout(timer);
+    timer = setTimeout(rest, REST_MS);
+  };
   return {
+    /** For what has been drawn already. */
+    move,
     request(): void {
-      clearTimeout(timer);
-      timer = setTimeout(rest, REST_MS);
+      move();
       if (frame !== 0) return;
       frame = requestAnimationFrame(() => {
         frame = 0;
@@ -72,14 +77,17 @@ export function createMapController({ canvas, whole, draw, onRest }: Options) {
   };
 
   const measure = (): void => {
-    size = { width: canvas.clientWidth, height: canvas.clientHeight };
-    if (size.width === 0 || size.height === 0) return;
+    const { clientWidth: width, clientHeight: height } = canvas;
+    // An observer also notifies of the size that there was when it began.
+    const isSame = size.width === width && size.height === height;
+    if (isSame || width === 0 || height === 0) return;
+    size = { width, height };
     canvas.width = Math.round(size.width * devicePixelRatio);
     canvas.height = Math.round(size.height * devicePixelRatio);
     view = view ? clampView(view, size, whole) : viewOf(WHOLE_MAP, size, whole);
     // A canvas loses its content with its size: without a frame of its own it would flicker.
     draw(canvas, view, size);
-    frames.request();
+    frames.move();
   };
   measure();
   const observer = new ResizeObserver(measure);
