@@ -70,6 +70,30 @@ describePages('several records together', (console) => {
     expect((await sites()).map(({ name }) => name)).toEqual(['ams1', 'ber1']);
   });
 
+  test('are not changed if others have changed one since the dialog was opened', async () => {
+    const page = await console.open(administrator, '/inventory/sites');
+    await select(page, 'ams1', 'ber1');
+    await page.getByRole('button', { name: 'Change …' }).click();
+    const [first] = await sites();
+    await admin(console.app)
+      .put(`/api/inventory/sites/${first?.id}`, { description: 'by another' })
+      .expect(200);
+    const dialog = page.getByRole('dialog', { name: 'Change 2 sites' });
+    await dialog.getByRole('combobox', { name: 'Fields to change' }).click();
+    await page.getByRole('option', { name: 'Description' }).click();
+    await page.keyboard.press('Escape');
+    await dialog.getByText('the version is now 2').waitFor();
+    expect(await dialog.getByRole('button', { name: 'Change 2 sites' }).isDisabled()).toBe(true);
+    await dialog.getByRole('button', { name: 'Back' }).click();
+    await page.getByRole('button', { name: 'Change …' }).click();
+    await dialog.getByRole('combobox', { name: 'Fields to change' }).click();
+    await page.getByRole('option', { name: 'Description' }).click();
+    await page.keyboard.press('Escape');
+    // The description of the other one is empty already.
+    await dialog.getByText('1 changed').waitFor();
+    await dialog.getByRole('button', { name: 'Back' }).click();
+  });
+
   test('are asked for as one request', async () => {
     const page = await console.open(administrator, '/inventory/sites');
     await select(page, 'ams1', 'ber1');

@@ -104,7 +104,7 @@ function Records({ resource, all }: RecordsProps) {
       rowKey={keyOf}
       rowName={(record) => labelIn(resource, record)}
       onOpen={open}
-      bulk={useBulkActions(resource, all)}
+      bulk={useBulkActions(resource, all, list.rows)}
       empty={
         <Empty
           kind="nothing"
@@ -125,11 +125,21 @@ const toNew = ({ name }: Resource) =>
   ({ to: '/inventory/$resource/new', params: { resource: name } }) as const;
 
 /** What can be done with selected rows; undefined for those who may change none. */
-function useBulkActions(resource: Resource, all: readonly Resource[]) {
+function useBulkActions(
+  resource: Resource,
+  all: readonly Resource[],
+  rows: readonly InventoryRecord[] = [],
+) {
   const { canAnywhere } = usePermissions();
   if (!canAnywhere('inventory:write')) return undefined;
   return (ids: ReadonlySet<string>, done: () => void) => (
-    <BulkActions resource={resource} all={all} ids={[...ids]} onDone={done} />
+    <BulkActions
+      resource={resource}
+      all={all}
+      rows={rows.filter(({ id }) => ids.has(id))}
+      ids={[...ids]}
+      onDone={done}
+    />
   );
 }
 

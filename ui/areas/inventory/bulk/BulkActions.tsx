@@ -1,20 +1,28 @@
 import { useState } from 'react';
+import type { InventoryRecord } from '../inventoryQueries.ts';
 import { PermissionButton } from '../../../parts/PermissionButton.tsx';
 import { BulkChangeDialog } from './BulkChangeDialog.tsx';
 import { BulkDeleteDialog } from './BulkDeleteDialog.tsx';
 import type { BulkProps } from './useBulk.ts';
 
-/** What can be done with several records together. */
-export function BulkActions(props: BulkProps) {
-  const [open, setOpen] = useState<'change' | 'delete'>();
+type Props = Omit<BulkProps, 'versions'> & { rows: readonly InventoryRecord[] };
+
+/** What can be done with several records together: as they are listed when it is chosen. */
+export function BulkActions({ rows, ...props }: Props) {
+  const [open, setOpen] = useState<{
+    dialog: 'change' | 'delete';
+    versions: BulkProps['versions'];
+  }>();
   const close = () => setOpen(undefined);
+  const start = (dialog: 'change' | 'delete') =>
+    setOpen({ dialog, versions: new Map(rows.map(({ id, version }) => [id, version])) });
   return (
     <>
       <PermissionButton
         permission="inventory:write"
         variant="default"
         icon="edit"
-        onClick={() => setOpen('change')}
+        onClick={() => start('change')}
       >
         Change …
       </PermissionButton>
@@ -22,12 +30,16 @@ export function BulkActions(props: BulkProps) {
         permission="inventory:write"
         variant="default"
         icon="trash"
-        onClick={() => setOpen('delete')}
+        onClick={() => start('delete')}
       >
         Delete …
       </PermissionButton>
-      {open === 'change' && <BulkChangeDialog {...props} onClose={close} />}
-      {open === 'delete' && <BulkDeleteDialog {...props} onClose={close} />}
+      {open?.dialog === 'change' && (
+        <BulkChangeDialog {...props} versions={open.versions} onClose={close} />
+      )}
+      {open?.dialog === 'delete' && (
+        <BulkDeleteDialog {...props} versions={open.versions} onClose={close} />
+      )}
     </>
   );
 }

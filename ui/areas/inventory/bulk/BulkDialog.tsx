@@ -16,9 +16,9 @@ type Props = BulkProps & {
 };
 
 /** Shows what changes of several records do, record by record, before all of them are made or asked for. */
-export function BulkDialog({ resource, all, ids, onDone, onClose, ...props }: Props) {
+export function BulkDialog({ resource, all, ids, versions, onDone, onClose, ...props }: Props) {
   const { verb, changes, nothing, children } = props;
-  const { wanted, plan, reason, apply, isBusy, error } = useBulk(changes, onDone);
+  const { plan, reason, apply, isBusy, error } = useBulk(changes, { versions, onDone });
   const title = `${verb} ${formatNumberOf(ids.length, resource.singular, resource.plural)}`;
   return (
     <ConfirmDialog
@@ -34,7 +34,14 @@ export function BulkDialog({ resource, all, ids, onDone, onClose, ...props }: Pr
     >
       {children}
       <PlanPanel plan={plan} all={all} nothing={nothing} />
-      <AskButton mutation={wanted} title={title} where={{}} reason={reason} onAsked={onClose} />
+      {/* A request is planned again when it is decided. */}
+      <AskButton
+        mutation={{ mutations: changes }}
+        title={title}
+        where={{}}
+        reason={reason}
+        onAsked={onClose}
+      />
     </ConfirmDialog>
   );
 }

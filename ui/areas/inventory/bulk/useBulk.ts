@@ -11,17 +11,28 @@ export type BulkProps = {
   all: readonly Resource[];
   /** The records that were selected: never all that a filter matches. */
   ids: readonly string[];
+  /** Those that were listed when the dialog was opened, by id: others may have changed a record since. */
+  versions: ReadonlyMap<string, number>;
   onDone: () => void;
 };
 
 /** The API takes no more in one request. */
 const MAX_RECORDS = 1_000;
 
+/** The change of a record, if it is still the version that was seen. */
+const ofVersion = (change: Mutation, versions: BulkProps['versions']): Mutation => {
+  const version = versions.get(String(change.record.id));
+  return version === undefined ? change : { ...change, record: { ...change.record, version } };
+};
+
 /** Plans several changes, and makes all of them or none. */
-export function useBulk(changes: readonly Mutation[], onDone: () => void) {
+export function useBulk(
+  changes: readonly Mutation[],
+  { versions, onDone }: Pick<BulkProps, 'versions' | 'onDone'>,
+) {
   const client = useQueryClient();
   const isTooMany = changes.length > MAX_RECORDS;
-  const wanted: Mutations = { mutations: changes };
+  const wanted: Mutations = { mutations: changes.map((each) => ofVersion(each, versions)) };
   const plan = usePlan(changes.length === 0 || isTooMany ? undefined : wanted);
   const { create, isBusy, error } = useCreation({
     send: async (mutations: Mutations, header) => {
@@ -41,7 +52,6 @@ export function useBulk(changes: readonly Mutation[], onDone: () => void) {
     },
   });
   return {
-    wanted,
     plan,
     reason: isTooMany
       ? `${MAX_RECORDS} records can be changed together: choose fewer.`
