@@ -32,7 +32,7 @@ describePages('guides', (console) => {
     expect(await page.evaluate(cut)).toBe(0);
     await page.emulateMedia({ media: null });
     // A link of a guide to another one stays in the console.
-    await page.getByRole('main').getByRole('link', { name: 'access.md' }).first().click();
+    await page.getByRole('main').getByRole('link', { name: 'Access' }).first().click();
     await page.getByRole('heading', { level: 1, name: /Access|access/ }).waitFor();
   });
 

@@ -1,7 +1,8 @@
 import { Fragment, type ReactNode } from 'react';
 import { AppLink } from '../../parts/AppLink.tsx';
 import { CopyButton } from '../../parts/CopyButton.tsx';
-import type { Block, Inline } from '../../guides/guide.ts';
+import { textOf, type Block, type Inline } from '../../guides/guide.ts';
+import { titleOfGuide } from './guides.ts';
 import classes from './Help.module.css';
 
 /** Blocks of a guide. They are data: nothing of a guide becomes markup. */
@@ -97,6 +98,9 @@ function Table({ head, rows }: { head: readonly Inline[][]; rows: readonly Inlin
   );
 }
 
+/** A link that shows where it leads. */
+const FILE = /^(?:docs\/)?([a-z-]+)\.md$/;
+
 const Text = ({ of }: { of: readonly Inline[] }): ReactNode =>
   of.map((part, at) => <Fragment key={at}>{inline(part)}</Fragment>);
 
@@ -115,7 +119,9 @@ function inline(part: Inline): ReactNode {
         <Text of={part.of} />
       </em>
     );
-  const text = <Text of={part.of} />;
+  const file = FILE.exec(textOf(part.of))?.[1];
+  // In the repository a guide is a file; here it has a name.
+  const text = file === undefined ? <Text of={part.of} /> : titleOfGuide(file);
   if (part.to.startsWith('/'))
     return (
       <AppLink className={classes.link} to={part.to}>
