@@ -70,8 +70,10 @@ const healthQuery = {
     return { ...found, failures: found.outage === undefined ? 0 : before + 1 };
   },
   refetchInterval: ({ state: { data } }: { state: { data: Health | undefined } }) => {
-    if (data === undefined || data.failures === 0)
-      return localNow() - troubleAt < TROUBLED_MS ? INTERVALS_MS.away : INTERVALS_MS.healthy;
+    if (data === undefined) return INTERVALS_MS.healthy;
+    // A part that starts is ready soon.
+    const isWatched = localNow() - troubleAt < TROUBLED_MS || !isReady(data);
+    if (data.failures === 0) return isWatched ? INTERVALS_MS.away : INTERVALS_MS.healthy;
     return data.failures < CERTAIN ? INTERVALS_MS.suspected : INTERVALS_MS.away;
   },
 } as const;

@@ -48,7 +48,11 @@ test('a process waits with all its work for its schema, and ends when a contract
   const refused = await client.post<ProblemBody>('/api/jobs', { type: 'core.echo', payload: {} });
   expect(refused).toMatchObject({ status: 503, body: { code: 'unavailable' } });
   expect(refused.headers.get('retry-after')).toBe('5');
-  expect(launched.output()).toContain('waiting for the database schema');
+  // The probes may find out first what requests are refused for.
+  await eventually(
+    () => Promise.resolve(launched.output()),
+    (output) => output.includes('waiting for the database schema'),
+  );
   expect(launched.output()).not.toContain('the worker is polling');
 
   await migrateUp(db);
