@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { Static } from 'typebox';
-import type { ImportRecord, ImportRow } from '../../../api/inventory/fileRoutes.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { TestClient } from '../../support/client.ts';
+import { importRowsAs, NO_ROWS, uploadAs, WAIT, type Import } from '../../support/imports.ts';
 import { recordFactory } from '../../support/inventory.ts';
 import { admin, type Page } from '../../support/users.ts';
 
@@ -14,25 +13,9 @@ beforeAll(async () => {
 });
 afterAll(() => app.stop());
 
-const WAIT = { prefer: 'wait=60' };
-const NO_ROWS = {
-  created: 0,
-  updated: 0,
-  unchanged: 0,
-  deleted: 0,
-  invalid: 0,
-  conflict: 0,
-  skipped: 0,
-};
-type Import = Static<typeof ImportRecord>;
 const upload = (text: string, query: string, type = 'text/csv', client = root) =>
-  client.post<Import>(`/api/inventory/import?${query}`, text, { 'content-type': type, ...WAIT });
-const rowsOf = async (id: string, query = '', client = root) =>
-  (
-    await client
-      .get<Page<Static<typeof ImportRow>>>(`/api/inventory/imports/${id}/rows?limit=200${query}`)
-      .expect(200)
-  ).items;
+  uploadAs(client, text, query, type);
+const rowsOf = (id: string, query = '', client = root) => importRowsAs(client, id, query);
 
 const apply = (client: TestClient, id: string, more = {}) =>
   client.post<Import>(`/api/inventory/imports/${id}/apply`, undefined, { ...WAIT, ...more });
