@@ -8,6 +8,7 @@ import { disturbancesOf, type Disturbance } from './chaos/disturbances.ts';
 import { startShape } from './cluster/shape.ts';
 import { freePort } from '../dev/freePort.ts';
 import { createTenantApi, type TenantApi } from './fairness/api.ts';
+import { productEnv } from './fixture.ts';
 import { keepRunning, startBalancer } from './kills/processes.ts';
 import { persistently } from './kills/product.ts';
 import type { BenchResult } from './report.ts';
@@ -38,11 +39,7 @@ export async function bench(): Promise<BenchResult[]> {
   const balancer = await startBalancer(ports);
   resources.defer(() => balancer.stop());
   const env = {
-    DATABASE_URL: shape.databaseUrl,
-    TEMPORAL_ADDRESS: shape.temporalAddress,
-    HOLDFAST_MASTER_KEYS: `bench:${Buffer.alloc(32, 1).toString('base64')}`,
-    HOLDFAST_TRUSTED_GATEWAYS: '127.0.0.0/8',
-    HOLDFAST_OUTBOUND_ALLOW: '127.0.0.0/8',
+    ...productEnv(shape),
     HOLDFAST_LOG_LEVEL: 'fatal',
     HOLDFAST_STOP_DELAY_MS: '500',
     HOLDFAST_BACKUP_DIR: path.join(shape.folder, 'store'),

@@ -80,9 +80,21 @@ export async function startProgram(
   };
 }
 
+/** What each process of the product needs to know, for callers and endpoints on this machine. */
+export const productEnv = ({
+  temporalAddress,
+  databaseUrl,
+}: Pick<Stack, 'temporalAddress' | 'databaseUrl'>): Record<string, string> => ({
+  HOLDFAST_TRUSTED_GATEWAYS: '127.0.0.0/8',
+  HOLDFAST_OUTBOUND_ALLOW: '127.0.0.0/8',
+  HOLDFAST_MASTER_KEYS: `bench:${Buffer.alloc(32, 1).toString('base64')}`,
+  TEMPORAL_ADDRESS: temporalAddress,
+  DATABASE_URL: databaseUrl,
+});
+
 /** Starts the whole product on the servers of a bench environment, with the defaults and `env`. */
 export const startProduct = (
-  { temporalAddress, databaseUrl }: Pick<Stack, 'temporalAddress' | 'databaseUrl'>,
+  servers: Pick<Stack, 'temporalAddress' | 'databaseUrl'>,
   nodeOptions: readonly string[] = [],
   env: Readonly<Record<string, string>> = {},
   ready = /"port":(\d+)[^]*the worker is polling/,
@@ -90,13 +102,9 @@ export const startProduct = (
   startProgram(
     [...nodeOptions, 'processes/main.ts'],
     {
+      ...productEnv(servers),
       HOLDFAST_PORT: '0',
-      HOLDFAST_TRUSTED_GATEWAYS: '127.0.0.0/8',
-      HOLDFAST_OUTBOUND_ALLOW: '127.0.0.0/8',
       HOLDFAST_LOG_LEVEL: 'info',
-      HOLDFAST_MASTER_KEYS: `bench:${Buffer.alloc(32, 1).toString('base64')}`,
-      TEMPORAL_ADDRESS: temporalAddress,
-      DATABASE_URL: databaseUrl,
       ...env,
     },
     ready,

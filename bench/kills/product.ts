@@ -6,6 +6,7 @@ import { killedCommand, markOf } from '../../dev/kills/command.ts';
 import { shims } from '../../dev/kills/processTable.ts';
 import type { Stack } from '../../dev/stack.ts';
 import { createTenantApi, type TenantApi } from '../fairness/api.ts';
+import { productEnv } from '../fixture.ts';
 import { keepRunning, startBalancer, type KilledProcess } from './processes.ts';
 
 const POOL = 'kills';
@@ -14,11 +15,8 @@ export const REPEATED = 'kills.repeated';
 export const SINGLE = 'kills.single';
 
 /** Two APIs behind one address, two workers and two runners, each of which can be killed at any time. */
-export async function startKilledProduct({
-  folder,
-  temporalAddress,
-  databaseUrl,
-}: Stack & { folder: string }) {
+export async function startKilledProduct(environment: Stack & { folder: string }) {
+  const { folder, temporalAddress } = environment;
   await using started = new AsyncDisposableStack();
   const ports = [await freePort(0), await freePort(0)];
   const balancer = await startBalancer(ports);
@@ -34,9 +32,7 @@ export async function startKilledProduct({
     return kept;
   };
   const server = {
-    DATABASE_URL: databaseUrl,
-    HOLDFAST_MASTER_KEYS: `bench:${Buffer.alloc(32, 1).toString('base64')}`,
-    HOLDFAST_TRUSTED_GATEWAYS: '127.0.0.0/8',
+    ...productEnv(environment),
     HOLDFAST_BACKUP_DIR: path.join(folder, 'store'),
   };
   const types = path.join(folder, 'types');
