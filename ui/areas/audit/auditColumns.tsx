@@ -1,6 +1,7 @@
 import { Actor } from '../../parts/Actor.tsx';
 import { AppLink } from '../../parts/AppLink.tsx';
 import type { GridColumn } from '../../parts/grid/types.ts';
+import { tenantColumn } from '../../parts/list/tenantColumn.tsx';
 import { labelOf, type Names } from '../../parts/names.ts';
 import { RecordLink } from '../../parts/RecordLink.tsx';
 import { isRecordId } from '../../parts/recordIds.ts';
@@ -87,12 +88,5 @@ export const auditColumns = (names: Names): GridColumn<AuditEntry>[] => [
     text: ({ actorId }) => actorId,
   },
   ...ORIGIN,
-  {
-    id: 'tenantId',
-    header: 'Tenant',
-    width: 110,
-    hideBelow: 860,
-    cell: ({ tenantId }) => labelOf(names, tenantId, 'tenants') ?? tenantId,
-    text: ({ tenantId }) => tenantId,
-  },
+  tenantColumn(names, { hideBelow: 860 }),
 ];

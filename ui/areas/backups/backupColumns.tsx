@@ -1,6 +1,7 @@
 import { Actor } from '../../parts/Actor.tsx';
 import { formatBytes } from '../../parts/format.ts';
 import type { GridColumn } from '../../parts/grid/types.ts';
+import { tenantColumn } from '../../parts/list/tenantColumn.tsx';
 import { labelOf, personName, type Names } from '../../parts/names.ts';
 import { RecordLink } from '../../parts/RecordLink.tsx';
 import { StatusBadge } from '../../parts/StatusBadge.tsx';
@@ -167,13 +168,6 @@ export const backupColumns = (names: Names): GridColumn<BackupSummary>[] => [
         ? personName(names, createdBy)
         : (labelOf(names, scheduleId, 'schedules') ?? scheduleId),
   },
-  {
-    id: 'tenantId',
-    header: 'Tenant',
-    width: 100,
-    hideBelow: 1_100,
-    cell: ({ tenantId }) => labelOf(names, tenantId, 'tenants') ?? tenantId,
-    text: ({ tenantId }) => tenantId,
-  },
+  tenantColumn(names, { width: 100, hideBelow: 1_100 }),
   ...OPTIONAL,
 ];

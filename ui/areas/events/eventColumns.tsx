@@ -2,7 +2,8 @@ import { Actor } from '../../parts/Actor.tsx';
 import { AppLink } from '../../parts/AppLink.tsx';
 import { Exact } from '../../parts/Exact.tsx';
 import type { GridColumn } from '../../parts/grid/types.ts';
-import { labelOf, type Names } from '../../parts/names.ts';
+import { tenantColumn } from '../../parts/list/tenantColumn.tsx';
+import type { Names } from '../../parts/names.ts';
 import { Time } from '../../parts/Time.tsx';
 import type { EventItem } from './eventQueries.ts';
 import { dataText } from './eventText.ts';
@@ -71,13 +72,6 @@ export const eventColumns = (names: Names): GridColumn<EventItem>[] => [
     cell: ({ actorId }) => <Actor id={actorId} names={names} />,
     text: ({ actorId }) => actorId,
   },
-  {
-    id: 'tenantId',
-    header: 'Tenant',
-    width: 100,
-    hideBelow: 860,
-    cell: ({ tenantId }) => labelOf(names, tenantId, 'tenants') ?? tenantId,
-    text: ({ tenantId }) => tenantId,
-  },
+  tenantColumn(names, { width: 100, hideBelow: 860 }),
   ...POSITION,
 ];

@@ -4,6 +4,7 @@ import { Duration } from '../../parts/Duration.tsx';
 import { Exact } from '../../parts/Exact.tsx';
 import { formatDuration } from '../../parts/format.ts';
 import type { GridColumn } from '../../parts/grid/types.ts';
+import { tenantColumn } from '../../parts/list/tenantColumn.tsx';
 import { labelOf, personName, type Names } from '../../parts/names.ts';
 import { RecordLink } from '../../parts/RecordLink.tsx';
 import { StatusBadge } from '../../parts/StatusBadge.tsx';
@@ -85,14 +86,7 @@ const TIME_COLUMNS: GridColumn<JobSummary>[] = [
 
 /** Columns that are shown only if they are chosen. */
 const optionalColumns = (names: Names): GridColumn<JobSummary>[] => [
-  {
-    id: 'tenantId',
-    header: 'Tenant',
-    width: 110,
-    isOptional: true,
-    cell: ({ tenantId }) => labelOf(names, tenantId, 'tenants') ?? tenantId,
-    text: ({ tenantId }) => tenantId,
-  },
+  tenantColumn(names, { isOptional: true }),
   {
     id: 'id',
     header: 'Id',

@@ -1,6 +1,7 @@
 import { Actor } from '../../parts/Actor.tsx';
 import type { GridColumn } from '../../parts/grid/types.ts';
-import { labelOf, personName, type Names } from '../../parts/names.ts';
+import { tenantColumn } from '../../parts/list/tenantColumn.tsx';
+import { personName, type Names } from '../../parts/names.ts';
 import { RecordLink } from '../../parts/RecordLink.tsx';
 import { StatusBadge } from '../../parts/StatusBadge.tsx';
 import { Time } from '../../parts/Time.tsx';
@@ -132,13 +133,6 @@ export const scheduleColumns = (names: Names): GridColumn<ScheduleSummary>[] => 
     cell: ({ owner }) => <Actor id={owner} names={names} />,
     text: ({ owner }) => personName(names, owner),
   },
-  {
-    id: 'tenantId',
-    header: 'Tenant',
-    width: 110,
-    isOptional: true,
-    cell: ({ tenantId }) => labelOf(names, tenantId, 'tenants') ?? tenantId,
-    text: ({ tenantId }) => tenantId,
-  },
+  tenantColumn(names, { isOptional: true }),
   ...OPTIONAL,
 ];

@@ -2,7 +2,8 @@ import { Actor } from '../../parts/Actor.tsx';
 import { AppLink } from '../../parts/AppLink.tsx';
 import { Exact } from '../../parts/Exact.tsx';
 import type { GridColumn } from '../../parts/grid/types.ts';
-import { labelOf, type Names } from '../../parts/names.ts';
+import { tenantColumn } from '../../parts/list/tenantColumn.tsx';
+import type { Names } from '../../parts/names.ts';
 import { Time } from '../../parts/Time.tsx';
 import type { Secret } from './secretQueries.ts';
 
@@ -57,12 +58,5 @@ export const secretColumns = (names: Names): GridColumn<Secret>[] => [
     cell: ({ createdBy }) => <Actor id={createdBy} names={names} />,
     text: ({ createdBy }) => createdBy,
   },
-  {
-    id: 'tenantId',
-    header: 'Tenant',
-    width: 110,
-    hideBelow: 600,
-    cell: ({ tenantId }) => labelOf(names, tenantId, 'tenants') ?? tenantId,
-    text: ({ tenantId }) => tenantId,
-  },
+  tenantColumn(names, { hideBelow: 600 }),
 ];

@@ -1,6 +1,7 @@
 import { AppLink } from '../../parts/AppLink.tsx';
 import { Exact } from '../../parts/Exact.tsx';
 import type { GridColumn } from '../../parts/grid/types.ts';
+import { tenantColumn } from '../../parts/list/tenantColumn.tsx';
 import { labelOf, type Names } from '../../parts/names.ts';
 import { RecordLink } from '../../parts/RecordLink.tsx';
 import { StatusBadge } from '../../parts/StatusBadge.tsx';
@@ -122,13 +123,6 @@ export function deliveryColumns(names: Names): GridColumn<Delivery>[] {
       text: ({ webhookId }) => labelOf(names, webhookId, 'webhooks') ?? webhookId,
     },
     ...others,
-    {
-      id: 'tenantId',
-      header: 'Tenant',
-      width: 100,
-      hideBelow: 900,
-      cell: ({ tenantId }) => labelOf(names, tenantId, 'tenants') ?? tenantId,
-      text: ({ tenantId }) => tenantId,
-    },
+    tenantColumn(names, { width: 100, hideBelow: 900 }),
   ];
 }

@@ -2,7 +2,8 @@ import { Actor } from '../../parts/Actor.tsx';
 import { AppLink } from '../../parts/AppLink.tsx';
 import { Exact } from '../../parts/Exact.tsx';
 import type { GridColumn } from '../../parts/grid/types.ts';
-import { labelOf, type Names } from '../../parts/names.ts';
+import { tenantColumn } from '../../parts/list/tenantColumn.tsx';
+import type { Names } from '../../parts/names.ts';
 import { RecordLink } from '../../parts/RecordLink.tsx';
 import { StatusBadge } from '../../parts/StatusBadge.tsx';
 import { Time } from '../../parts/Time.tsx';
@@ -114,13 +115,6 @@ export const webhookColumns = (names: Names): GridColumn<Webhook>[] => [
     cell: ({ createdBy }) => <Actor id={createdBy} names={names} />,
     text: ({ createdBy }) => createdBy,
   },
-  {
-    id: 'tenantId',
-    header: 'Tenant',
-    width: 100,
-    hideBelow: 860,
-    cell: ({ tenantId }) => labelOf(names, tenantId, 'tenants') ?? tenantId,
-    text: ({ tenantId }) => tenantId,
-  },
+  tenantColumn(names, { width: 100, hideBelow: 860 }),
   ...OPTIONAL,
 ];

@@ -2,7 +2,8 @@ import { Actor } from '../../../parts/Actor.tsx';
 import { AppLink } from '../../../parts/AppLink.tsx';
 import { Exact } from '../../../parts/Exact.tsx';
 import type { GridColumn } from '../../../parts/grid/types.ts';
-import { labelOf, type Names } from '../../../parts/names.ts';
+import { tenantColumn } from '../../../parts/list/tenantColumn.tsx';
+import type { Names } from '../../../parts/names.ts';
 import { StatusBadge } from '../../../parts/StatusBadge.tsx';
 import { Time } from '../../../parts/Time.tsx';
 import { accountState } from '../users/userText.ts';
@@ -46,14 +47,7 @@ export const serviceColumns = (names: Names): GridColumn<ServiceAccount>[] => [
     cell: ({ ownerId }) => <Actor id={ownerId} names={names} />,
     text: ({ ownerId }) => ownerId ?? '',
   },
-  {
-    id: 'tenantId',
-    header: 'Tenant',
-    width: 110,
-    hideBelow: 720,
-    cell: ({ tenantId }) => labelOf(names, tenantId, 'tenants') ?? tenantId,
-    text: ({ tenantId }) => tenantId,
-  },
+  tenantColumn(names, { hideBelow: 720 }),
   {
     id: 'createdAt',
     header: 'Created',

@@ -3,7 +3,8 @@ import type { Schemas } from '../../../app/api.ts';
 import { Actor } from '../../../parts/Actor.tsx';
 import { Exact } from '../../../parts/Exact.tsx';
 import type { GridColumn } from '../../../parts/grid/types.ts';
-import { labelOf, type Names } from '../../../parts/names.ts';
+import { tenantColumn } from '../../../parts/list/tenantColumn.tsx';
+import type { Names } from '../../../parts/names.ts';
 import { RecordLink } from '../../../parts/RecordLink.tsx';
 import { StatusBadge } from '../../../parts/StatusBadge.tsx';
 import { Time } from '../../../parts/Time.tsx';
@@ -78,12 +79,5 @@ export const tokenColumns = (names: Names): GridColumn<Token>[] => [
     text: (token) => limitTexts(token, names, 'it').join('; '),
   },
   ...TIMES,
-  {
-    id: 'tenantId',
-    header: 'Tenant',
-    width: 110,
-    isOptional: true,
-    cell: ({ tenantId }) => labelOf(names, tenantId, 'tenants') ?? tenantId,
-    text: ({ tenantId }) => tenantId,
-  },
+  tenantColumn(names, { isOptional: true }),
 ];

@@ -1,5 +1,6 @@
 import { Exact } from '../../../parts/Exact.tsx';
 import type { GridColumn } from '../../../parts/grid/types.ts';
+import { tenantColumn } from '../../../parts/list/tenantColumn.tsx';
 import { labelOf, type Names } from '../../../parts/names.ts';
 import { RecordLink } from '../../../parts/RecordLink.tsx';
 import { StatusBadge } from '../../../parts/StatusBadge.tsx';
@@ -82,13 +83,6 @@ export const userColumns = (names: Names): GridColumn<User>[] => [
     cell: ({ providerId }) => labelOf(names, providerId, 'providers') ?? providerId,
     text: ({ providerId }) => providerId,
   },
-  {
-    id: 'tenantId',
-    header: 'Tenant',
-    width: 110,
-    hideBelow: 880,
-    cell: ({ tenantId }) => labelOf(names, tenantId, 'tenants') ?? tenantId,
-    text: ({ tenantId }) => tenantId,
-  },
+  tenantColumn(names, { hideBelow: 880 }),
   ...MORE,
 ];

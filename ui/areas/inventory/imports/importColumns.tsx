@@ -1,7 +1,8 @@
 import { Actor } from '../../../parts/Actor.tsx';
 import { formatCount } from '../../../parts/format.ts';
 import type { GridColumn } from '../../../parts/grid/types.ts';
-import { labelOf, personName, type Names } from '../../../parts/names.ts';
+import { tenantColumn } from '../../../parts/list/tenantColumn.tsx';
+import { personName, type Names } from '../../../parts/names.ts';
 import { RecordLink } from '../../../parts/RecordLink.tsx';
 import { StatusBadge } from '../../../parts/StatusBadge.tsx';
 import { Time } from '../../../parts/Time.tsx';
@@ -27,14 +28,7 @@ const senderColumns = (names: Names): GridColumn<Import>[] => [
     cell: ({ createdAt }) => <Time value={createdAt} />,
     text: ({ createdAt }) => createdAt,
   },
-  {
-    id: 'tenantId',
-    header: 'Tenant',
-    width: 110,
-    isOptional: true,
-    cell: ({ tenantId }) => labelOf(names, tenantId, 'tenants') ?? tenantId,
-    text: ({ tenantId }) => tenantId,
-  },
+  tenantColumn(names, { isOptional: true }),
 ];
 
 /** The columns of the list of imports. */
