@@ -3,8 +3,7 @@ import { useRef } from 'react';
 import { notifyOutcome } from './notify.ts';
 import { LeaveGuard } from '../parts/form/LeaveGuard.tsx';
 import type { Names } from '../parts/names.ts';
-import { problemFields } from '../parts/problems.ts';
-import { ConflictDialog } from '../parts/versioned/ConflictDialog.tsx';
+import { FormConflict } from '../parts/versioned/FormConflict.tsx';
 import type { Saving, useVersionedForm } from '../parts/versioned/useVersionedForm.ts';
 
 type Options<Values extends Record<string, unknown>> = {
@@ -34,19 +33,10 @@ export function useEditPage<Values extends Record<string, unknown>>(options: Opt
     isSaved.current = true;
     void leave();
   };
-  const isStale = problemFields(form.problem).status === 412;
   const guards = (
     <>
       <LeaveGuard hasChanges={() => form.isDirty && !isSaved.current} />
-      <ConflictDialog
-        conflict={form.conflict}
-        names={names}
-        busy={form.isBusy}
-        problem={isStale ? undefined : form.problem}
-        onSave={(choices) => void form.resolve(choices).then(finish)}
-        onDiscard={form.takeTheirs}
-        onClose={form.dismiss}
-      />
+      <FormConflict form={form} names={names} onSaving={finish} />
     </>
   );
   return {

@@ -1,7 +1,7 @@
 import { useState } from 'react';
 import { Dialog } from '../../parts/Dialog.tsx';
 import { problemFields } from '../../parts/problems.ts';
-import { ConflictDialog } from '../../parts/versioned/ConflictDialog.tsx';
+import { FormConflict } from '../../parts/versioned/FormConflict.tsx';
 import { useVersionedForm, type Saving } from '../../parts/versioned/useVersionedForm.ts';
 import { notifyProblem } from '../notify.ts';
 import { etagOf, readView, useViewActions, type View } from './useViews.ts';
@@ -43,7 +43,6 @@ export function RenameViewDialog({ view, whyNotShare, onClose }: Props) {
   const finish = (saving: Saving) => {
     if (saving === 'saved') onClose();
   };
-  const isStale = problemFields(form.problem).status === 412;
   return (
     <>
       <Dialog opened={form.conflict === undefined} onClose={onClose} title={title} size="md">
@@ -58,14 +57,10 @@ export function RenameViewDialog({ view, whyNotShare, onClose }: Props) {
           problem={form.problem}
         />
       </Dialog>
-      <ConflictDialog
-        conflict={form.conflict}
+      <FormConflict
+        form={form}
         title={`${view.name} has changed in the meantime`}
-        busy={form.isBusy}
-        problem={isStale ? undefined : form.problem}
-        onSave={(choices) => void form.resolve(choices).then(finish)}
-        onDiscard={form.takeTheirs}
-        onClose={form.dismiss}
+        onSaving={finish}
       />
     </>
   );
