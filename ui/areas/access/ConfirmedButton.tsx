@@ -1,8 +1,9 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { useState, type ReactNode } from 'react';
+import type { ReactNode } from 'react';
 import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx';
 import type { IconName } from '../../parts/icons.tsx';
 import { IconButton, PermissionButton } from '../../parts/PermissionButton.tsx';
+import { useAsked } from '../../parts/useAsked.ts';
 import type { Where } from '../../parts/permissions.tsx';
 
 type Props = {
@@ -28,22 +29,16 @@ type Props = {
 export function ConfirmedButton(props: Props) {
   const { permission, where, icon, label, isIcon = false, reason } = props;
   const client = useQueryClient();
-  const [isOpen, setOpen] = useState(false);
-  // The dialog asks what it has asked when it was opened, also when the record is another one in the meantime.
-  const [asked, setAsked] = useState(props);
+  const { asked, isOpen, ask, close } = useAsked(props);
   const action = useMutation({
     mutationFn: asked.run,
     onSuccess: async () => {
-      setOpen(false);
+      close();
       await asked.onDone?.();
     },
     // Also after a failure: what is shown may be out of date.
     onSettled: () => client.invalidateQueries({ queryKey: ['access'] }),
   });
-  const ask = () => {
-    setAsked(props);
-    setOpen(true);
-  };
   const shared = { permission, where, icon, reason, onClick: ask };
   return (
     <>
@@ -57,7 +52,7 @@ export function ConfirmedButton(props: Props) {
       <ConfirmDialog
         opened={isOpen}
         onClose={() => {
-          setOpen(false);
+          close();
           action.reset();
         }}
         title={asked.title}

@@ -4,6 +4,7 @@ import { useState } from 'react';
 import { answer, api } from '../../app/api.ts';
 import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx';
 import { PermissionButton } from '../../parts/PermissionButton.tsx';
+import { useAsked } from '../../parts/useAsked.ts';
 import type { Schedule } from './scheduleQueries.ts';
 
 type Props = {
@@ -36,12 +37,10 @@ const verbOf = ({ enabled }: Schedule): string => (enabled ? 'Pause' : 'Resume')
 
 /** Pauses a schedule, or resumes it. */
 export function PauseButton({ schedule, reason }: Props) {
-  const [isOpen, setOpen] = useState(false);
   const [text, setText] = useState('');
-  // The dialog asks about the schedule that was seen, also when it is another one in the meantime.
-  const [asked, setAsked] = useState(schedule);
+  const { asked, isOpen, ask, close } = useAsked(schedule);
   const change = usePause(asked, () => {
-    setOpen(false);
+    close();
     setText('');
   });
   const verb = verbOf(asked);
@@ -53,17 +52,14 @@ export function PauseButton({ schedule, reason }: Props) {
         reason={reason}
         icon={schedule.enabled ? 'pause' : 'play'}
         variant="default"
-        onClick={() => {
-          setAsked(schedule);
-          setOpen(true);
-        }}
+        onClick={ask}
       >
         {verbOf(schedule)}
       </PermissionButton>
       <ConfirmDialog
         opened={isOpen}
         onClose={() => {
-          setOpen(false);
+          close();
           change.reset();
         }}
         title={`${verb} ${asked.name}`}

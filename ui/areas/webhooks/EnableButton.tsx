@@ -1,8 +1,8 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { useState } from 'react';
 import { answer, api } from '../../app/api.ts';
 import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx';
 import { PermissionButton } from '../../parts/PermissionButton.tsx';
+import { useAsked } from '../../parts/useAsked.ts';
 import { webhookKey, type WebhookDetail } from './webhookQueries.ts';
 import { nameOf } from './webhookText.ts';
 
@@ -28,10 +28,8 @@ const verbOf = ({ enabled }: WebhookDetail): string => (enabled ? 'Disable' : 'E
 
 /** Disables a webhook, or enables it. */
 export function EnableButton({ webhook }: { webhook: WebhookDetail }) {
-  const [isOpen, setOpen] = useState(false);
-  // The dialog asks about the webhook that was seen, also when it is another one in the meantime.
-  const [asked, setAsked] = useState(webhook);
-  const change = useChange(asked, () => setOpen(false));
+  const { asked, isOpen, ask, close } = useAsked(webhook);
+  const change = useChange(asked, close);
   const verb = verbOf(asked);
   return (
     <>
@@ -40,17 +38,14 @@ export function EnableButton({ webhook }: { webhook: WebhookDetail }) {
         where={{ tenantId: webhook.tenantId }}
         icon={webhook.enabled ? 'pause' : 'play'}
         variant="default"
-        onClick={() => {
-          setAsked(webhook);
-          setOpen(true);
-        }}
+        onClick={ask}
       >
         {verbOf(webhook)}
       </PermissionButton>
       <ConfirmDialog
         opened={isOpen}
         onClose={() => {
-          setOpen(false);
+          close();
           change.reset();
         }}
         title={`${verb} ${nameOf(asked)}`}
