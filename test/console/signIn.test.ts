@@ -127,14 +127,20 @@ describePages('signing in', (console) => {
     });
 
     test('says in a window for it why it cannot start, and closes the window after another attempt', async () => {
-      const page = await (await console.profile()).newPage();
+      const context = await console.profile();
+      const opener = await context.newPage();
       const isStart = '**/api/auth/login/oidc/start';
-      await page.route(isStart, (route) => route.fulfill({ status: 503, json: {} }));
-      await page.goto(`/sign-in?window=${provider.id}`);
+      await context.route(isStart, (route) => route.fulfill({ status: 503, json: {} }));
+      await opener.goto('/sign-in');
+      // Only a window that a script has opened may be closed by one.
+      const [page] = await Promise.all([
+        opener.waitForEvent('popup'),
+        opener.evaluate(`void open('/sign-in?window=${provider.id}')`),
+      ]);
       await page.getByRole('alert').getByText('503').waitFor();
-      await page.unroute(isStart);
+      await context.unroute(isStart);
       await providerButton(page).click();
-      await page.waitForURL('**/sign-in?window=done');
+      await eventually(() => page.isClosed(), Boolean);
     });
 
     test('opens a window for it when a session has expired, and the page goes on', async () => {
