@@ -8,9 +8,9 @@ export type Child = {
   /** Resolves when the process has ended, with a phrase such as "ended with code 1". */
   ended: Promise<string>;
   /**
-   * Sends the stop signal and waits for the end of the process, which is killed after `graceMs`.
+   * Sends the stop signal, or another one, and waits for the end of the process, which is killed after `graceMs`.
    */
-  stop(graceMs: number): Promise<void>;
+  stop(graceMs: number, signal?: NodeJS.Signals): Promise<void>;
 };
 
 type ChildOptions = {
@@ -51,8 +51,8 @@ export async function startChild(
   const child: Child = {
     pid: server.pid ?? 0,
     ended,
-    async stop(graceMs) {
-      server.kill(stopSignal);
+    async stop(graceMs, signal = stopSignal) {
+      server.kill(signal);
       const timer = setTimeout(() => server.kill('SIGKILL'), graceMs);
       await ended;
       clearTimeout(timer);

@@ -7,11 +7,11 @@ import { migrateUp } from '../../db/core/migrate.ts';
 import { freePort } from '../../dev/freePort.ts';
 import { ensureDatabase, startPostgres } from '../../dev/postgres.ts';
 import { createConsole } from '../../dev/console.ts';
-import { startTemporal } from '../../dev/temporal.ts';
 import { temporalBinary } from '../../dev/temporalBinary.ts';
 import { workflowBundle } from '../../temporal/bundle.ts';
 import { createLog } from '../../platform/log.ts';
 import { servers } from './servers.ts';
+import { keepTemporal } from './temporalKeeper.ts';
 
 /** Linux keeps these files in memory: PostgreSQL creates a thousand files for each copy of a database. */
 const MEMORY_FOLDER = '/dev/shm';
@@ -41,8 +41,12 @@ async function parentFolder(): Promise<string> {
   }
 }
 
-/** Starts what all test files share. Their addresses go into the environment, which the files inherit. */
+/**
+ * Starts what all test files share, unless another group of tests has done so. Their addresses go into the environment,
+ * which the files inherit.
+ */
 export default async function globalSetup(): Promise<void> {
+  if (process.env.TEST_POSTGRES_URL !== undefined) return;
   const folder = await realpath(await mkdtemp(path.join(await parentFolder(), 'holdfast-test-')));
   await chmod(folder, 0o711);
   const dataDir = path.join(folder, 'postgres');
@@ -66,20 +70,21 @@ export default async function globalSetup(): Promise<void> {
   const binary = await temporalBinary(createConsole());
   // Temporal runs for minutes only: fewer collections, more memory.
   process.env.GOGC ??= '400';
-  const temporal = await startTemporal({
+  const port = await freePort(0);
+  const stopTemporal = await keepTemporal({
     binary,
     dbFile: path.join(folder, 'temporal.db'),
-    port: await freePort(0),
+    port,
     uiPort: await freePort(0),
     logFile: path.join(folder, 'temporal.log'),
   });
-  servers.add(folder, () => temporal.stop());
+  servers.add(folder, stopTemporal);
   await workflowBundle();
 
   // Each query costs less than over TCP.
   process.env.TEST_POSTGRES_URL = postgres
     .url('')
     .replace('@127.0.0.1:', `@${encodeURIComponent(dataDir)}:`);
-  process.env.TEST_TEMPORAL_ADDRESS = temporal.address;
+  process.env.TEST_TEMPORAL_ADDRESS = `127.0.0.1:${port}`;
   process.env.TEST_TEMPORAL_BINARY = binary;
 }

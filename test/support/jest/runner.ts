@@ -4,6 +4,7 @@ import type { Test, TestResult } from '@jest/test-result';
 import type { Config } from '@jest/types';
 import { COMPILE_CACHE } from '../compileCache.ts';
 import { effortFactor } from '../effort.ts';
+import { nextTemporalCheck, temporalRestarts } from '../temporalKeeper.ts';
 import type { FileTask } from './worker.ts';
 
 type OnStart = (test: Test) => Promise<void>;
@@ -44,8 +45,7 @@ export default class ChildProcessRunner {
       const task: FileTask = { path: test.path, globalConfig, projectConfig };
       await onStart(test);
       try {
-        const signal = AbortSignal.timeout(FILE_LIMIT_MS);
-        await onResult(test, (await pool.run(task, { signal })) as TestResult);
+        await onResult(test, await runFileOf(pool, task));
       } catch (error) {
         await onFailure(test, error);
       }
@@ -53,6 +53,19 @@ export default class ChildProcessRunner {
     await Promise.all(tests.map((test) => limit(() => runFile(test))));
     await pool.destroy();
   }
+}
+
+/** Runs a file, and once more if it fails while the Temporal server did not work. Errors: the file cannot be run. */
+async function runFileOf(pool: Tinypool, task: FileTask): Promise<TestResult> {
+  const restarts = temporalRestarts();
+  const run = async () =>
+    (await pool.run(task, { signal: AbortSignal.timeout(FILE_LIMIT_MS) })) as TestResult;
+  const [first] = await Promise.allSettled([run()]);
+  if (first.status === 'fulfilled' && first.value.numFailingTests === 0) return first.value;
+  await nextTemporalCheck();
+  if (temporalRestarts() > restarts) return run();
+  if (first.status === 'rejected') throw first.reason;
+  return first.value;
 }
 
 /** The environment is read here, after the global setup has added the addresses of its servers. */
