@@ -47,18 +47,25 @@ async function flood(count: number, send: () => Promise<{ status: number }>): Pr
   return statuses;
 }
 
+const FURTHER = 4;
+
 /** Sends requests until one is 429, and checks that further ones cost PostgreSQL nothing. */
 async function expectLimited(send: () => Promise<RawAnswer>, cost: number): Promise<void> {
   const allowed = Math.floor(BUDGET / cost);
   expect(await flood(allowed, send)).not.toContain(429);
   // The budget refills while the test runs.
   await eventually(send, ({ status }) => status === 429);
-  const before = queries;
-  const answer = await send();
-  if (answer.status !== 429) return;
-  expect(queries).toBe(before);
-  expect(JSON.parse(answer.text)).toMatchObject({ code: 'too_many_requests' });
-  expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0);
+  const costs: number[] = [];
+  for (let n = 0; n < FURTHER; n++) {
+    const before = queries;
+    const answer = await send();
+    if (answer.status !== 429) continue;
+    costs.push(queries - before);
+    expect(JSON.parse(answer.text)).toMatchObject({ code: 'too_many_requests' });
+    expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0);
+  }
+  // Others may ask PostgreSQL at the same time, such as an open stream.
+  if (costs.length > 0) expect(Math.min(...costs)).toBe(0);
 }
 
 describe('a public route', () => {

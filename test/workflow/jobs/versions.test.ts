@@ -5,6 +5,7 @@ import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import type { ScheduleRecord } from '../../../api/schedules/schemas.ts';
 import { startApp, startAppOn, type TestApp } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
+import { listRuns } from '../../support/schedules.ts';
 
 /** A type that a next version adds. */
 const nextType = (lane: Extract<Lane, 'inline' | 'activity'>) =>
@@ -100,9 +101,11 @@ test('jobs of a type that a worker does not know wait for one that does, without
   });
 
   const worker = await startNext('worker');
-  expect(await worker.deps.runner.fireOccurrence(schedule.id, dueAt)).toMatchObject({
-    outcome: 'fired',
-  });
+  // It may have caught up by itself already.
+  const { outcome } = await worker.deps.runner.fireOccurrence(schedule.id, dueAt);
+  expect(['fired', 'already_handled']).toContain(outcome);
+  const runs = await listRuns(api.client, schedule.id);
+  expect(runs.find((run) => run.dueAt === dueAt.toISOString())?.outcome).toBe('fired');
   for (const { id } of jobs) {
     const done = await until(id, ({ status }) => status === 'succeeded');
     expect(done).toMatchObject({ attempts: 1, error: null, result: { done: true } });
