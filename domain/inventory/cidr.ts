@@ -53,14 +53,17 @@ export function formatHost(family: Family, value: bigint): string {
   ).toRFC5952String();
 }
 
+/** 1, 2, 4 … 2^128: maps and imports ask for thousands of sizes. */
+const POWERS = Array.from({ length: 129 }, (_, exponent) => 1n << BigInt(exponent));
+
 /** The number of addresses in a network of this length. */
 export const sizeOfLength = (family: Family, length: number): bigint =>
-  1n << BigInt(addressBits(family) - length);
+  POWERS[addressBits(family) - length] ?? 0n;
 
 /** The network of this length that contains the address `value`. */
 export function blockAt(family: Family, value: bigint, length: number): Block {
   const size = sizeOfLength(family, length);
-  const first = (value / size) * size;
+  const first = value - (value & (size - 1n));
   return { family, first, last: first + size - 1n, length };
 }
 

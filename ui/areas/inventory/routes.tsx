@@ -40,6 +40,11 @@ const spaceRoute = createRoute({
     ...(typeof at === 'string' && { at }),
   }),
   staticData: { title: 'Address space', needs: ['inventory:read'] },
+  loaderDeps: ({ search }) => search,
+  loader: ({ deps }) => {
+    // The page does not wait for it, and says what fails.
+    import('./space/readAhead.ts').then(({ readAhead }) => readAhead(deps)).catch(() => undefined);
+  },
   component: lazyRouteComponent(() => import('./space/SpacePage.tsx'), 'SpacePage'),
 });
 

@@ -12,7 +12,7 @@ import { ChosenPanel } from './ChosenPanel.tsx';
 import type { MapItem } from './mapModel.ts';
 import { networkOf } from './networks.ts';
 import { PrefixMap } from './PrefixMap.tsx';
-import { pathQuery, SPACE_KEY, type SpacePrefix } from './spaceQueries.ts';
+import { pathQuery, rootOf, SPACE_KEY, type SpacePrefix } from './spaceQueries.ts';
 import { SpaceTree } from './SpaceTree.tsx';
 import { useMapModel } from './useMapModel.ts';
 import { useSpaceTree } from './useSpaceTree.ts';
@@ -40,10 +40,8 @@ function useChosen() {
 /** The prefix that the map shows: the one in the address, or the outermost one around what is chosen. */
 function useRoot(path: readonly SpacePrefix[], rows: ReturnType<typeof useSpaceTree>['rows']) {
   const { map } = route.useSearch();
-  const named = path.find(({ id }) => id === map);
   const [first] = rows ?? [];
-  const outermost = path[0] ?? (first?.kind === 'prefix' ? first.prefix : undefined);
-  return named ?? outermost;
+  return rootOf(path, map) ?? (first?.kind === 'prefix' ? first.prefix : undefined);
 }
 
 /** The prefixes of an address space as a tree and as a map, with the free space between them. */

@@ -6,6 +6,7 @@ export type Rect = { x: number; y: number; width: number; height: number };
 export const MAP_WIDTH = 2;
 export const MAP_HEIGHT = 1;
 
+const SAFE_BITS = 53;
 const ONE = '1'.charCodeAt(0);
 
 /**
@@ -17,7 +18,9 @@ export function rectOf(whole: Block, block: Block): Rect {
   const depth = block.length - whole.length;
   const rect = { x: 0, y: 0, width: MAP_WIDTH, height: MAP_HEIGHT };
   const offset = (block.first - whole.first) / sizeOfLength(block.family, block.length);
-  const bits = offset.toString(2).padStart(depth, '0');
+  // A number has the bits of most networks, and makes them faster.
+  const digits = depth > SAFE_BITS ? offset : Number(offset);
+  const bits = digits.toString(2).padStart(depth, '0');
   for (let at = 0; at < depth; at += 1) {
     const isSecond = bits.charCodeAt(at) === ONE;
     if (at % 2 === 0) {

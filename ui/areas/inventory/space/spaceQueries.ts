@@ -87,6 +87,10 @@ export const pathQuery = (network: string, vrf: string | undefined) => ({
   },
 });
 
+/** The prefix on a path whose map is shown: the one with the id in the address, or the outermost one. */
+export const rootOf = (path: readonly SpacePrefix[], map: string | undefined) =>
+  path.find(({ id }) => id === map) ?? path[0];
+
 /** How much of a prefix is used. */
 export const usageQuery = (id: string) => ({
   queryKey: [...SPACE_KEY, 'usage', id],
