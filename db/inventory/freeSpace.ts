@@ -54,8 +54,7 @@ export const contentsKey = ({ vrf, space, shared }: Position): [column: string, 
   space === shared ? ['vrf_key', vrf] : ['space_key', space];
 
 /** The space of the platform beside that of a tenant: in the prefix of a tenant, what it has is occupied as well. */
-export const besideOf = ({ space, shared }: Position): string | null =>
-  space === shared ? null : shared;
+const besideOf = ({ space, shared }: Position): string | null => (space === shared ? null : shared);
 
 /** Reads where a prefix is; undefined if there is none. */
 export async function findPosition(db: Knex, prefixId: string): Promise<Position | undefined> {

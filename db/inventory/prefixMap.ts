@@ -4,7 +4,7 @@ import type { ResourceName } from '../../domain/inventory/names.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import type { Knex } from '../core/knex.ts';
 import { scopeCondition } from '../core/scopeSql.ts';
-import { besideOf, contentsKey, findPosition } from './freeSpace.ts';
+import { contentsKey, findPosition } from './freeSpace.ts';
 import { canonicalText, scopeColumnsOf, withinNetwork } from './tables.ts';
 
 /** A prefix in another. Its id and status are null outside the scope. */
@@ -25,19 +25,23 @@ export async function listPrefixesInside(
 ): Promise<InsidePrefix[]> {
   const position = await findPosition(db, prefixId);
   if (!position) return [];
-  const [column, key] = contentsKey(position);
+  const { vrf, space, shared } = position;
   const inside = withinNetwork('cidr', formatBlock(network));
   const readable = scopeCondition(scope, scopeColumnsOf(RESOURCES.prefixes) ?? undefined);
-  const part = (of: string) =>
-    `SELECT * FROM prefixes WHERE ${of} = ? AND id <> ? AND ${inside.sql}`;
+  const part = (of: string) => `SELECT * FROM prefixes WHERE ${of} AND id <> ? AND ${inside.sql}`;
+  // Each has an index by network.
+  const [others, othersKey] =
+    space === shared
+      ? ["vrf_key = ? AND in_shared_table AND tenant_id <> 'platform'", vrf]
+      : ['space_key = ?', shared];
   const { rows } = await db.raw<{ rows: (Stored & { readable: boolean | null })[] }>(
     `SELECT id, cidr::text, status, (${readable.sql}) AS readable
-      FROM (${part(column)} UNION ALL ${part('space_key')}) AS inside
+      FROM (${part('space_key = ?')} UNION ALL ${part(others)}) AS inside
       ORDER BY masklen(inside.cidr), inside.cidr, id LIMIT ?`,
     [
       ...readable.bindings,
-      ...[key, prefixId, ...inside.bindings],
-      ...[besideOf(position), prefixId, ...inside.bindings],
+      ...[space, prefixId, ...inside.bindings],
+      ...[othersKey, prefixId, ...inside.bindings],
       limit,
     ],
   );
