@@ -3,9 +3,9 @@ import {
   missingFrom,
   rowsIn,
   type Known,
-  type Part,
   type SpaceRow,
 } from '../../../ui/areas/inventory/space/spaceRows.ts';
+import type { Part } from '../../../ui/areas/inventory/space/treeParts.ts';
 
 type Child = { id: string | null; cidr: string };
 

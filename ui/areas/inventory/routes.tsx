@@ -3,6 +3,7 @@ import { frameRoute } from '../../app/rootRoute.tsx';
 import { validateListSearch } from '../../parts/list/search.ts';
 import { IMPORT_FILTERS, rowFilters } from './imports/importFilters.ts';
 import { validateAnySearch } from './resourceFilters.ts';
+import { readAhead } from './space/readAhead.ts';
 
 const inventoryRoute = createRoute({
   getParentRoute: () => frameRoute,
@@ -43,7 +44,7 @@ const spaceRoute = createRoute({
   loaderDeps: ({ search }) => search,
   loader: ({ deps }) => {
     // The page does not wait for it, and says what fails.
-    import('./space/readAhead.ts').then(({ readAhead }) => readAhead(deps)).catch(() => undefined);
+    readAhead(deps).catch(() => undefined);
   },
   component: lazyRouteComponent(() => import('./space/SpacePage.tsx'), 'SpacePage'),
 });

@@ -1,7 +1,7 @@
 import { answer, api, type Schemas } from '../../../app/api.ts';
 import { resourceKey } from '../inventoryQueries.ts';
 import type { MappedPrefix } from './mapModel.ts';
-import { FIRST_PART, type Part } from './spaceRows.ts';
+import { FIRST_PART, type Part } from './treeParts.ts';
 
 export type Usage = Schemas['PrefixUsage'];
 export type TreePage = Schemas['PrefixTree'];

@@ -1,5 +1,6 @@
 import type { Block } from '../../../../domain/inventory/cidr.ts';
 import { byNetwork, networkOf } from './networks.ts';
+import { FIRST_PART, type Part } from './treeParts.ts';
 
 /** A prefix as the tree has it; without id and status where the user may not read it. */
 type Child = { id: string | null; cidr: string };
@@ -10,11 +11,6 @@ type Page<C extends Child> = {
   free: readonly string[];
   nextCursor: string | null;
 };
-
-/** A part of what is in a prefix: what a cursor leads to, or what starts at a network or ends before one. */
-export type Part = { cursor: string | null } | { from: string } | { before: string };
-
-export const FIRST_PART: Part = { cursor: null };
 
 /** A row of the tree of an address space. */
 export type SpaceRow<C extends Child> =

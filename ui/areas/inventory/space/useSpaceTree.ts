@@ -2,15 +2,14 @@ import { keepPreviousData, useInfiniteQuery, useQueries } from '@tanstack/react-
 import { useCallback, useMemo, useState } from 'react';
 import { rootsQuery, treeQuery, type SpacePrefix, type TreePage } from './spaceQueries.ts';
 import {
-  FIRST_PART,
   isSamePart,
   missingFrom,
   prefixKey,
   rowsIn,
   type Known,
-  type Part,
   type SpaceRow,
 } from './spaceRows.ts';
+import { FIRST_PART, type Part } from './treeParts.ts';
 
 export type Row = SpaceRow<SpacePrefix>;
 type MoreRow = Extract<Row, { kind: 'more' }>;
