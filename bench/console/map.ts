@@ -82,8 +82,10 @@ async function watchMap(page: Page, vrf: string, network: string): Promise<MapRe
     await page.getByRole('link', { name: 'Tree and map' }).waitFor();
     await page.reload();
     await page.getByRole('link', { name: 'Tree and map' }).waitFor();
-    // The list itself is another measure.
+    // The list itself is another measure: its rows are there, and nothing else is to be drawn.
+    await page.getByRole('row').nth(1).waitFor();
     await page.locator('[aria-busy=true]').first().waitFor({ state: 'detached' });
+    await page.evaluate('new Promise((resolve) => requestIdleCallback(resolve))');
     const startedAt = performance.now();
     await page.evaluate(
       `history.pushState({}, '', '${address}'); dispatchEvent(new PopStateEvent('popstate'))`,
