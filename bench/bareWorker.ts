@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { Client } from '@temporalio/client';
 import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
+import { POLLERS } from '../temporal/worker.ts';
 
 /**
  * Starts the reference: the Temporal SDK without Holdfast, with a client and a worker on one
@@ -21,7 +22,7 @@ export async function startBareWorker(
     activities: { nothing },
     maxConcurrentLocalActivityExecutions: 100,
     maxConcurrentWorkflowTaskExecutions: 100,
-    maxConcurrentWorkflowTaskPolls: 4,
+    workflowTaskPollerBehavior: POLLERS,
     maxCachedWorkflows: 500,
   });
   const run = worker.run();

@@ -43,6 +43,12 @@ type Deps = {
 
 const RETRY_MS = 1_000;
 
+/**
+ * Polls cost the server: their number follows what the server says about waiting tasks. Measured against fixed numbers
+ * (docs/benchmarks.md).
+ */
+export const POLLERS = { type: 'autoscaling', minimum: 1, initial: 5, maximum: 100 } as const;
+
 /** Temporal knows a version some seconds after its workers have polled. */
 const FIRST_VERSION_TRIES = 60;
 
@@ -108,6 +114,8 @@ export function createWorkers(deps: Deps) {
     interceptors: { activity: [activitySpans, connectionsForTenant] },
     shutdownGraceTime: deps.stopGraceMs,
     shutdownForceTime: deps.stopGraceMs + 5_000,
+    workflowTaskPollerBehavior: POLLERS,
+    activityTaskPollerBehavior: POLLERS,
     ...deploymentOptions(deps.deployment),
   });
 
@@ -130,10 +138,8 @@ export function createWorkers(deps: Deps) {
         maxConcurrentLocalActivityExecutions: deps.maxInlineRuns,
         // Webhook deliveries. Other regular activities use the other task queue.
         maxConcurrentActivityTaskExecutions: deps.maxDeliveryRuns,
-        // Measured (docs/benchmarks.md): enough slots for every eager start, and few polls, because
-        // each poll costs the server.
+        // Enough for every eager start.
         maxConcurrentWorkflowTaskExecutions: 100,
-        maxConcurrentWorkflowTaskPolls: 4,
         maxCachedWorkflows: 500,
         // How long a workflow task waits for the worker that has the workflow in its cache.
         stickyQueueScheduleToStartTimeout: deps.heartbeatMs,
