@@ -11,6 +11,7 @@ import { assertDefined } from '../../../domain/shared/assert.ts';
 import { buildConsole } from '../../../ui/build.ts';
 import { deleteTemporalSchedules, startAppOn, type TestApp } from '../app.ts';
 import { createDatabase, type TestDatabase } from '../database.ts';
+import { onTestFailure } from '../jest/failures.ts';
 import { describeWith, pathOf } from '../programs.ts';
 import { PASSWORD } from '../users.ts';
 import { watch } from './page.ts';
@@ -63,6 +64,23 @@ export function describePages(
   describeConsole(title, tests, { ...env, HOLDFAST_ROLE: 'api' });
 }
 
+/** Pages of the test that runs, in all profiles. */
+const contexts: BrowserContext[] = [];
+
+const SHOWN_CHARACTERS = 3_000;
+
+/** What a page shows, for those who read why a test has failed. */
+async function screenOf(page: Page): Promise<string> {
+  const text = page.locator('body').innerText({ timeout: 1_000 });
+  return `${page.url()}\n${(await text.catch(String)).slice(0, SHOWN_CHARACTERS)}`;
+}
+
+onTestFailure(async () => {
+  const pages = contexts.flatMap((context) => context.pages());
+  for (const screen of await Promise.all(pages.map(screenOf)))
+    process.stderr.write(`A page of the test that failed: ${screen}\n`);
+});
+
 /** Closes a profile. What a test does with requests may be in the middle of one: that is no error then. */
 async function closeContext(context: BrowserContext): Promise<void> {
   const ignoring = { behavior: 'ignoreErrors' } as const;
@@ -76,7 +94,6 @@ function createConsole(env: Record<string, string>) {
   let browser: Browser | undefined;
   /** Ends everything that was started, also when a part of the start or of the end fails. */
   const started = new AsyncDisposableStack();
-  const contexts: BrowserContext[] = [];
   const problems: string[] = [];
   const expected: RegExp[] = [];
 

@@ -1,5 +1,6 @@
 import { registerHooks } from 'node:module';
 import { addEventHandler, getState } from 'jest-circus';
+import { reportTestFailure } from './failures.ts';
 
 /**
  * Tests run in plain Node processes (jest-light-runner): the modules of the product are loaded once a process, not
@@ -26,6 +27,9 @@ const withinLimit = (body: Body, timeoutMs: number) => async (): Promise<void> =
   });
   try {
     await Promise.race([body(), late]);
+  } catch (error) {
+    await reportTestFailure();
+    throw error;
   } finally {
     clearTimeout(timer);
   }
