@@ -82,8 +82,8 @@ if (defined $watcher && $watcher == 0) {
     my $count = sysread($runner, my $ignored, 512);
     last if defined $count ? $count == 0 : !$!{EINTR};
   }
-  # The shim was killed, too.
-  kill KILL => -$command if getppid() != $shim;
+  # The shim kills more, unless it was killed, too: it may be about to end.
+  kill KILL => -$command;
   exit 0;
 }
 
