@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { Client } from '@temporalio/client';
 import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
-import { POLLERS } from '../temporal/worker.ts';
+import { POLLERS } from '../temporal/pollers.ts';
 
 /**
  * Starts the reference: the Temporal SDK without Holdfast, with a client and a worker on one

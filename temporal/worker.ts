@@ -23,6 +23,7 @@ import type { Deployment } from '../platform/config.ts';
 import type { TemporalConnection } from './connection.ts';
 import { deploymentOptions, makeCurrent, readDeployedVersions } from './deployment.ts';
 import { TENANT_HEADER } from './workflows/shared/tenantHeader.ts';
+import { POLLERS } from './pollers.ts';
 import { prepareNamespace } from './prepare.ts';
 import { collectSdkMetrics } from './sdkMetrics.ts';
 
@@ -42,12 +43,6 @@ type Deps = {
 };
 
 const RETRY_MS = 1_000;
-
-/**
- * Polls cost the server: their number follows what the server says about waiting tasks. Measured against fixed numbers
- * (docs/benchmarks.md).
- */
-export const POLLERS = { type: 'autoscaling', minimum: 1, initial: 5, maximum: 100 } as const;
 
 /** Temporal knows a version some seconds after its workers have polled. */
 const FIRST_VERSION_TRIES = 60;
