@@ -5,6 +5,7 @@ import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import type { Knex } from '../core/knex.ts';
 import { scopeCondition } from '../core/scopeSql.ts';
 import { contentsKey, findPosition } from './freeSpace.ts';
+import { isOfTenant } from './spaceSql.ts';
 import { canonicalText, scopeColumnsOf, withinNetwork } from './tables.ts';
 
 /** A prefix in another. Its id and status are null outside the scope. */
@@ -32,7 +33,7 @@ export async function listPrefixesInside(
   // Each has an index by network.
   const [others, othersKey] =
     space === shared
-      ? ["vrf_key = ? AND in_shared_table AND tenant_id <> 'platform'", vrf]
+      ? [`vrf_key = ? AND ${isOfTenant('prefixes')}`, vrf]
       : ['space_key = ?', shared];
   const { rows } = await db.raw<{ rows: (Stored & { readable: boolean | null })[] }>(
     `SELECT id, cidr::text, status, (${readable.sql}) AS readable

@@ -3,7 +3,7 @@ import { PLATFORM } from '../../domain/access/scope.ts';
 import type { DataNeed } from '../../domain/inventory/planSnapshot.ts';
 import { spaceName } from './locks.ts';
 import { ofKind, select, type NeedOf, type QueryPart, type SharedQuery } from './queryParts.ts';
-import { contentsOfPrefix } from './spaceSql.ts';
+import { contentsOfPrefix, isOfTenant } from './spaceSql.ts';
 
 /**
  * SQL: whether a child of a prefix contains an address. Children of one tenant do not overlap, so
@@ -127,7 +127,7 @@ const USAGE_OF_NEAREST: QueryPart = {
 
 /** SQL: the prefixes of tenants in the shared table of a space of the platform. */
 const ofTenants = (space: string) =>
-  `t.vrf_key = split_part(${space}, '/', 1) AND t.in_shared_table AND t.tenant_id <> 'platform'`;
+  `t.vrf_key = split_part(${space}, '/', 1) AND ${isOfTenant('t')}`;
 
 /**
  * The networks that have prefixes inside, and those that prefixes of tenants may contain: most have

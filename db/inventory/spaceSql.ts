@@ -2,6 +2,10 @@
 export const isShared = (prefix: string): string =>
   `${prefix}.space_key = ${prefix}.vrf_key || '/platform'`;
 
+/** SQL: whether a prefix is one of a tenant in a shared table; with `vrf_key` an index by network has them. */
+export const isOfTenant = (prefix: string): string =>
+  `${prefix}.in_shared_table AND ${prefix}.tenant_id <> 'platform'`;
+
 /**
  * SQL: `columns` of the rows of a table that count in a prefix: those of its space, or of all
  * tenants when the platform has it. `where` returns the condition on a row. Only one part runs.
