@@ -82,7 +82,7 @@ if (defined $watcher && $watcher == 0) {
     my $count = sysread($runner, my $ignored, 512);
     last if defined $count ? $count == 0 : !$!{EINTR};
   }
-  # The shim kills more, unless it was killed, too: it may be about to end.
+  # The shim does this, too, unless it was killed; whether it was cannot be known yet.
   kill KILL => -$command;
   exit 0;
 }

@@ -7,8 +7,8 @@ type Search = { vrf?: string; map?: string; at?: string };
 /** What was read before is good enough: the page reads it again if it is old. */
 const KNOWN = { staleTime: 'static' } as const;
 
-/** A network of an address, as links have it: any other one is read by the page. */
-const networkOf = (at: string): string =>
+/** `at` as a network, if it is written as links write it. In any other form it is read by the page only. */
+const linkedNetwork = (at: string): string =>
   at.includes('/') ? at : `${at}/${at.includes(':') ? 128 : 32}`;
 
 /** The prefixes that lead to the map: those around what is chosen, or the first of all. */
@@ -17,7 +17,7 @@ async function readPath({ vrf, at }: Search): Promise<readonly SpacePrefix[]> {
     const { pages } = await queryClient.infiniteQuery({ ...rootsQuery(vrf), ...KNOWN });
     return pages[0]?.rows ?? [];
   }
-  return queryClient.query({ ...pathQuery(networkOf(at), vrf), ...KNOWN });
+  return queryClient.query({ ...pathQuery(linkedNetwork(at), vrf), ...KNOWN });
 }
 
 /**
