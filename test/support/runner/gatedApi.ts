@@ -10,7 +10,12 @@ export type Step = (typeof STEPS)[number];
 export const SIDES = ['before', 'after'] as const;
 export type Side = (typeof SIDES)[number];
 
-type Gate = { isReached: boolean; opened: PromiseWithResolvers<'pass' | 'drop'> };
+type Gate = {
+  step: Step;
+  side: Side;
+  isReached: boolean;
+  opened: PromiseWithResolvers<'pass' | 'drop'>;
+};
 
 const PATH = new RegExp(`^/api/runner/jobs/([^/]+)/(${STEPS.join('|')})\\b`);
 
@@ -23,15 +28,19 @@ export async function startGatedApi(target: string) {
   let isAway = false;
   let begins = Promise.withResolvers<undefined>();
   begins.resolve(undefined);
+  /** By id of the job. */
   const gates = new Map<string, Gate>();
   const agent = new Agent();
 
   /** True if the message may pass. */
   async function pass(jobId: string, step: string, side: Side): Promise<boolean> {
-    const gate = gates.get(`${jobId} ${step} ${side}`);
-    if (!gate || gate.isReached) return true;
-    gate.isReached = true;
-    return (await gate.opened.promise) === 'pass';
+    const gate = gates.get(jobId);
+    if (!gate) return true;
+    const isFirst = !gate.isReached && gate.step === step && gate.side === side;
+    gate.isReached ||= isFirst;
+    // A runner that has no answer asks again, and goes on: its attempt must not end meanwhile.
+    const isEnd = gate.isReached && step === 'end';
+    return !(isFirst || isEnd) || (await gate.opened.promise) === 'pass';
   }
 
   const forward = ({ url, method, headers }: IncomingMessage, body: Buffer) =>
@@ -72,16 +81,13 @@ export async function startGatedApi(target: string) {
       begins = paused;
       return () => paused.resolve(undefined);
     },
-    /** Holds the first request of a step of a job, or the answer to it. */
+    /** Holds the first request of a step of a job, or the answer to it, and from then on the end of its attempt. */
     hold: (jobId: string, step: Step, side: Side): void =>
-      void gates.set(`${jobId} ${step} ${side}`, {
-        isReached: false,
-        opened: Promise.withResolvers(),
-      }),
+      void gates.set(jobId, { step, side, isReached: false, opened: Promise.withResolvers() }),
     /** Resolves when all requests and answers that are to be held are held. */
     untilHeld: () =>
       eventually(
-        () => [...gates].filter(([, { isReached }]) => !isReached).map(([name]) => name),
+        () => [...gates.values()].filter(({ isReached }) => !isReached),
         (missing) => missing.length === 0,
         { withinMs: 12_000 },
       ),
