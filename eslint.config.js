@@ -80,7 +80,7 @@ export default tseslint.config(
   },
   {
     files: ['ui/**/*.tsx'],
-    ignores: ['ui/parts/Dialog.tsx', 'ui/app/shell/Rail.tsx'],
+    ignores: ['ui/parts/Dialog.tsx', 'ui/parts/Reading.tsx', 'ui/app/shell/Rail.tsx'],
     rules: {
       'no-restricted-imports': [
         'error',
@@ -88,6 +88,11 @@ export default tseslint.config(
           name: '@mantine/core',
           importNames: ['Modal'],
           message: 'parts/Dialog.tsx returns the focus.',
+        },
+        {
+          name: '@mantine/core',
+          importNames: ['Skeleton'],
+          message: 'parts/Reading.tsx says what is being read.',
         },
         {
           name: '@tanstack/react-router',

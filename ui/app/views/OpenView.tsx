@@ -1,7 +1,7 @@
-import { Skeleton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Navigate } from '@tanstack/react-router';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { Reading } from '../../parts/Reading.tsx';
 import { readView } from './useViews.ts';
 import { searchOf } from './viewSearch.ts';
 
@@ -16,6 +16,6 @@ export function OpenView({ id }: { id: string }) {
   return error ? (
     <ProblemNote problem={error} retry={() => void refetch()} />
   ) : (
-    <Skeleton height={120} aria-label="The view is being read" />
+    <Reading height={120} label="The view is being read" />
   );
 }

@@ -1,6 +1,6 @@
-import { Skeleton } from '@mantine/core';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { RecordPage } from '../../parts/RecordPage.tsx';
+import { Reading } from '../../parts/Reading.tsx';
 
 type Props = {
   parent: { label: string; to: string };
@@ -17,7 +17,7 @@ export function UnreadRecord({ parent, title, id, error, retry }: Props) {
       {error ? (
         <ProblemNote problem={error} retry={() => void retry()} />
       ) : (
-        <Skeleton height={240} aria-label="The record is being read" />
+        <Reading height={240} label="The record is being read" />
       )}
     </RecordPage>
   );

@@ -1,4 +1,3 @@
-import { Skeleton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useTitle } from '../../app/useTitle.ts';
@@ -13,6 +12,7 @@ import { RecordPage } from '../../parts/RecordPage.tsx';
 import { Section } from '../../parts/Section.tsx';
 import { StatusBadge } from '../../parts/StatusBadge.tsx';
 import { Time } from '../../parts/Time.tsx';
+import { Reading } from '../../parts/Reading.tsx';
 import { Subject } from './auditColumns.tsx';
 import { entryQuery, type AuditEntry } from './auditQueries.ts';
 import { changesOf } from './changes.ts';
@@ -34,7 +34,7 @@ export function AuditEntryPage() {
         {error ? (
           <ProblemNote problem={error} retry={() => void refetch()} />
         ) : (
-          <Skeleton height={240} aria-label="The entry is being read" />
+          <Reading height={240} label="The entry is being read" />
         )}
       </RecordPage>
     );

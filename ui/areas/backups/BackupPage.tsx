@@ -1,4 +1,4 @@
-import { Alert, Skeleton } from '@mantine/core';
+import { Alert } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useState, type ReactNode } from 'react';
@@ -7,6 +7,7 @@ import { usePermissions } from '../../parts/permissions.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { RecordPage } from '../../parts/RecordPage.tsx';
 import { StatusBadge } from '../../parts/StatusBadge.tsx';
+import { Reading } from '../../parts/Reading.tsx';
 import { BackupActions } from './BackupActions.tsx';
 import { BackupContents } from './BackupContents.tsx';
 import { BackupFacts } from './BackupFacts.tsx';
@@ -37,7 +38,7 @@ export function BackupPage() {
         {error ? (
           <ProblemNote problem={error} retry={() => void refetch()} />
         ) : (
-          <Skeleton height={320} aria-label="The backup is being read" />
+          <Reading height={320} label="The backup is being read" />
         )}
       </RecordPage>
     );

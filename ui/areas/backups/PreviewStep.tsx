@@ -1,9 +1,10 @@
-import { Alert, Button, Checkbox, Skeleton } from '@mantine/core';
+import { Alert, Button, Checkbox } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useLive } from '../../app/live.ts';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { Time } from '../../parts/Time.tsx';
+import { Reading } from '../../parts/Reading.tsx';
 import {
   runQuery,
   type Backup,
@@ -42,7 +43,7 @@ export function PreviewStep(props: Props) {
       {error && (
         <ProblemNote problem={error} retry={() => void refetch()} hasData={run !== undefined} />
       )}
-      {!run && !error && <Skeleton height={200} aria-label="The preview is being read" />}
+      {!run && !error && <Reading height={200} label="The preview is being read" />}
       {run && !isEnded(run.status) && (
         <RunProgress
           jobId={jobId}

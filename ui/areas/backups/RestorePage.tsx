@@ -1,9 +1,9 @@
-import { Skeleton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useTitle } from '../../app/useTitle.ts';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { RecordPage } from '../../parts/RecordPage.tsx';
+import { Reading } from '../../parts/Reading.tsx';
 import { backupQuery, setupQuery, type Backup, type SectionName } from './backupQueries.ts';
 import { titleOf } from './backupText.ts';
 import { ChooseSections } from './ChooseSections.tsx';
@@ -42,7 +42,7 @@ export function RestorePage() {
             }}
           />
         ) : (
-          <Skeleton height={240} aria-label="The backup is being read" />
+          <Reading height={240} label="The backup is being read" />
         )}
       </RecordPage>
     );

@@ -1,4 +1,4 @@
-import { Button, Skeleton } from '@mantine/core';
+import { Button } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useEffect, useRef } from 'react';
@@ -8,6 +8,7 @@ import { PageLink } from '../../parts/PageLink.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { RecordPage } from '../../parts/RecordPage.tsx';
 import { StatusBadge } from '../../parts/StatusBadge.tsx';
+import { Reading } from '../../parts/Reading.tsx';
 import { backupQuery, runQuery, type Backup, type RestoreRun } from './backupQueries.ts';
 import { isEnded, purposeText, titleOf } from './backupText.ts';
 import { Failure } from './Failure.tsx';
@@ -34,7 +35,7 @@ export function RunPage() {
         {error ? (
           <ProblemNote problem={error} retry={() => void refetch()} />
         ) : (
-          <Skeleton height={240} aria-label="It is being read" />
+          <Reading height={240} label="It is being read" />
         )}
       </RecordPage>
     );

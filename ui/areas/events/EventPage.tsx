@@ -1,4 +1,3 @@
-import { Skeleton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { eventTypesQuery } from '../../app/eventTypes.ts';
@@ -14,6 +13,7 @@ import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { RecordPage } from '../../parts/RecordPage.tsx';
 import { Section } from '../../parts/Section.tsx';
 import { Time } from '../../parts/Time.tsx';
+import { Reading } from '../../parts/Reading.tsx';
 import { EventDeliveries } from './EventDeliveries.tsx';
 import { eventQuery, type EventDetail } from './eventQueries.ts';
 import { Subject } from './Subject.tsx';
@@ -38,7 +38,7 @@ export function EventPage() {
         {error ? (
           <ProblemNote problem={error} retry={() => void refetch()} />
         ) : (
-          <Skeleton height={240} aria-label="The event is being read" />
+          <Reading height={240} label="The event is being read" />
         )}
       </RecordPage>
     );

@@ -1,4 +1,4 @@
-import { Button, Skeleton } from '@mantine/core';
+import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { eventTypesQuery, type EventType } from '../../app/eventTypes.ts';
@@ -10,6 +10,7 @@ import { usePermissions } from '../../parts/permissions.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { RecordPage } from '../../parts/RecordPage.tsx';
 import { Section } from '../../parts/Section.tsx';
+import { Reading } from '../../parts/Reading.tsx';
 import { fieldsOf } from './dataFields.ts';
 import classes from './Events.module.css';
 
@@ -31,7 +32,7 @@ export function EventTypePage() {
         ) : types ? (
           <Empty kind="hidden" title="There is no such event type" />
         ) : (
-          <Skeleton height={240} aria-label="The event type is being read" />
+          <Reading height={240} label="The event type is being read" />
         )}
       </RecordPage>
     );

@@ -1,4 +1,4 @@
-import { Skeleton, TextInput } from '@mantine/core';
+import { TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, useRouterState } from '@tanstack/react-router';
 import { useEffect, useMemo } from 'react';
@@ -7,6 +7,7 @@ import { textOf, type Guide } from '../../guides/guide.ts';
 import { Empty } from '../../parts/Empty.tsx';
 import { PageLink } from '../../parts/PageLink.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { Reading } from '../../parts/Reading.tsx';
 import { Blocks } from './Blocks.tsx';
 import { searched } from './searched.ts';
 import { guideQuery } from './guides.ts';
@@ -40,7 +41,7 @@ export function GuidePage() {
       {guide ? (
         <Content key={name} name={name} guide={guide} />
       ) : (
-        <Skeleton height={400} aria-label="The guide is being read" />
+        <Reading height={400} label="The guide is being read" />
       )}
     </div>
   );

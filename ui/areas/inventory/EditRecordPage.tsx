@@ -1,4 +1,3 @@
-import { Skeleton } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
@@ -9,6 +8,7 @@ import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { problemFields } from '../../parts/problems.ts';
 import { RecordPage } from '../../parts/RecordPage.tsx';
 import { useVersionedForm } from '../../parts/versioned/useVersionedForm.ts';
+import { Reading } from '../../parts/Reading.tsx';
 import { AskButton } from './AskButton.tsx';
 import {
   inventoryRecordQuery,
@@ -46,7 +46,7 @@ function Loading({ resource, all, id }: LoadingProps) {
       {error ? (
         <ProblemNote problem={error} retry={() => void refetch()} />
       ) : (
-        <Skeleton height={320} aria-label={`The ${resource.singular} is being read`} />
+        <Reading height={320} label={`The ${resource.singular} is being read`} />
       )}
     </RecordPage>
   );

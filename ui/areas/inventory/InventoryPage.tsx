@@ -1,8 +1,8 @@
-import { Skeleton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { PageLink } from '../../parts/PageLink.tsx';
 import { countText } from '../../parts/list/ListRows.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { Reading } from '../../parts/Reading.tsx';
 import { ImportButton } from './imports/ImportButton.tsx';
 import classes from './Inventory.module.css';
 import { recordCountQuery, resourcesQuery, type Resource } from './inventoryQueries.ts';
@@ -23,7 +23,7 @@ export function InventoryPage() {
         </div>
       </div>
       {error && <ProblemNote problem={error} retry={() => void refetch()} />}
-      {!data && !error && <Skeleton height={320} aria-label="The resources are being read" />}
+      {!data && !error && <Reading height={320} label="The resources are being read" />}
       <div className={classes.groups}>
         {groupsOf(data?.items ?? []).map(({ title, resources }) => (
           <section key={title} className={classes.group} aria-label={title}>

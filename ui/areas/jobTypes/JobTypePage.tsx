@@ -1,4 +1,3 @@
-import { Skeleton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useLiveRefresh } from '../../app/live.ts';
@@ -8,6 +7,7 @@ import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { RecordPage } from '../../parts/RecordPage.tsx';
 import { Section } from '../../parts/Section.tsx';
 import { StatusBadge } from '../../parts/StatusBadge.tsx';
+import { Reading } from '../../parts/Reading.tsx';
 import { TypeActions } from './TypeActions.tsx';
 import { TypeFacts } from './TypeFacts.tsx';
 import { typeQuery } from './typeQueries.ts';
@@ -33,7 +33,7 @@ export function JobTypePage() {
         {error ? (
           <ProblemNote problem={error} retry={() => void refetch()} />
         ) : (
-          <Skeleton height={320} aria-label="The job type is being read" />
+          <Reading height={320} label="The job type is being read" />
         )}
       </RecordPage>
     );

@@ -1,4 +1,4 @@
-import { Progress, Skeleton } from '@mantine/core';
+import { Progress } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
@@ -11,6 +11,7 @@ import { RecordPage } from '../../parts/RecordPage.tsx';
 import { Section } from '../../parts/Section.tsx';
 import { StatusBadge } from '../../parts/StatusBadge.tsx';
 import { Time } from '../../parts/Time.tsx';
+import { Reading } from '../../parts/Reading.tsx';
 import { JobActions } from './JobActions.tsx';
 import { JobArtifacts } from './JobArtifacts.tsx';
 import { JobAttempts } from './JobAttempts.tsx';
@@ -46,7 +47,7 @@ export function JobPage() {
         {error ? (
           <ProblemNote problem={error} retry={() => void refetch()} />
         ) : (
-          <Skeleton height={320} aria-label="The job is being read" />
+          <Reading height={320} label="The job is being read" />
         )}
       </RecordPage>
     );

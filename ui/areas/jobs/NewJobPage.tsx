@@ -1,4 +1,4 @@
-import { NativeSelect, Skeleton, UnstyledButton } from '@mantine/core';
+import { NativeSelect, UnstyledButton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -8,6 +8,7 @@ import type { RetryPolicy } from '../../parts/form/retryPolicy.ts';
 import { usePermissions } from '../../parts/permissions.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { RecordPage } from '../../parts/RecordPage.tsx';
+import { Reading } from '../../parts/Reading.tsx';
 import { JobForm, type JobDraft } from './JobForm.tsx';
 import { jobQuery, jobTypesQuery, type Job, type JobType } from './jobQueries.ts';
 import { whyNotRun } from './jobTarget.ts';
@@ -37,7 +38,7 @@ export function NewJobPage() {
   return (
     <RecordPage parent={PARENT} title="New job">
       {error && <ProblemNote problem={error} retry={() => void types.refetch()} />}
-      {isReading && !error && <Skeleton height={240} />}
+      {isReading && !error && <Reading height={240} label="The job types are being read" />}
       {types.data && !isReading && (
         <div className={classes.chooser}>
           <TypeList

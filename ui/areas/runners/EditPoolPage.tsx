@@ -1,4 +1,3 @@
-import { Skeleton } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { answer, api } from '../../app/api.ts';
@@ -8,6 +7,7 @@ import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { RecordPage } from '../../parts/RecordPage.tsx';
 import { useEditPage } from '../../app/useEditPage.tsx';
 import { useVersionedForm } from '../../parts/versioned/useVersionedForm.ts';
+import { Reading } from '../../parts/Reading.tsx';
 import { PLATFORM } from '../../app/session/tenant.ts';
 import { draftOf, POOL_FIELDS, PoolFields, requestOf, type PoolDraft } from './PoolFields.tsx';
 import { poolPath } from './poolText.ts';
@@ -27,7 +27,7 @@ export function EditPoolPage() {
       {error ? (
         <ProblemNote problem={error} retry={() => void refetch()} />
       ) : (
-        <Skeleton height={200} aria-label="The pool is being read" />
+        <Reading height={200} label="The pool is being read" />
       )}
     </RecordPage>
   );

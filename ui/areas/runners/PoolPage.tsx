@@ -1,4 +1,3 @@
-import { Skeleton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useLiveRefresh } from '../../app/live.ts';
@@ -11,6 +10,7 @@ import { RecordPage } from '../../parts/RecordPage.tsx';
 import { Section } from '../../parts/Section.tsx';
 import { StatusBadge } from '../../parts/StatusBadge.tsx';
 import { Time } from '../../parts/Time.tsx';
+import { Reading } from '../../parts/Reading.tsx';
 import { PoolActions } from './PoolActions.tsx';
 import { PoolJobs } from './PoolJobs.tsx';
 import { PoolRunners } from './PoolRunners.tsx';
@@ -35,7 +35,7 @@ export function PoolPage() {
         {error ? (
           <ProblemNote problem={error} retry={() => void refetch()} />
         ) : (
-          <Skeleton height={320} aria-label="The pool is being read" />
+          <Reading height={320} label="The pool is being read" />
         )}
       </RecordPage>
     );

@@ -1,4 +1,3 @@
-import { Skeleton } from '@mantine/core';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -13,6 +12,7 @@ import { RecordPage } from '../../parts/RecordPage.tsx';
 import { Section } from '../../parts/Section.tsx';
 import { StatusBadge } from '../../parts/StatusBadge.tsx';
 import { Time } from '../../parts/Time.tsx';
+import { Reading } from '../../parts/Reading.tsx';
 import { PLATFORM } from '../../app/session/tenant.ts';
 import { poolPath, runnerState, slotsText } from './poolText.ts';
 import { runnerQuery, type Runner } from './runnerQueries.ts';
@@ -33,7 +33,7 @@ export function RunnerPage() {
         {error ? (
           <ProblemNote problem={error} retry={() => void refetch()} />
         ) : (
-          <Skeleton height={200} aria-label="The runner is being read" />
+          <Reading height={200} label="The runner is being read" />
         )}
       </RecordPage>
     );

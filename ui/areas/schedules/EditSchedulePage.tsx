@@ -1,4 +1,3 @@
-import { Skeleton } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { answer, api } from '../../app/api.ts';
@@ -6,6 +5,7 @@ import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { RecordPage } from '../../parts/RecordPage.tsx';
 import { useEditPage } from '../../app/useEditPage.tsx';
 import { useVersionedForm } from '../../parts/versioned/useVersionedForm.ts';
+import { Reading } from '../../parts/Reading.tsx';
 import { draftOf, requestOf, type ScheduleDraft } from './draft.ts';
 import { keepWarnings } from './Notices.tsx';
 import { ScheduleForm } from './ScheduleForm.tsx';
@@ -28,7 +28,7 @@ export function EditSchedulePage() {
         {error ? (
           <ProblemNote problem={error} retry={() => void refetch()} />
         ) : (
-          <Skeleton height={320} aria-label="The schedule is being read" />
+          <Reading height={320} label="The schedule is being read" />
         )}
       </RecordPage>
     );

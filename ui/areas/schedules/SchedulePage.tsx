@@ -1,4 +1,3 @@
-import { Skeleton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useState, type ReactNode } from 'react';
@@ -20,6 +19,7 @@ import { ScheduleFacts } from './ScheduleFacts.tsx';
 import { scheduleKey, scheduleQuery, type Schedule } from './scheduleQueries.ts';
 import classes from './Schedules.module.css';
 import { serverNow } from '../../parts/clock.ts';
+import { Reading } from '../../parts/Reading.tsx';
 
 const route = getRouteApi('/frame/schedules/$scheduleId');
 
@@ -44,7 +44,7 @@ export function SchedulePage() {
         {error ? (
           <ProblemNote problem={error} retry={() => void refetch()} />
         ) : (
-          <Skeleton height={320} aria-label="The schedule is being read" />
+          <Reading height={320} label="The schedule is being read" />
         )}
       </RecordPage>
     );

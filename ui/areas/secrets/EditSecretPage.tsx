@@ -1,4 +1,3 @@
-import { Skeleton } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { answer, api } from '../../app/api.ts';
@@ -8,6 +7,7 @@ import { RecordForm } from '../../parts/form/RecordForm.tsx';
 import { RecordPage } from '../../parts/RecordPage.tsx';
 import { useEditPage } from '../../app/useEditPage.tsx';
 import { useVersionedForm } from '../../parts/versioned/useVersionedForm.ts';
+import { Reading } from '../../parts/Reading.tsx';
 import { DRAFT_FIELDS, SecretFields, type SecretDraft } from './SecretFields.tsx';
 import { secretQuery, type Secret } from './secretQueries.ts';
 
@@ -25,7 +25,7 @@ export function EditSecretPage() {
       {error ? (
         <ProblemNote problem={error} retry={() => void refetch()} />
       ) : (
-        <Skeleton height={200} aria-label="The secret is being read" />
+        <Reading height={200} label="The secret is being read" />
       )}
     </RecordPage>
   );

@@ -1,4 +1,3 @@
-import { Skeleton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useLiveRefresh } from '../../app/live.ts';
@@ -10,6 +9,7 @@ import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { RecordPage } from '../../parts/RecordPage.tsx';
 import { Section } from '../../parts/Section.tsx';
 import { Time } from '../../parts/Time.tsx';
+import { Reading } from '../../parts/Reading.tsx';
 import { SecretActions } from './SecretActions.tsx';
 import { SecretHistory } from './SecretHistory.tsx';
 import { secretQuery, type Secret } from './secretQueries.ts';
@@ -30,7 +30,7 @@ export function SecretPage() {
         {error ? (
           <ProblemNote problem={error} retry={() => void refetch()} />
         ) : (
-          <Skeleton height={200} aria-label="The secret is being read" />
+          <Reading height={200} label="The secret is being read" />
         )}
       </RecordPage>
     );

@@ -1,4 +1,3 @@
-import { Skeleton } from '@mantine/core';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { answer, api } from '../../app/api.ts';
@@ -16,6 +15,7 @@ import { Section } from '../../parts/Section.tsx';
 import { StatusBadge } from '../../parts/StatusBadge.tsx';
 import { Time } from '../../parts/Time.tsx';
 import { REASONS } from '../../parts/webhooks/answer.ts';
+import { Reading } from '../../parts/Reading.tsx';
 import { DeliveryAttempts } from './DeliveryAttempts.tsx';
 import { deliveryQuery, type DeliveryDetail } from './webhookQueries.ts';
 
@@ -38,7 +38,7 @@ export function DeliveryPage() {
         {error ? (
           <ProblemNote problem={error} retry={() => void refetch()} />
         ) : (
-          <Skeleton height={240} aria-label="The delivery is being read" />
+          <Reading height={240} label="The delivery is being read" />
         )}
       </RecordPage>
     );

@@ -1,4 +1,3 @@
-import { Skeleton } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { answer, api } from '../../app/api.ts';
@@ -8,6 +7,7 @@ import { problemFields } from '../../parts/problems.ts';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { RecordPage } from '../../parts/RecordPage.tsx';
 import { useVersionedForm } from '../../parts/versioned/useVersionedForm.ts';
+import { Reading } from '../../parts/Reading.tsx';
 import { draftOf, requestOf, type WebhookDraft } from './draft.ts';
 import { DRAFT_FIELDS, WebhookFields } from './WebhookFields.tsx';
 import { webhookQuery, type Webhook } from './webhookQueries.ts';
@@ -27,7 +27,7 @@ export function EditWebhookPage() {
       {error ? (
         <ProblemNote problem={error} retry={() => void refetch()} />
       ) : (
-        <Skeleton height={320} aria-label="The webhook is being read" />
+        <Reading height={320} label="The webhook is being read" />
       )}
     </RecordPage>
   );

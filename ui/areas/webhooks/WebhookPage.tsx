@@ -1,4 +1,3 @@
-import { Skeleton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useState, type ReactNode } from 'react';
@@ -14,6 +13,7 @@ import { RecordPage } from '../../parts/RecordPage.tsx';
 import { Section } from '../../parts/Section.tsx';
 import { StatusBadge } from '../../parts/StatusBadge.tsx';
 import { ReceiverCode } from '../../parts/webhooks/ReceiverCode.tsx';
+import { Reading } from '../../parts/Reading.tsx';
 import { DeliveryList } from './DeliveryList.tsx';
 import { HealthNote } from './HealthNote.tsx';
 import { WebhookActions } from './WebhookActions.tsx';
@@ -43,7 +43,7 @@ export function WebhookPage() {
         {error ? (
           <ProblemNote problem={error} retry={() => void refetch()} />
         ) : (
-          <Skeleton height={320} aria-label="The webhook is being read" />
+          <Reading height={320} label="The webhook is being read" />
         )}
       </RecordPage>
     );

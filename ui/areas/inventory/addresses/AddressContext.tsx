@@ -1,7 +1,7 @@
-import { Skeleton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useLiveRefresh } from '../../../app/live.ts';
 import { ProblemNote } from '../../../parts/ProblemNote.tsx';
+import { Reading } from '../../../parts/Reading.tsx';
 import { networkOf } from '../space/networks.ts';
 import { pathQuery, SPACE_KEY } from '../space/spaceQueries.ts';
 import { Neighbours } from './Neighbours.tsx';
@@ -18,7 +18,7 @@ export function AddressContext({ address, vrf }: Props) {
     SPACE_KEY,
   );
   if (error && !path) return <ProblemNote problem={error} retry={() => void refetch()} />;
-  if (!path) return <Skeleton height={160} aria-label="The networks are being read" />;
+  if (!path) return <Reading height={160} label="The networks are being read" />;
   const innermost = path.at(-1);
   const block = innermost && networkOf(innermost.cidr);
   const prefix = innermost?.id != null && block && { ...innermost, id: innermost.id, block };

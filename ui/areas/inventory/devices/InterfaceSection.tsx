@@ -1,4 +1,3 @@
-import { Skeleton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
 import { KINDS_WITHOUT_CABLE } from '../../../../domain/inventory/cabling.ts';
@@ -12,6 +11,7 @@ import { IconButton } from '../../../parts/PermissionButton.tsx';
 import { usePermissions } from '../../../parts/permissions.tsx';
 import { ProblemNote } from '../../../parts/ProblemNote.tsx';
 import { Section } from '../../../parts/Section.tsx';
+import { Reading } from '../../../parts/Reading.tsx';
 import type { InventoryRecord, Resource } from '../inventoryQueries.ts';
 import { whereOf } from '../resources.ts';
 import { ConnectDialog } from './ConnectDialog.tsx';
@@ -88,7 +88,7 @@ export function InterfaceSection({ device, all }: Props) {
       actions={<InterfaceLinks device={device} hasAny={rows !== undefined && rows.length > 0} />}
     >
       {error && !data && <ProblemNote problem={error} retry={() => void refetch()} />}
-      {!data && !error && <Skeleton height={200} aria-label="The interfaces are being read" />}
+      {!data && !error && <Reading height={200} label="The interfaces are being read" />}
       {rows?.length === 0 && <Empty kind="nothing" title="No interfaces yet" />}
       {rows && rows.length > 0 && (
         <div className={classes.grid} style={{ height }}>

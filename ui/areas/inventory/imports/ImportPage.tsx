@@ -1,4 +1,3 @@
-import { Skeleton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useLiveRefresh } from '../../../app/live.ts';
@@ -6,6 +5,7 @@ import { useTitle } from '../../../app/useTitle.ts';
 import { ProblemNote } from '../../../parts/ProblemNote.tsx';
 import { RecordPage } from '../../../parts/RecordPage.tsx';
 import { StatusBadge } from '../../../parts/StatusBadge.tsx';
+import { Reading } from '../../../parts/Reading.tsx';
 import { ImportActions } from './ImportActions.tsx';
 import { ImportFacts } from './ImportFacts.tsx';
 import { ImportProgress } from './ImportProgress.tsx';
@@ -31,7 +31,7 @@ export function ImportPage() {
         {error ? (
           <ProblemNote problem={error} retry={() => void refetch()} />
         ) : (
-          <Skeleton height={320} aria-label="The import is being read" />
+          <Reading height={320} label="The import is being read" />
         )}
       </RecordPage>
     );

@@ -1,4 +1,4 @@
-import { Button, Skeleton } from '@mantine/core';
+import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
@@ -9,6 +9,7 @@ import { usePermissions } from '../../../parts/permissions.tsx';
 import { ProblemNote } from '../../../parts/ProblemNote.tsx';
 import { recordPath } from '../../../parts/recordIds.ts';
 import { Section } from '../../../parts/Section.tsx';
+import { Reading } from '../../../parts/Reading.tsx';
 import { recordKey, type InventoryRecord } from '../inventoryQueries.ts';
 import { ChosenSlot } from './ChosenSlot.tsx';
 import { LooseDevices } from './LooseDevices.tsx';
@@ -63,7 +64,7 @@ export function RackSection({ record }: { record: InventoryRecord }) {
         }
       >
         {error && <ProblemNote problem={error} retry={() => void refetch()} />}
-        {!model && !error && <Skeleton height={400} aria-label="The rack is being read" />}
+        {!model && !error && <Reading height={400} label="The rack is being read" />}
         {model && (
           <div className={classes.rack}>
             <div className={classes.drawings}>

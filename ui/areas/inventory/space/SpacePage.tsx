@@ -1,4 +1,4 @@
-import { Button, Skeleton, TextInput } from '@mantine/core';
+import { Button, TextInput } from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -8,6 +8,7 @@ import { formatBlock } from '../../../../domain/inventory/cidr.ts';
 import { PageLink } from '../../../parts/PageLink.tsx';
 import { ProblemNote } from '../../../parts/ProblemNote.tsx';
 import { RecordPicker } from '../../../parts/records/RecordPicker.tsx';
+import { Reading } from '../../../parts/Reading.tsx';
 import { ChosenPanel } from './ChosenPanel.tsx';
 import type { MapItem } from './mapModel.ts';
 import { networkOf } from './networks.ts';
@@ -79,7 +80,7 @@ function Space() {
         </div>
         <div className={classes.side}>
           {error && <ProblemNote problem={error} retry={retry} />}
-          {root && !model && !error && <Skeleton height={280} aria-label="The map is being read" />}
+          {root && !model && !error && <Reading height={280} label="The map is being read" />}
           {model && marks && (
             <PrefixMap
               key={model.root.prefix.id}
