@@ -52,6 +52,31 @@ function guides(): Plugin {
   };
 }
 
+type Modules = { getModuleInfo(id: string): { importedIds: readonly string[] } | null };
+
+/** The file of a page and the files that it imports, without packages. */
+function sourcesOf(page: string, modules: Modules): ReadonlySet<string> {
+  const found = new Set<string>();
+  const open = [path.join(import.meta.dirname, page)];
+  for (let id = open.pop(); id !== undefined; id = open.pop()) {
+    if (found.has(id) || id.includes('node_modules')) continue;
+    found.add(id);
+    open.push(...(modules.getModuleInfo(id)?.importedIds ?? []));
+  }
+  return found;
+}
+
+/** A file of the bundle for what a page needs beyond the frame. */
+function groupOf(page: string, name: string) {
+  let sources: ReadonlySet<string> | undefined;
+  return {
+    name(id: string, modules: Modules): string | null {
+      sources ??= sourcesOf(page, modules);
+      return sources.has(id) ? name : null;
+    },
+  };
+}
+
 /** The build of the console, and `npm run ui`, the server for its development. */
 export default defineConfig({
   root: import.meta.dirname,
@@ -69,11 +94,15 @@ export default defineConfig({
     chunkSizeWarningLimit: 1_000,
     rolldownOptions: {
       output: {
-        // What the first page needs is two files, not fifty: packages, which deployments rarely change, and the rest.
+        // A page needs a few files, not a hundred: a browser asks for six at a time. Packages of the frame, which
+        // deployments rarely change, and the frame; the pages that are opened first; what many other pages need.
         codeSplitting: {
           groups: [
             { name: 'packages', tags: ['$initial'], test: /node_modules/ },
             { name: 'frame', tags: ['$initial'] },
+            groupOf('areas/home/HomePage.tsx', 'home'),
+            groupOf('areas/auth/SignInPage.tsx', 'signIn'),
+            { name: 'shared', minShareCount: 6 },
           ],
         },
       },

@@ -278,8 +278,8 @@ describePages('the frame', (console) => {
   });
 
   describe('that cannot load a part of the console', () => {
-    const PART = '**/assets/HomePage-*.js';
-    const isMissing = /HomePage|A part of the console could not be loaded/;
+    const PART = '**/assets/JobsPage-*.js';
+    const isMissing = /JobsPage|A part of the console could not be loaded/;
 
     const openWithoutPart = async () => {
       const page = await console.open(await createUser(console.app, 'viewer'), '/nowhere');
@@ -294,12 +294,12 @@ describePages('the frame', (console) => {
 
     test('says so, stays, and tries again', async () => {
       const { page, loads } = await openWithoutPart();
-      await page.getByRole('link', { name: 'Home' }).first().click();
+      await page.getByRole('link', { name: 'Jobs' }).first().click();
       await failed(page);
       expect(loads()).toBe(0);
       await page.unroute(PART);
       await page.getByRole('button', { name: 'Reload the page' }).click();
-      await page.getByRole('heading', { name: 'Home' }).waitFor();
+      await page.getByRole('heading', { name: 'Jobs' }).waitFor();
     });
 
     test('reloads once if the server has another console', async () => {
@@ -308,7 +308,7 @@ describePages('the frame', (console) => {
         if (route.request().resourceType() !== 'fetch') return route.continue();
         return route.fulfill({ contentType: 'text/html', body: 'another console' });
       });
-      await page.getByRole('link', { name: 'Home' }).first().click();
+      await page.getByRole('link', { name: 'Jobs' }).first().click();
       await eventually(loads, (count) => count === 1);
       const compared = page.waitForResponse(
         (response) => response.request().resourceType() === 'fetch' && response.url().endsWith('/'),
