@@ -9,7 +9,7 @@ import { assertDefined } from '../../domain/shared/assert.ts';
 import { changeRequest, createRequest } from '../support/approvals.ts';
 import { describeConsole, type TestConsole } from '../support/console/console.ts';
 import { accessExamples, backupExamples, webhookExamples } from '../support/console/examples.ts';
-import { accessibilityProblems, contentWidth } from '../support/console/page.ts';
+import { accessibilityProblems, contentWidth, followPath } from '../support/console/page.ts';
 import { pagePaths } from '../support/console/routes.ts';
 import { acceptedType } from '../support/runner.ts';
 import { admin, createUser, seedTenant, type TestUser } from '../support/users.ts';
@@ -21,6 +21,8 @@ const FOLDER = mkdtempSync(join(tmpdir(), 'holdfast-console-pages-'));
 const PART_OF_DATA = { mode: 'partial', sections: ['settings'], label: 'nightly' };
 
 const NARROW = 360;
+/** Files of the console that a page may need. A browser asks a server without HTTP/2 for six at a time. */
+const MAX_FILES = 35;
 const WIDE = { width: 1_280, height: 720 };
 
 const rail = (page: Page) =>
@@ -124,17 +126,34 @@ const describePagesOf = (console: TestConsole) => {
   }
 
   test('are accessible in light and dark, and fit a phone', async () => {
-    // One page for all paths: a new profile would cost more than what it shows.
+    // One page for all paths: a new profile or document would cost more than what it shows.
     const page = await (await console.profileOf(someone)).newPage();
+    await page.goto('/sign-in');
     const faults: Record<string, string[]> = {};
     const paths = pagePaths().filter((path) => path !== '/sign-in');
     for (const path of paths) {
       await page.setViewportSize(WIDE);
-      await page.goto(addressOf(path));
+      await followPath(page, addressOf(path));
       faults[path] = await faultsOf(page);
     }
     expect(faults).toEqual(Object.fromEntries(paths.map((path) => [path, []])));
   }, 300_000);
+
+  test('need few files each', async () => {
+    const counts: Record<string, number> = {};
+    for (const path of ['/', '/inventory/sites', `/inventory/sites/${site.mine}`, '/jobs']) {
+      const page = await (await console.profileOf(someone)).newPage();
+      page.on('response', (response) => {
+        if (new URL(response.url()).pathname.startsWith('/assets/'))
+          counts[path] = (counts[path] ?? 0) + 1;
+      });
+      await page.goto(path);
+      await heading(page).first().waitFor();
+      await isComplete(page);
+    }
+    expect(Object.entries(counts).filter(([, count]) => count > MAX_FILES)).toEqual([]);
+    expect(Object.keys(counts)).toHaveLength(4);
+  });
 
   test('say what is wrong with an address, whatever is in it', async () => {
     const page = await (await console.profileOf(someone)).newPage();

@@ -1,5 +1,6 @@
 import axe, { type Result } from 'axe-core';
 import type { Page } from 'playwright-core';
+import { eventually } from '../eventually.ts';
 
 /**
  * Notes everything that a page complains about: errors in its scripts, what the Content Security Policy has
@@ -60,4 +61,20 @@ export async function contentWidth(page: Page, width: number): Promise<number> {
   await page.setViewportSize({ width, height: 740 });
   await isDrawn(page);
   return page.evaluate<number>('document.documentElement.scrollWidth');
+}
+
+/**
+ * Opens another page of the console as its links do, in the same document. Resolves when the page has its title: no
+ * two pages that follow one another may have the same.
+ */
+export async function followPath(page: Page, path: string): Promise<void> {
+  const before = await page.title();
+  await page.evaluate(
+    `history.pushState(null, '', ${JSON.stringify(path)}); dispatchEvent(new PopStateEvent('popstate'))`,
+  );
+  await eventually(
+    () => page.title(),
+    (title) => title !== before,
+    { withinMs: 10_000 },
+  );
 }
