@@ -54,10 +54,10 @@ function guides(): Plugin {
 
 type Modules = { getModuleInfo(id: string): { importedIds: readonly string[] } | null };
 
-/** The file of a page and the files that it imports, without packages. */
-function sourcesOf(page: string, modules: Modules): ReadonlySet<string> {
+/** These files and those that they import, without packages. */
+function sourcesOf(files: readonly string[], modules: Modules): ReadonlySet<string> {
   const found = new Set<string>();
-  const open = [path.join(import.meta.dirname, page)];
+  const open = files.map((file) => path.join(import.meta.dirname, file));
   for (let id = open.pop(); id !== undefined; id = open.pop()) {
     if (found.has(id) || id.includes('node_modules')) continue;
     found.add(id);
@@ -66,13 +66,13 @@ function sourcesOf(page: string, modules: Modules): ReadonlySet<string> {
   return found;
 }
 
-/** A file of the bundle for what a page needs beyond the frame. */
-function groupOf(page: string, name: string) {
+/** A file of the bundle for what these files need beyond the frame. */
+function groupOf(group: string, files: readonly string[]) {
   let sources: ReadonlySet<string> | undefined;
   return {
     name(id: string, modules: Modules): string | null {
-      sources ??= sourcesOf(page, modules);
-      return sources.has(id) ? name : null;
+      sources ??= sourcesOf(files, modules);
+      return sources.has(id) ? group : null;
     },
   };
 }
@@ -100,8 +100,8 @@ export default defineConfig({
           groups: [
             { name: 'packages', tags: ['$initial'], test: /node_modules/ },
             { name: 'frame', tags: ['$initial'] },
-            groupOf('areas/home/HomePage.tsx', 'home'),
-            groupOf('areas/auth/SignInPage.tsx', 'signIn'),
+            groupOf('home', ['areas/home/HomePage.tsx', 'app/shell/Notices.tsx']),
+            groupOf('signIn', ['areas/auth/SignInPage.tsx']),
             { name: 'shared', minShareCount: 6 },
           ],
         },

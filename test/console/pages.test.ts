@@ -21,8 +21,6 @@ const FOLDER = mkdtempSync(join(tmpdir(), 'holdfast-console-pages-'));
 const PART_OF_DATA = { mode: 'partial', sections: ['settings'], label: 'nightly' };
 
 const NARROW = 360;
-/** Files of the console that a page may need. A browser asks a server without HTTP/2 for six at a time. */
-const MAX_FILES = 35;
 const WIDE = { width: 1_280, height: 720 };
 
 const rail = (page: Page) =>
@@ -138,22 +136,6 @@ const describePagesOf = (console: TestConsole) => {
     }
     expect(faults).toEqual(Object.fromEntries(paths.map((path) => [path, []])));
   }, 300_000);
-
-  test('need few files each', async () => {
-    const counts: Record<string, number> = {};
-    for (const path of ['/', '/inventory/sites', `/inventory/sites/${site.mine}`, '/jobs']) {
-      const page = await (await console.profileOf(someone)).newPage();
-      page.on('response', (response) => {
-        if (new URL(response.url()).pathname.startsWith('/assets/'))
-          counts[path] = (counts[path] ?? 0) + 1;
-      });
-      await page.goto(path);
-      await heading(page).first().waitFor();
-      await isComplete(page);
-    }
-    expect(Object.entries(counts).filter(([, count]) => count > MAX_FILES)).toEqual([]);
-    expect(Object.keys(counts)).toHaveLength(4);
-  });
 
   test('say what is wrong with an address, whatever is in it', async () => {
     const page = await (await console.profileOf(someone)).newPage();
