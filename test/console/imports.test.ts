@@ -17,8 +17,11 @@ describeConsole('imports', (console) => {
   const file = (name: string, text: string) => ({
     ...{ name, mimeType: 'text/csv', buffer: Buffer.from(text) },
   });
-  const choose = (page: Page, name: string, text: string) =>
-    page.getByLabel('Choose a file').setInputFiles(file(name, text));
+  /** Chooses a file as soon as a user can: when the resources are read. */
+  const choose = async (page: Page, name: string, text: string) => {
+    const input = page.getByLabel('Choose a file').and(page.locator(':enabled'));
+    await input.setInputFiles(file(name, text));
+  };
   const start = (page: Page) => page.getByRole('button', { name: 'Start the dry run' });
   const report = (page: Page) => page.getByRole('region', { name: 'Rows' });
 
