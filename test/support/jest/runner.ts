@@ -1,3 +1,4 @@
+import path from 'node:path';
 import pLimit from 'p-limit';
 import Tinypool from 'tinypool';
 import type { Test, TestResult } from '@jest/test-result';
@@ -40,19 +41,56 @@ export default class ChildProcessRunner {
     const { maxWorkers } = globalConfig;
     const pool = startPool(maxWorkers);
     const limit = pLimit(maxWorkers);
-    const runFile = async (test: Test) => {
+    const run = async (test: Test): Promise<Outcome> => {
       const projectConfig = test.context.config;
       const task: FileTask = { path: test.path, globalConfig, projectConfig };
+      const [outcome] = await Promise.allSettled([runFileOf(pool, task)]);
+      return outcome;
+    };
+    const report = (test: Test, outcome: Outcome): Promise<void> =>
+      outcome.status === 'fulfilled'
+        ? onResult(test, outcome.value)
+        : onFailure(test, outcome.reason);
+    const failed: { test: Test; outcome: Outcome }[] = [];
+    const runFile = async (test: Test) => {
       await onStart(test);
-      try {
-        await onResult(test, await runFileOf(pool, task));
-      } catch (error) {
-        await onFailure(test, error);
-      }
+      const outcome = await run(test);
+      if (hasPassed(outcome) || maxReruns() === 0) return report(test, outcome);
+      failed.push({ test, outcome });
     };
     await Promise.all(tests.map((test) => limit(() => runFile(test))));
+    const mayRerun = failed.length <= maxReruns();
+    for (const { test, outcome } of failed) {
+      if (mayRerun) printFailure(test, outcome);
+      await report(test, mayRerun ? await run(test) : outcome);
+    }
     await pool.destroy();
   }
+}
+
+type Outcome = PromiseSettledResult<TestResult>;
+
+const hasPassed = (outcome: Outcome): boolean =>
+  outcome.status === 'fulfilled' && outcome.value.numFailingTests === 0;
+
+/**
+ * How many files may run once more, alone and after all others, because they have failed beside others: the environment
+ * variable TEST_RERUNS, 0 by default. If more have failed, none runs again.
+ */
+function maxReruns(): number {
+  const value = Number(process.env.TEST_RERUNS ?? 0);
+  if (!Number.isInteger(value) || value < 0)
+    throw new Error('TEST_RERUNS must be a number of files');
+  return value;
+}
+
+/** What passes the second time is a defect of the test or of the product that depends on time: it is shown. */
+function printFailure({ path: file }: Test, outcome: Outcome): void {
+  const text =
+    outcome.status === 'fulfilled' ? outcome.value.failureMessage : String(outcome.reason);
+  process.stderr.write(
+    `UNSTABLE ${path.relative('.', file)} has failed and runs once more:\n${text ?? ''}\n`,
+  );
 }
 
 /** Runs a file, and once more if it fails while the Temporal server did not work. Errors: the file cannot be run. */
@@ -61,7 +99,7 @@ async function runFileOf(pool: Tinypool, task: FileTask): Promise<TestResult> {
   const run = async () =>
     (await pool.run(task, { signal: AbortSignal.timeout(FILE_LIMIT_MS) })) as TestResult;
   const [first] = await Promise.allSettled([run()]);
-  if (first.status === 'fulfilled' && first.value.numFailingTests === 0) return first.value;
+  if (first.status === 'fulfilled' && hasPassed(first)) return first.value;
   await nextTemporalCheck();
   if (temporalRestarts() > restarts) return run();
   if (first.status === 'rejected') throw first.reason;
