@@ -44,13 +44,13 @@ export default class ChildProcessRunner {
     const run = async (test: Test): Promise<Outcome> => {
       const projectConfig = test.context.config;
       const task: FileTask = { path: test.path, globalConfig, projectConfig };
-      const [outcome] = await Promise.allSettled([runFileOf(pool, task)]);
-      return outcome;
+      return runFileOf(pool, task).then(
+        (result) => ({ result }),
+        (error: unknown) => ({ error }),
+      );
     };
     const report = (test: Test, outcome: Outcome): Promise<void> =>
-      outcome.status === 'fulfilled'
-        ? onResult(test, outcome.value)
-        : onFailure(test, outcome.reason);
+      'result' in outcome ? onResult(test, outcome.result) : onFailure(test, outcome.error);
     const failed: { test: Test; outcome: Outcome }[] = [];
     const runFile = async (test: Test) => {
       await onStart(test);
@@ -68,10 +68,11 @@ export default class ChildProcessRunner {
   }
 }
 
-type Outcome = PromiseSettledResult<TestResult>;
+/** The results of the tests of a file, or why it could not be run. */
+type Outcome = { result: TestResult } | { error: unknown };
 
 const hasPassed = (outcome: Outcome): boolean =>
-  outcome.status === 'fulfilled' && outcome.value.numFailingTests === 0;
+  'result' in outcome && outcome.result.numFailingTests === 0;
 
 /**
  * How many files may run once more, alone and after all others, because they have failed beside others: the environment
@@ -86,8 +87,7 @@ function maxReruns(): number {
 
 /** What passes the second time is a defect of the test or of the product that depends on time: it is shown. */
 function printFailure({ path: file }: Test, outcome: Outcome): void {
-  const text =
-    outcome.status === 'fulfilled' ? outcome.value.failureMessage : String(outcome.reason);
+  const text = 'result' in outcome ? outcome.result.failureMessage : String(outcome.error);
   process.stderr.write(
     `UNSTABLE ${path.relative('.', file)} has failed and runs once more:\n${text ?? ''}\n`,
   );
@@ -99,7 +99,7 @@ async function runFileOf(pool: Tinypool, task: FileTask): Promise<TestResult> {
   const run = async () =>
     (await pool.run(task, { signal: AbortSignal.timeout(FILE_LIMIT_MS) })) as TestResult;
   const [first] = await Promise.allSettled([run()]);
-  if (first.status === 'fulfilled' && hasPassed(first)) return first.value;
+  if (first.status === 'fulfilled' && first.value.numFailingTests === 0) return first.value;
   await nextTemporalCheck();
   if (temporalRestarts() > restarts) return run();
   if (first.status === 'rejected') throw first.reason;

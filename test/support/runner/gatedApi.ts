@@ -38,7 +38,7 @@ export async function startGatedApi(target: string) {
     if (!gate) return true;
     const isFirst = !gate.isReached && gate.step === step && gate.side === side;
     gate.isReached ||= isFirst;
-    // A runner that has no answer asks again, and goes on: its attempt must not end meanwhile.
+    // A runner that has no answer asks again, and goes on: its attempt must not end before the gate opens.
     const isEnd = gate.isReached && step === 'end';
     return !(isFirst || isEnd) || (await gate.opened.promise) === 'pass';
   }
