@@ -1,4 +1,5 @@
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Page } from 'playwright-core';
 import { seedDemo, type Demo } from './console/demo.ts';
@@ -66,6 +67,37 @@ const PICTURES: readonly Picture[] = [
     },
   },
   {
+    name: 'space',
+    user: 'operator',
+    path: ({ prefixId }) => `/inventory/prefixes/space?map=${prefixId}&at=10.1.0.0%2F16`,
+    ready: (page) => page.getByRole('application', { name: /^Map of/ }).waitFor(),
+  },
+  {
+    name: 'rack',
+    user: 'operator',
+    path: ({ rackId }) => `/inventory/racks/${rackId}`,
+    ready: (page) =>
+      page
+        .getByText(/^ams1-d/)
+        .first()
+        .waitFor(),
+  },
+  {
+    name: 'role',
+    user: 'approver',
+    path: () => '/access/compare-roles?roles=viewer,operator,approver',
+    ready: (page) => page.getByRole('table').first().waitFor(),
+  },
+  {
+    name: 'restore',
+    user: 'administrator',
+    path: ({ backupId }) => `/backups/${backupId}/restore?sections=inventory`,
+    ready: async (page) => {
+      await page.getByRole('button', { name: 'Compare with the present records' }).click();
+      await page.getByText('ber1').first().waitFor();
+    },
+  },
+  {
     name: 'search',
     user: 'operator',
     path: () => '/search?q=10.1.4.17',
@@ -83,8 +115,9 @@ const names = process.argv.slice(2);
 const wanted = PICTURES.filter(({ name }) => names.length === 0 || names.includes(name));
 
 const environment = await startBenchEnvironment();
+const archives = await mkdtemp(path.join(tmpdir(), 'holdfast-pictures-'));
 try {
-  const installation = await startInstallation(environment);
+  const installation = await startInstallation(environment, { HOLDFAST_BACKUP_DIR: archives });
   try {
     const demo = await seedDemo(installation);
     await mkdir(FOLDER, { recursive: true });
@@ -95,6 +128,7 @@ try {
   }
 } finally {
   await environment.stop();
+  await rm(archives, { recursive: true });
 }
 process.exit(0);
 

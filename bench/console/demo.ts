@@ -1,12 +1,19 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { assertDefined } from '../../domain/shared/assert.ts';
 import type { Mutation } from '../../domain/inventory/planning.ts';
 import { demoEstate } from '../../processes/cli/demoEstate.ts';
 import type { Identity, Installation } from './installation.ts';
 
 type Person = { id: string; username: string; token: string };
 export type Demo = {
-  users: { operator: Person; approver: Person };
+  users: { operator: Person; approver: Person; administrator: Person };
   approvalId: string;
   jobId: string;
+  /** Of the records before a day of changes. */
+  backupId: string;
+  /** The network of a site, and a rack there. */
+  prefixId: string;
+  rackId: string;
 };
 
 const SITES = 3;
@@ -21,14 +28,40 @@ export async function seedDemo(installation: Installation): Promise<Demo> {
   const operator = await createUser('mara.lindt', 'Mara Lindt', { roleId: 'operator' });
   const reads = { roleId: 'auditor' };
   const approver = await createUser('jonas.berg', 'Jonas Berg', { roleId: 'approver' }, reads);
+  const role = { roleId: 'platform-admin' };
+  const administrator = await createUser('ines.roth', 'Ines Roth', role);
   const as: Identity = { token: operator.token };
   await createEstate(installation);
+  const backupId = await createBackup(installation, { token: administrator.token });
   await changeEstate(installation, as);
   await createSchedules(installation, as);
   await createTokens(installation, as);
   const approvalId = await createRequests(installation, as);
   const jobId = await createJobs(installation, as);
-  return { users: { operator, approver }, approvalId, jobId };
+  const idOf = (path: string) => firstId(installation, path, as);
+  return {
+    ...{ users: { operator, approver, administrator }, approvalId, jobId, backupId },
+    prefixId: await idOf('/api/inventory/prefixes?cidr=10.1.0.0/16'),
+    rackId: await idOf('/api/inventory/racks?name=ams1-r1'),
+  };
+}
+
+/** The id of the first record of a list. */
+async function firstId({ send }: Installation, path: string, as: Identity): Promise<string> {
+  const { items } = await send<{ items: WithId[] }>(path, undefined, as);
+  return assertDefined(items[0], path).id;
+}
+
+/** A backup whose restore would undo the changes of a day. */
+async function createBackup({ send }: Installation, as: Identity): Promise<string> {
+  const backup = { mode: 'full', label: 'Before the move' };
+  const { id } = await send<WithId>('/api/backup/create', backup, as);
+  for (let n = 0; n < 100; n++) {
+    const { status } = await send<{ status: string }>(`/api/backup/${id}`, undefined, as);
+    if (status === 'completed') return id;
+    await sleep(100);
+  }
+  throw new Error('The backup is not complete within 10 s');
 }
 
 /** The first sites of the example estate. */
