@@ -22,6 +22,7 @@ import type { ResourceName } from './names.ts';
 import type { PlanSnapshot } from './planSnapshot.ts';
 import type { Resource, Row } from './resource.ts';
 import { RESOURCES } from './resources/index.ts';
+import { counted } from '../shared/counted.ts';
 
 type CascadedChange = {
   resource: ResourceName;
@@ -136,7 +137,7 @@ export function createDraft(input: DraftInput): OpenDraft {
       const others = cascades.list().filter(({ reason }) => reason !== 'reparented');
       const own = others.filter((each) => !yields(each.resource, each.before));
       if (own.length < others.length) {
-        const message = `${others.length - own.length} records of other tenants lose their reference to it or are deleted`;
+        const message = `Of other tenants, ${counted(others.length - own.length, 'record')} would lose the reference to it or be deleted`;
         planned.warnings.push({ pointer: null, code: 'others_detached', message });
       }
       const cascaded = own.flatMap((each) =>

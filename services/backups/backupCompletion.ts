@@ -13,6 +13,7 @@ import { isInProgress } from '../../domain/backups/backups.ts';
 import { selectRetained } from '../../domain/backups/retention.ts';
 import { backupWorkflowId, removalWorkflowId } from '../../domain/dispatch/workflowIds.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
+import { counted } from '../../domain/shared/counted.ts';
 import type { Log } from '../../platform/log.ts';
 import type { StepTools } from '../jobs/multiStep.ts';
 import type { Archives } from './archives.ts';
@@ -119,7 +120,10 @@ export function createBackupCompletion({ db, commit, writeUnaudited, archives, l
       const retained = selectRetained(retention, series);
       const expired = series.filter((each) => !retained.has(each.id)).slice(0, MAX_PRUNED);
       if (expired.length > 0 && (await findHoldOnBackups(db, tenantId))) {
-        tools.log('info', `${expired.length} older backups are kept: a legal hold is in force`);
+        tools.log(
+          'info',
+          `Kept because of a legal hold: ${counted(expired.length, 'older backup')}`,
+        );
         return;
       }
       for (const each of expired) {
@@ -134,7 +138,7 @@ export function createBackupCompletion({ db, commit, writeUnaudited, archives, l
         }).catch(ignoreNoChange(undefined));
       }
       if (expired.length > 0)
-        tools.log('info', `${expired.length} older backups of the series are deleted`, {
+        tools.log('info', `Deleted: ${counted(expired.length, 'older backup')} of the series`, {
           backupIds: expired.map((each) => each.id),
         });
     },

@@ -7,6 +7,7 @@ import type { Knex } from '../../db/core/knex.ts';
 import { Backup } from '../../db/models/Backup.ts';
 import { isInProgress, type BackupEngine } from '../../domain/backups/backups.ts';
 import { JobFailure } from '../../domain/jobs/jobType.ts';
+import { counted } from '../../domain/shared/counted.ts';
 import type { ArchivedTable, ArchiveHeader } from '../../platform/archive/index.ts';
 import type { ArchiveUpload, PendingUpload } from '../../platform/stores/store.ts';
 import type { StepTools } from '../jobs/multiStep.ts';
@@ -119,7 +120,10 @@ export function createBackupRun({
       },
     );
     const { rows } = manifest;
-    log('info', `${rows} rows of ${tables.length} tables are written`, { sections, includes });
+    log('info', `Written: ${counted(rows, 'row')} of ${counted(tables.length, 'table')}`, {
+      sections,
+      includes,
+    });
     return { includes, manifest, rows, schemaVersion, appVersion, snapshotAt: records.at };
   }
 

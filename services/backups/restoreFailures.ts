@@ -1,6 +1,7 @@
 import { isConcurrencyError } from '../../db/core/constraints.ts';
 import type { RestoreReport } from '../../domain/backups/backups.ts';
 import { JobFailure } from '../../domain/jobs/jobType.ts';
+import { counted } from '../../domain/shared/counted.ts';
 
 /** Thrown to roll back a transaction on purpose. */
 export class Rollback extends Error {}
@@ -13,7 +14,7 @@ export function restoreInvalid({ errors }: RestoreReport): JobFailure {
   const codes = [...new Set(errors.map(({ code }) => code))].join(', ');
   return new JobFailure(
     'restore_invalid',
-    `${errors.length} errors prevent the restore: ${codes}. A validation lists them.`,
+    `The restore is prevented by ${counted(errors.length, 'error')}: ${codes}. A validation lists them.`,
     { retryable: false },
   );
 }

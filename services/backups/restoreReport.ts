@@ -22,6 +22,7 @@ import {
   type TableCounts,
 } from '../../domain/backups/backups.ts';
 import { maskText } from '../../domain/shared/credentials.ts';
+import { counted } from '../../domain/shared/counted.ts';
 import type { ArchiveHeader } from '../../platform/archive/index.ts';
 
 const CONFLICT_MESSAGES: Readonly<
@@ -155,6 +156,9 @@ async function lockoutFindings(
   return found;
 }
 
+const recordsOf = (table: string, count: number): string =>
+  `${counted(count, 'record')} of ${table.replaceAll('_', ' ')}`;
+
 async function findWarnings(
   query: RunQuery,
   plan: RestorePlan,
@@ -165,7 +169,7 @@ async function findWarnings(
     .map(({ section, table, deleted }) =>
       finding(
         'records_deleted',
-        `${deleted} records of ${table} that are not in the backup would be deleted`,
+        `${recordsOf(table, deleted)} not in the backup would be deleted`,
         { section, table },
       ),
     );
@@ -174,7 +178,7 @@ async function findWarnings(
       found.push(
         finding(
           'purged_not_restored',
-          `${purged} records of ${table} that retention has purged would not be restored`,
+          `${recordsOf(table, purged)} purged by retention would not be restored`,
           { section, table },
         ),
       );
@@ -184,7 +188,7 @@ async function findWarnings(
     found.push(
       finding(
         'jobs_not_run_again',
-        `${interrupted} jobs that were still running would be restored as failed and not run again`,
+        `${counted(interrupted, 'job')} still running would be restored as failed and not run again`,
         { section: 'jobs', table: 'jobs' },
       ),
     );
@@ -215,12 +219,12 @@ async function accessWarnings(
   );
   return [
     ...notEnabled.map(({ table, rows }) =>
-      finding('not_enabled', `${rows} records of ${table} ${NOT_ENABLED[table]}`, at(table)),
+      finding('not_enabled', `${recordsOf(table, rows)} ${NOT_ENABLED[table]}`, at(table)),
     ),
     ...reinstated.map(({ table, created, changed }) =>
       finding(
         'access_reinstated',
-        `${created + changed} records of ${table} would grant what they granted when the backup was made`,
+        `${recordsOf(table, created + changed)} would grant the same as when the backup was made`,
         at(table),
       ),
     ),

@@ -20,6 +20,7 @@ import { MIGRATIONS } from '../../db/migrations/index.ts';
 import { Backup, RestoreRun } from '../../db/models/Backup.ts';
 import { isSection, permissionsToRestore, type Section } from '../../domain/backups/backups.ts';
 import { JobFailure } from '../../domain/jobs/jobType.ts';
+import { counted } from '../../domain/shared/counted.ts';
 import type { ArchiveHeader } from '../../platform/archive/index.ts';
 import type { Access } from '../access/access.ts';
 import { jobFinishedTopic } from '../jobs/jobAudit.ts';
@@ -95,7 +96,7 @@ export function createRestoreRun({
             retryable: false,
           },
         );
-      tools.log('info', `${loaded.manifest.rows} rows are loaded`, {
+      tools.log('info', `Loaded: ${counted(loaded.manifest.rows, 'row')}`, {
         schemaVersion: loaded.header.schemaVersion,
         migrations: loaded.pendingMigrations,
       });
@@ -175,7 +176,7 @@ export function createRestoreRun({
     const { created, changed, deleted } = report.preview.counts;
     tools.log(
       'info',
-      `${created} records would be created, ${changed} changed, ${deleted} deleted`,
+      `${counted(created, 'record')} would be created, ${changed} changed, ${deleted} deleted`,
       { valid: report.valid },
     );
     if (run.purpose !== 'restore') return;

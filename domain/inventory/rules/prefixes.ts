@@ -6,6 +6,7 @@ import { vrfKeyOf } from '../planSnapshot.ts';
 import { isOfPlatform, isParentIn, spaceOf, type Space } from '../spaces.ts';
 import { contentsOf } from './contents.ts';
 import { checkAssignment, hasMoved, sharedInside, warnOfTenants } from './sharedSpace.ts';
+import { counted } from '../../shared/counted.ts';
 
 /** The usage above which a prefix counts as full, in percent. */
 const FULL_PERCENT = 80n;
@@ -159,7 +160,7 @@ function adoptChildren(
   if (inside.length > 0)
     draft.warn(
       'contains_siblings',
-      `${inside.length} prefixes inside it become its children`,
+      `It becomes the parent of ${counted(inside.length, 'prefix', 'prefixes')} inside it`,
       'cidr',
     );
   if (isOfPlatform(space)) warnOfTenants(draft, space, block, inside);

@@ -5,6 +5,7 @@ import type { Commit } from '../../../db/core/commit.ts';
 import type { Caller } from '../../../domain/shared/caller.ts';
 import { parseGroups, LOCAL_PROVIDER, type TestStep } from '../../../domain/auth/providers.ts';
 import { PLATFORM } from '../../../domain/access/scope.ts';
+import { counted } from '../../../domain/shared/counted.ts';
 import type { createLdap } from './kinds/ldap.ts';
 import type { LdapConfig } from './kinds/ldapConfig.ts';
 import type { createOidc, OidcConfig } from './kinds/oidc.ts';
@@ -52,7 +53,7 @@ export function createConnectionTest({ db, commit, providers, ldap, oidc, saml }
             {
               name: 'accounts',
               status: 'passed',
-              message: `${count} enabled accounts.`,
+              message: `${counted(count, 'enabled account')}.`,
               durationMs: 0,
             },
           ],

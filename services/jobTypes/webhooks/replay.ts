@@ -8,6 +8,7 @@ import { JobFailure, defineJobType, type JobType } from '../../../domain/jobs/jo
 import { MAX_REPLAY_EVENTS, REPLAY_JOB_TYPE } from '../../../domain/webhooks/webhooks.ts';
 import type { Ids } from '../../../platform/ids.ts';
 import { jobWorkflowId } from '../../../domain/dispatch/workflowIds.ts';
+import { counted } from '../../../domain/shared/counted.ts';
 import { lastPurgedFor } from '../../events/purgedEvents.ts';
 import { webhookAudit } from '../../webhooks/webhookAudit.ts';
 
@@ -106,7 +107,9 @@ export const createReplayJobType = ({ db, commit, ids }: ReplayDeps): JobType<Pa
           `up to sequence ${after}`,
         );
       }
-      log('info', `Queued ${deliveries} deliveries`, { lastSequence: after });
+      log('info', `Queued ${counted(deliveries, 'delivery', 'deliveries')}`, {
+        lastSequence: after,
+      });
       return { deliveries, lastSequence: after, complete: !more };
     },
   });

@@ -11,6 +11,7 @@ import {
   type Profile,
   type TestStep,
 } from '../../../../domain/auth/providers.ts';
+import { counted } from '../../../../domain/shared/counted.ts';
 import {
   hostOf,
   portOf,
@@ -306,7 +307,7 @@ export function createLdap(outbound: ProviderOutbound) {
             await findGroups(client, config, person, username),
           );
           return {
-            message: `Found ${person.dn} with ${profile.groups.length} groups.`,
+            message: `Found ${person.dn} with ${counted(profile.groups.length, 'group')}.`,
             value: profile.groups,
           };
         }),

@@ -15,6 +15,7 @@ import {
   type Profile,
   type TestStep,
 } from '../../../../domain/auth/providers.ts';
+import { counted } from '../../../../domain/shared/counted.ts';
 import type { ProviderOutbound } from '../../../../platform/providerOutbound.ts';
 import {
   compareClocks,
@@ -270,7 +271,7 @@ export function createOidc(outbound: ProviderOutbound) {
         const { keys } = JSON.parse(response.body) as { keys?: unknown[] };
         if (!Array.isArray(keys) || keys.length === 0)
           throw new Error('The document contains no keys.');
-        return { message: `${keys.length} keys.` };
+        return { message: `${counted(keys.length, 'key')}.` };
       });
       await step('clock', () => Promise.resolve(compareClocks(date, CLOCK_TOLERANCE_SECONDS)));
       return { steps };
