@@ -62,6 +62,11 @@ async function loadBinaries(): Promise<Binaries> {
   }
 }
 
+const binariesIn = (folder: string): Binaries => ({
+  initdb: path.join(folder, 'initdb'),
+  postgres: path.join(folder, 'postgres'),
+});
+
 /**
  * The ids of `ACCOUNT`, which is created if it is missing; undefined if this process is not root.
  */
@@ -141,6 +146,8 @@ type PostgresOptions = {
   port: number;
   logFile: string;
   onSpawn?(pid: number): Promise<void>;
+  /** Folder of `initdb` and `postgres`: of another version than the one that is bundled. */
+  binFolder?: string | undefined;
   /** Server settings that are added to or replace `SETTINGS`. */
   settings?: Readonly<Record<string, string>>;
   signal?: AbortSignal;
@@ -155,10 +162,11 @@ export async function startPostgres({
   port,
   logFile,
   onSpawn = noop,
+  binFolder,
   settings: overrides,
   signal,
 }: PostgresOptions): Promise<PostgresServer> {
-  const binaries = await loadBinaries();
+  const binaries = binFolder === undefined ? await loadBinaries() : binariesIn(binFolder);
   const ids = await accountIds();
   if (ids) {
     await letGroupPass(path.dirname(dataDir), ids.gid);

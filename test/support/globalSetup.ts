@@ -54,6 +54,7 @@ export default async function globalSetup(): Promise<void> {
     dataDir,
     port: await freePort(0),
     logFile: path.join(folder, 'postgres.log'),
+    binFolder: process.env.TEST_POSTGRES_BIN,
     settings: { ...SETTINGS, unix_socket_directories: dataDir },
   });
   servers.add(folder, () => postgres.stop());
