@@ -37,7 +37,7 @@ describePages('several records together', (console) => {
     await page.getByRole('option', { name: 'Description' }).click();
     await page.getByRole('option', { name: 'Status' }).click();
     await page.keyboard.press('Escape');
-    await dialog.getByLabel('Status').selectOption('retired');
+    await dialog.getByLabel('Status').selectOption({ label: 'Retired' });
     // A field that is chosen and has no value is cleared.
     await dialog.getByText('2 changed').waitFor();
     await dialog.locator('[aria-busy="true"]').waitFor({ state: 'detached' });

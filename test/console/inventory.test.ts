@@ -118,7 +118,7 @@ describePages('the inventory', (console) => {
     await page.getByRole('heading', { name: 'osl1', exact: true }).waitFor();
 
     await page.getByRole('button', { name: 'Edit', exact: true }).click();
-    await page.getByLabel('Status').selectOption('retired');
+    await page.getByLabel('Status').selectOption({ label: 'Retired' });
     await plan.getByText('retired').waitFor();
     await page.getByRole('button', { name: 'Save changes' }).click();
     await page.getByRole('region', { name: 'History' }).getByText('changed it').waitFor();

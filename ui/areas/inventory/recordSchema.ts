@@ -1,4 +1,5 @@
 import { isSameValue } from '../../parts/diff/change.ts';
+import { labelOfField } from '../../parts/format.ts';
 import type { JsonSchema } from '../../parts/schemaForm/shape.ts';
 import type { InventoryRecord, Resource, ResourceField } from './inventoryQueries.ts';
 import { referenceOf } from './resources.ts';
@@ -14,6 +15,11 @@ const LONG_TEXT = 2_000;
 /** Custom fields have a form of their own, since they depend on the tenant. */
 const CUSTOM = 'customFields';
 
+/** The choices of the API, with the words that lists show. */
+const choiceSchema = (choices: readonly string[]): JsonSchema => ({
+  anyOf: choices.map((value) => ({ const: value, title: labelOfField(value) })),
+});
+
 function valueSchema(field: ResourceField): JsonSchema {
   const { name, type, choices } = field;
   const reference = referenceOf(field);
@@ -21,14 +27,14 @@ function valueSchema(field: ResourceField): JsonSchema {
     return type === 'texts'
       ? { type: 'array', items: { type: 'string' }, uniqueItems: true, 'x-holdfast-ref': reference }
       : { type: 'string', 'x-holdfast-ref': reference };
-  if (choices && type !== 'texts') return { enum: choices };
+  if (choices && type !== 'texts') return choiceSchema(choices);
   switch (type) {
     case 'integer':
     case 'number':
     case 'boolean':
       return { type };
     case 'texts':
-      return { type: 'array', items: choices ? { enum: choices } : { type: 'string' } };
+      return { type: 'array', items: choices ? choiceSchema(choices) : { type: 'string' } };
     case 'network':
     case 'address':
       return { type: 'string', format: 'cidr' };
