@@ -212,6 +212,21 @@ describePages('the address space', (console) => {
       .waitFor();
   });
 
+  test('does not move what is below the map when the pointer enters or leaves it', async () => {
+    const page = await console.open(viewer, `${SPACE}?at=10.128.0.0%2F9`);
+    await page.getByText('It is free: nothing else is here.').waitFor();
+    const topOf = async () => (await chosen(page).boundingBox())?.y;
+    const before = await topOf();
+    await map(page, '10.0.0.0/8').hover();
+    await page
+      .getByText(/^10\..*addresses/)
+      .and(page.locator('[aria-hidden]'))
+      .waitFor();
+    expect(await topOf()).toBe(before);
+    await page.getByRole('heading', { level: 1 }).hover();
+    expect(await topOf()).toBe(before);
+  });
+
   test('opens what is far from the start of a prefix, and reads on while one scrolls', async () => {
     await create({ cidr: '10.200.0.0/14', status: 'container' });
     const networks = Array.from({ length: 620 }, (_, n) => `10.${200 + (n >> 8)}.${n & 255}.0/24`);
