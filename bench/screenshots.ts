@@ -62,7 +62,7 @@ const PICTURES: readonly Picture[] = [
     ready: async (page) => {
       await page.getByRole('grid').getByRole('link').first().click();
       await page.getByRole('button', { name: 'Edit' }).click();
-      await page.getByLabel('Status').selectOption('reserved');
+      await page.getByLabel('Status').selectOption({ label: 'Reserved' });
       await page.getByRole('region', { name: 'What changes' }).getByText('reserved').waitFor();
     },
   },
