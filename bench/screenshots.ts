@@ -70,7 +70,14 @@ const PICTURES: readonly Picture[] = [
     name: 'space',
     user: 'operator',
     path: ({ prefixId }) => `/inventory/prefixes/space?map=${prefixId}&at=10.1.0.0%2F16`,
-    ready: (page) => page.getByRole('application', { name: /^Map of/ }).waitFor(),
+    ready: async (page) => {
+      await page.getByRole('application', { name: /^Map of/ }).waitFor();
+      await page.getByText('1,250').waitFor();
+      // The map is drawn in the next frame.
+      await page.evaluate(
+        'new Promise(requestAnimationFrame).then(() => new Promise(requestAnimationFrame))',
+      );
+    },
   },
   {
     name: 'rack',
