@@ -12,6 +12,7 @@ import {
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Resource } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
+import { counted } from '../../domain/shared/counted.ts';
 import { isDeeperThan, MAX_DEPTH } from '../../platform/jsonDepth.ts';
 import { parseStrictJson, unstorable } from '../../platform/strictJson.ts';
 
@@ -52,9 +53,6 @@ function checkStorable(row: FileRow): FileRow {
   return row;
 }
 
-const countOf = (count: number, noun: string): string =>
-  `${count} ${noun}${count === 1 ? '' : 's'}`;
-
 /** The number of unknown columns that a message names. */
 const MAX_NAMED_COLUMNS = 100;
 
@@ -87,7 +85,7 @@ const lengthOf = (cells: unknown): number => (Array.isArray(cells) ? cells.lengt
 /** What is wrong with a row that is no CSV, by the codes of the parser. */
 const CSV_PROBLEMS: Readonly<Partial<Record<CsvErrorCode, (error: CsvError) => string>>> = {
   CSV_RECORD_INCONSISTENT_COLUMNS: ({ record, columns }) =>
-    `has ${countOf(lengthOf(record), 'cell')}, and the first line has ${lengthOf(columns)}. A cell with commas needs quotes`,
+    `has ${counted(lengthOf(record), 'cell')}, and the first line has ${lengthOf(columns)}. A cell with commas needs quotes`,
   CSV_QUOTE_NOT_CLOSED: () => 'has a cell whose quotes do not end',
   INVALID_OPENING_QUOTE: () => 'has a quote inside a cell without quotes',
   CSV_INVALID_CLOSING_QUOTE: () =>

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Knex } from '../../db/core/knex.ts';
 import { readConnectionFacts } from '../../db/core/connectionFacts.ts';
 import { connectionBudget, type ConnectionBudget } from '../../domain/shared/connectionBudget.ts';
+import { counted } from '../../domain/shared/counted.ts';
 import { useConnectionsForProcess } from '../../platform/connectionUser.ts';
 import { ConfigError } from '../../platform/config.ts';
 import type { Log } from '../../platform/log.ts';
@@ -26,7 +27,7 @@ const ADVICE =
 
 /** The budget in words: `4 processes of Holdfast (84) and others (49) may open 133 of 97`. */
 const inWords = ({ processes, own, others, needed, usable }: ConnectionBudget): string =>
-  `${processes} ${processes === 1 ? 'process' : 'processes'} of Holdfast (${own}) and others (${others}) ` +
+  `${counted(processes, 'process', 'processes')} of Holdfast (${own}) and others (${others}) ` +
   `may open ${needed} connections; PostgreSQL accepts ${usable}`;
 
 /** Checks whether PostgreSQL accepts as many connections as the installation may open. */
