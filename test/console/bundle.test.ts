@@ -25,17 +25,16 @@ describe('the bundle of the console', () => {
   /** The files without which none of the sources runs. */
   function filesOf(sources: readonly string[]): string[] {
     const reached = new Set<string>();
+    const files = new Set<string>();
     const open = [...sources];
     for (let name = open.pop(); name !== undefined; name = open.pop()) {
       if (reached.has(name)) continue;
       reached.add(name);
-      open.push(...(chunks[name]?.imports ?? []));
+      const { file, css = [], imports = [] } = assertDefined(chunks[name], name);
+      for (const each of [file, ...css]) files.add(each);
+      open.push(...imports);
     }
-    const found = [...reached].flatMap((name) => {
-      const { file, css = [] } = assertDefined(chunks[name], name);
-      return [file, ...css];
-    });
-    return [...new Set(found)];
+    return [...files];
   }
 
   const frame = () => Object.keys(chunks).filter((name) => chunks[name]?.isEntry);

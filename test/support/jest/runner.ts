@@ -39,6 +39,7 @@ export default class ChildProcessRunner {
   ): Promise<void> {
     const globalConfig = this.#globalConfig;
     const { maxWorkers } = globalConfig;
+    const most = maxReruns();
     const pool = startPool(maxWorkers);
     const limit = pLimit(maxWorkers);
     const run = async (test: Test): Promise<Outcome> => {
@@ -55,11 +56,11 @@ export default class ChildProcessRunner {
     const runFile = async (test: Test) => {
       await onStart(test);
       const outcome = await run(test);
-      if (hasPassed(outcome) || maxReruns() === 0) return report(test, outcome);
+      if (hasPassed(outcome) || most === 0) return report(test, outcome);
       failed.push({ test, outcome });
     };
     await Promise.all(tests.map((test) => limit(() => runFile(test))));
-    const mayRerun = failed.length <= maxReruns();
+    const mayRerun = failed.length <= most;
     for (const { test, outcome } of failed) {
       if (mayRerun) printFailure(test, outcome);
       await report(test, mayRerun ? await run(test) : outcome);
