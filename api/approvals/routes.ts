@@ -160,7 +160,7 @@ export function approvalRoutes({
           query,
           (request, filter) => approvals.list(caller, filter, request),
           present.summary,
-          ({ counts }) => ({ counts }),
+          ({ counts, countsExact }) => ({ counts, countsExact }),
         ),
     }),
     route({

@@ -389,25 +389,42 @@ export async function listApprovals(
   return { items, next: last ? { value: last.value, id: last.id } : null, ...counts };
 }
 
-/** The number of visible requests per status. Conditions on the status are not applied. */
+/** `exact: false`: there are more pending requests, or more of all others, than are counted. */
+export type ApprovalCounts = { byStatus: Partial<Record<ApprovalStatus, number>>; exact: boolean };
+
+/**
+ * The number of visible requests per status, of at most the newest `MAX_COUNTED` that are pending and as many others.
+ * Conditions on the status are not applied.
+ */
 export async function countApprovals(
   db: Knex,
   reader: ApprovalReader,
   filter: ApprovalFilter,
   where: readonly ListCondition[],
-): Promise<Partial<Record<ApprovalStatus, number>>> {
+): Promise<ApprovalCounts> {
   const others = where.filter(({ field }) => field !== 'status');
-  const { sql, bindings } = selectVisible(
-    reader,
-    filter,
-    filterConditions(filter, others, reader),
-    { columns: 'a.id, a.status' },
+  const conditions = filterConditions(filter, others, reader);
+  const groups = ["a.status = 'pending'", "a.status <> 'pending'"].map((group) =>
+    selectVisible(reader, filter, [...conditions, { sql: group, bindings: [] }], {
+      columns: 'a.id, a.status',
+      order: { direction: 'DESC', limit: MAX_COUNTED + 1 },
+    }),
   );
-  const { rows } = await db.raw<{ rows: { status: ApprovalStatus; count: number }[] }>(
-    `SELECT status, count(*) AS count FROM (${sql}) AS counted GROUP BY status`,
-    bindings,
+  const numbered = groups.map(
+    ({ sql }) => `SELECT status, row_number() OVER () AS n FROM (${sql}) AS newest`,
   );
-  return Object.fromEntries(rows.map(({ status, count }) => [status, count]));
+  const { rows } = await db.raw<{
+    rows: { status: ApprovalStatus; count: number; exact: boolean }[];
+  }>(
+    `SELECT status, count(*) FILTER (WHERE n <= ${MAX_COUNTED})::int AS count,
+       bool_and(n <= ${MAX_COUNTED}) AS exact
+     FROM (${numbered.join(' UNION ALL ')}) AS numbered GROUP BY status`,
+    groups.flatMap(({ bindings }) => bindings),
+  );
+  return {
+    byStatus: Object.fromEntries(rows.map(({ status, count }) => [status, count])),
+    exact: rows.every(({ exact }) => exact),
+  };
 }
 
 /**

@@ -40,7 +40,10 @@ export type ApprovalView = JobMark & {
   viewerNames: string[];
 };
 
-export type ApprovalList = ListAnswer<ApprovalView> & { counts: Record<ApprovalStatus, number> };
+export type ApprovalList = ListAnswer<ApprovalView> & {
+  counts: Record<ApprovalStatus, number>;
+  countsExact: boolean;
+};
 
 const NO_COUNTS: Record<ApprovalStatus, number> = {
   pending: 0,
@@ -155,10 +158,11 @@ export function createApprovalViews({ db, access }: { db: Knex; access: Access }
   ): Promise<ApprovalList> {
     const reader = await listReaderFor(caller);
     const answer = await listApprovals(db, reader, filter, request);
-    const counts = await countApprovals(db, reader, filter, request.where);
+    const { byStatus, exact } = await countApprovals(db, reader, filter, request.where);
     return {
       ...withItems(answer, await toViews(caller, answer.items)),
-      counts: { ...NO_COUNTS, ...counts },
+      counts: { ...NO_COUNTS, ...byStatus },
+      countsExact: exact,
     };
   }
 

@@ -1,6 +1,7 @@
 import { beforeAll, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { APPROVAL_STATUSES } from '../../../domain/approvals/approvals.ts';
+import { MAX_COUNTED } from '../../../domain/shared/lists.ts';
 import type {
   ApprovalList,
   ApprovalRecord,
@@ -216,6 +217,36 @@ test('requests are listed by their site', async () => {
     .get<Counted>(`/api/workflows?siteId=${site.id}&facets=siteId`)
     .expect(200);
   expect(facets?.siteId?.values).toContainEqual({ value: site.id, count: 1 });
+});
+
+test('counts have a limit, and pending requests do not disappear among closed ones', async () => {
+  await createRequest(root, { type: 'many' });
+  const closed = ['expired', ...Array<string>(MAX_COUNTED).fill('rejected'), 'cancelled'];
+  await fixture.app.deps.db.raw(
+    `INSERT INTO approvals (id, tenant_id, type, title, payload, status, execution, required_approvals, content_key,
+       content_hash, expires_at, created_by, requester_names, authority, closed_by, closed_at, check_at, created_at, updated_at)
+     SELECT 'apr_zz' || lpad(n::text, 24, '0'), 'platform', 'many', 'request', '{}', status, 'none', 1, 'key', 'hash',
+       now(), 'other', '[]', '{}', 'other', now(), now(), now(), now()
+     FROM unnest(?::text[]) WITH ORDINALITY AS closed (status, n)`,
+    [closed],
+  );
+  const reader = await createUser(fixture.app, 'viewer');
+  for (const client of [root, reader.client]) {
+    const page = await client.get<Counted>('/api/workflows?type=many&limit=1').expect(200);
+    // The oldest closed ones, of which one has expired, are not counted.
+    const counts = { pending: 1, rejected: MAX_COUNTED - 1, cancelled: 1, expired: 0, approved: 0 };
+    expect([page.counts, page.countsExact]).toEqual([counts, false]);
+  }
+  await fixture.app.deps.db.raw(
+    "DELETE FROM approvals WHERE id LIKE 'apr_zz%' AND status = 'rejected'",
+  );
+  const { counts, countsExact } = await root
+    .get<Counted>('/api/workflows?type=many&status=pending')
+    .expect(200);
+  expect([counts, countsExact]).toEqual([
+    { pending: 1, rejected: 0, cancelled: 1, expired: 1, approved: 0 },
+    true,
+  ]);
 });
 
 test('invalid cursors, filters and statuses are refused', async () => {

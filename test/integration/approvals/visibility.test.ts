@@ -49,6 +49,7 @@ test('requests of another tenant are invisible', async () => {
     items: [],
     nextCursor: null,
     counts: { pending: 0, approved: 0, rejected: 0, expired: 0, cancelled: 0 },
+    countsExact: true,
   });
   for (const action of ['approve', 'reject', 'cancel', 'comments']) {
     const body = action === 'comments' ? { text: 'x' } : {};
