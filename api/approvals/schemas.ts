@@ -4,10 +4,10 @@ import {
   DECISIONS,
   EXECUTIONS,
   MAX_ASSIGNEES,
+  MAX_COUNTED_REQUESTS,
   MAX_REQUIRED_APPROVALS,
 } from '../../domain/approvals/approvals.ts';
 import { EFFECT_REASONS, OPERATIONS } from '../../domain/inventory/planning.ts';
-import { MAX_COUNTED } from '../../domain/shared/lists.ts';
 import { TenantId } from '../access/schemas.ts';
 import { choiceField, idField, textField, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
@@ -285,7 +285,7 @@ export const ApprovalList = Type.Object(
       Object.fromEntries(APPROVAL_STATUSES.map((status) => [status, Type.Integer()])),
       {
         ...closedObject,
-        description: `The number of requests per status, of at most ${MAX_COUNTED} that are pending and the newest ${MAX_COUNTED} others. All filters apply, except \`status\`.`,
+        description: `The number of requests per status, of at most ${MAX_COUNTED_REQUESTS} that are pending and the newest ${MAX_COUNTED_REQUESTS} others. All filters apply, except \`status\`.`,
       },
     ),
     countsExact: Type.Boolean({ description: 'False if there are more than were counted.' }),

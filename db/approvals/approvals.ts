@@ -12,6 +12,7 @@ import { scopeCondition } from '../core/scopeSql.ts';
 import type { RecordChange } from '../core/unitOfWork.ts';
 import {
   DECISIONS,
+  MAX_COUNTED_REQUESTS,
   type ApprovalStatus,
   type Execution,
 } from '../../domain/approvals/approvals.ts';
@@ -393,7 +394,7 @@ export async function listApprovals(
 export type ApprovalCounts = { byStatus: Partial<Record<ApprovalStatus, number>>; exact: boolean };
 
 /**
- * The number of visible requests per status, of at most the newest `MAX_COUNTED` that are pending and as many others.
+ * The number of visible requests per status, of at most the newest `MAX_COUNTED_REQUESTS` that are pending and as many others.
  * Conditions on the status are not applied.
  */
 export async function countApprovals(
@@ -407,7 +408,7 @@ export async function countApprovals(
   const groups = ["a.status = 'pending'", "a.status <> 'pending'"].map((group) =>
     selectVisible(reader, filter, [...conditions, { sql: group, bindings: [] }], {
       columns: 'a.id, a.status',
-      order: { direction: 'DESC', limit: MAX_COUNTED + 1 },
+      order: { direction: 'DESC', limit: MAX_COUNTED_REQUESTS + 1 },
     }),
   );
   const numbered = groups.map(
@@ -416,8 +417,8 @@ export async function countApprovals(
   const { rows } = await db.raw<{
     rows: { status: ApprovalStatus; count: number; exact: boolean }[];
   }>(
-    `SELECT status, count(*) FILTER (WHERE n <= ${MAX_COUNTED})::int AS count,
-       bool_and(n <= ${MAX_COUNTED}) AS exact
+    `SELECT status, count(*) FILTER (WHERE n <= ${MAX_COUNTED_REQUESTS})::int AS count,
+       bool_and(n <= ${MAX_COUNTED_REQUESTS}) AS exact
      FROM (${numbered.join(' UNION ALL ')}) AS numbered GROUP BY status`,
     groups.flatMap(({ bindings }) => bindings),
   );

@@ -15,6 +15,9 @@ export const APPROVAL_STATUSES = [
 ] as const;
 export type ApprovalStatus = (typeof APPROVAL_STATUSES)[number];
 
+/** Most pending requests that a list counts, and most others: every page and every badge has these counts. */
+export const MAX_COUNTED_REQUESTS = 1_000;
+
 /**
  * Execution of the bound job: `none → queued → running → succeeded | failed | stale`. `stale`: the
  * job did not run, because it would no longer have done what was approved.

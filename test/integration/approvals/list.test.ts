@@ -1,7 +1,6 @@
 import { beforeAll, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { APPROVAL_STATUSES } from '../../../domain/approvals/approvals.ts';
-import { MAX_COUNTED } from '../../../domain/shared/lists.ts';
+import { APPROVAL_STATUSES, MAX_COUNTED_REQUESTS } from '../../../domain/approvals/approvals.ts';
 import type {
   ApprovalList,
   ApprovalRecord,
@@ -221,7 +220,7 @@ test('requests are listed by their site', async () => {
 
 test('counts have a limit, and pending requests do not disappear among closed ones', async () => {
   await createRequest(root, { type: 'many' });
-  const closed = ['expired', ...Array<string>(MAX_COUNTED).fill('rejected'), 'cancelled'];
+  const closed = ['expired', ...Array<string>(MAX_COUNTED_REQUESTS).fill('rejected'), 'cancelled'];
   await fixture.app.deps.db.raw(
     `INSERT INTO approvals (id, tenant_id, type, title, payload, status, execution, required_approvals, content_key,
        content_hash, expires_at, created_by, requester_names, authority, closed_by, closed_at, check_at, created_at, updated_at)
@@ -234,7 +233,13 @@ test('counts have a limit, and pending requests do not disappear among closed on
   for (const client of [root, reader.client]) {
     const page = await client.get<Counted>('/api/workflows?type=many&limit=1').expect(200);
     // The oldest closed ones, of which one has expired, are not counted.
-    const counts = { pending: 1, rejected: MAX_COUNTED - 1, cancelled: 1, expired: 0, approved: 0 };
+    const counts = {
+      pending: 1,
+      rejected: MAX_COUNTED_REQUESTS - 1,
+      cancelled: 1,
+      expired: 0,
+      approved: 0,
+    };
     expect([page.counts, page.countsExact]).toEqual([counts, false]);
   }
   await fixture.app.deps.db.raw(
