@@ -119,9 +119,11 @@ describePages('the inventory', (console) => {
 
     await page.getByRole('button', { name: 'Edit', exact: true }).click();
     await page.getByLabel('Status').selectOption({ label: 'Retired' });
-    await plan.getByText('retired').waitFor();
+    await plan.getByText('Retired', { exact: true }).waitFor();
     await page.getByRole('button', { name: 'Save changes' }).click();
-    await page.getByRole('region', { name: 'History' }).getByText('changed it').waitFor();
+    const history = page.getByRole('region', { name: 'History' });
+    await history.getByText('changed it').waitFor();
+    await history.getByText('Retired', { exact: true }).waitFor();
     const { items } = await admin(console.app)
       .get<{ items: { status: string; version: number }[] }>('/api/inventory/sites?q=osl1')
       .expect(200);

@@ -50,7 +50,7 @@ function ChangesSince({ drift, names }: { drift: Drift; names: Names }) {
           <div className={classes.who}>
             <Actor id={change.actorId} names={all} full /> changed it <Time value={change.at} />
           </div>
-          <FieldDiff rows={rowsOf(change)} names={all} />
+          <FieldDiff resource={resource} rows={rowsOf(change)} names={all} />
         </li>
       ))}
     </ul>
@@ -71,7 +71,7 @@ function DriftRow({ drift, names, isRead }: { drift: Drift; names: Names; isRead
         {text}
         {rows.length > 0 && ' (as requested, and as it would be now):'}
       </div>
-      {rows.length > 0 && <FieldDiff rows={rows} names={names} />}
+      {rows.length > 0 && <FieldDiff resource={resource} rows={rows} names={names} />}
       {isRead && drift.since !== null && <ChangesSince drift={drift} names={names} />}
     </li>
   );

@@ -102,6 +102,7 @@ function Entry({ resource, recordId, change, names }: EntryProps) {
       </div>
       <FieldDiff
         quiet
+        resource={resource.name}
         action={action}
         label={`Change of ${at}`}
         names={names}

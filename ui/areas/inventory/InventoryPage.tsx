@@ -5,7 +5,8 @@ import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { Reading } from '../../parts/Reading.tsx';
 import { ImportButton } from './imports/ImportButton.tsx';
 import classes from './Inventory.module.css';
-import { recordCountQuery, resourcesQuery, type Resource } from './inventoryQueries.ts';
+import { resourcesQuery } from '../../parts/records/resources.ts';
+import { recordCountQuery, type Resource } from './inventoryQueries.ts';
 import { groupsOf, titleOf } from './resources.ts';
 
 /** All resources of the inventory, each with the number of its records that the reader may see. */

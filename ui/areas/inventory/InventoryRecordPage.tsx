@@ -120,7 +120,12 @@ function Since({ resource, then, now }: SinceProps) {
   }));
   return (
     <Section title="Changed since">
-      <FieldDiff rows={rows} names={{ ...then.included, ...now.included }} label="Changed since" />
+      <FieldDiff
+        resource={resource.name}
+        rows={rows}
+        names={{ ...then.included, ...now.included }}
+        label="Changed since"
+      />
     </Section>
   );
 }

@@ -20,13 +20,6 @@ type Reading = { signal: AbortSignal };
 
 const NAMES = 'labels,people';
 
-/** All resources: what lists, columns, filters and forms are made of. */
-export const resourcesQuery = {
-  queryKey: ['inventory', 'resources'],
-  queryFn: ({ signal }: Reading) => answer(api.GET('/api/inventory/resources', { signal })),
-  staleTime: 60_000,
-};
-
 /** The key of everything that is read of a resource. */
 export const resourceKey = (resource: string) => ['inventory', resource] as const;
 

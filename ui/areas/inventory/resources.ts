@@ -1,12 +1,8 @@
 import { useQuery } from '@tanstack/react-query';
 import { nounOf } from '../../parts/nouns.ts';
 import type { Where } from '../../parts/permissions.tsx';
-import {
-  resourcesQuery,
-  type InventoryRecord,
-  type Resource,
-  type ResourceField,
-} from './inventoryQueries.ts';
+import { resourcesQuery } from '../../parts/records/resources.ts';
+import type { InventoryRecord, Resource, ResourceField } from './inventoryQueries.ts';
 
 /** The resources as the console groups them. One that is in no group is shown in the last. */
 const GROUPS = [

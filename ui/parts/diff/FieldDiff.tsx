@@ -7,6 +7,7 @@ import { formatNumberOf, labelOfField } from '../format.ts';
 import { labelOf, type Names } from '../names.ts';
 import { RecordLink } from '../RecordLink.tsx';
 import { isRecordId } from '../recordIds.ts';
+import { useChoiceFields } from '../records/resources.ts';
 import { Time } from '../Time.tsx';
 import { changedPart, changeOf, stableJson, type Change } from './change.ts';
 import { foldEqual, type DiffPart, type LineChange } from './lines.ts';
@@ -21,12 +22,16 @@ export type DiffRow = {
   after: unknown;
   /** The kind of the records that its value refers to, or `people`. */
   kind?: string | undefined;
+  /** Its value is one of the choices of the API, which are shown as words. */
+  isChoice?: boolean | undefined;
 };
 
 type Props = {
   rows: readonly DiffRow[];
   /** The labels of records and people that values refer to: `included` of the response. */
   names?: Names | undefined;
+  /** The resource of the record, if it is of the inventory: choices of its fields are shown as words. */
+  resource?: string | undefined;
   /** A created record has only new values, a deleted one only old ones. Default: update. */
   action?: 'create' | 'update' | 'delete' | undefined;
   /** Names the table for screen readers. */
@@ -68,6 +73,7 @@ function Value({ value, row, names, mark }: ValueProps) {
     );
   }
   if (ISO_TIME.test(value)) return <Time value={value} format="full" />;
+  if (row.isChoice === true) return <>{labelOfField(value)}</>;
   return <span className={classes.text}>{mark ?? <Exact text={value} />}</span>;
 }
 
@@ -242,9 +248,13 @@ const isSet = (value: unknown): boolean =>
  * record does not have, are hidden until they are asked for.
  */
 export function FieldDiff(props: Props) {
-  const { rows, names, action = 'update', label = 'Changes', quiet = false } = props;
+  const { rows, names, resource, action = 'update', label = 'Changes', quiet = false } = props;
   const [isWhole, setWhole] = useState(false);
-  const all = rows.map((row) => ({ row, change: changeOf(row.before, row.after) }));
+  const choices = useChoiceFields(resource);
+  const all = rows.map((row) => ({
+    row: { ...row, isChoice: choices.has(row.field) },
+    change: changeOf(row.before, row.after),
+  }));
   const matters = ({ row, change }: (typeof all)[number]) =>
     action === 'update'
       ? change.kind !== 'none'

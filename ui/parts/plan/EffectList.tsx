@@ -60,6 +60,7 @@ function EffectRow({ effect, names }: { effect: Effect; names: Names }) {
       </div>
       <FieldDiff
         quiet
+        resource={resource}
         rows={rowsOf(effect)}
         names={names}
         action={action}
