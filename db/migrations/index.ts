@@ -60,6 +60,7 @@ import * as installationState from './0071_installation_state.ts';
 import * as upgrades from './0072_upgrades.ts';
 import * as queuedJobs from './0073_queued_jobs.ts';
 import * as indexOfDryRuns from './0074_index_of_dry_runs.ts';
+import * as requestsByJobType from './0075_requests_by_job_type.ts';
 
 /**
  * All migrations in the order in which they run. A released migration is never edited. Numbers that
@@ -127,4 +128,5 @@ export const MIGRATIONS: Migrations = {
   '0072_upgrades': upgrades,
   '0073_queued_jobs': queuedJobs,
   '0074_index_of_dry_runs': indexOfDryRuns,
+  '0075_requests_by_job_type': requestsByJobType,
 };

@@ -1,7 +1,9 @@
 import type { Knex } from '../../db/core/knex.ts';
 
-/** The tables that grow with an installation. What people decide, import and configure stays small. */
+/** The tables that grow with an installation. What people import and configure stays small. */
 const LARGE_TABLES = [
+  'approval_assignees',
+  'approvals',
   'audit_entries',
   'cable_ends',
   'cables',
