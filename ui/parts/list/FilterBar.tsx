@@ -138,7 +138,10 @@ function InlineChoices({ filter, search, onSearch, facets, names }: OneProps) {
             }
           >
             {label}
-            {count !== undefined && <span className={classes.count}>{formatCount(count)}</span>}
+            {/* Its width is there before the list is read: rows must not move when a state gets its count. */}
+            {filter.facet === true && (
+              <span className={classes.count}>{count !== undefined && formatCount(count)}</span>
+            )}
           </UnstyledButton>
         );
       })}
