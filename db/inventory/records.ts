@@ -19,7 +19,15 @@ import {
 } from '../../domain/shared/lists.ts';
 import type { IdKind } from '../../platform/ids.ts';
 import { sharedCondition } from './readable.ts';
-import { columnOf, columnsOf, scopeColumnsOf, rowOf, tableOf, withinNetwork } from './tables.ts';
+import {
+  betweenEnds,
+  columnOf,
+  columnsOf,
+  scopeColumnsOf,
+  rowOf,
+  tableOf,
+  withinNetwork,
+} from './tables.ts';
 
 /** The filters of a list that are more than a comparison with a field. */
 export type RecordFilter = {
@@ -120,6 +128,39 @@ export async function findReadable(
   return rowsFrom(resource, await visible(db, resource, scope).whereIn('id', [...new Set(ids)]));
 }
 
+/** The column with the address or network of a record. */
+const networkColumnOf = ({ name }: Resource): string =>
+  ({ prefixes: 'cidr', 'ip-ranges': 'start_address' })[name as string] ?? 'host';
+
+/** Of more records in a network, a page is found sooner in its order. */
+const MAX_READ_FIRST = 100_000;
+
+/**
+ * The records in a network as the table of a query, if they are to be read before the order of the list, otherwise
+ * undefined. PostgreSQL prefers the order, and takes records of a network for evenly distributed in it; but those of one
+ * network are often created together, so that it would read nearly all others first.
+ */
+async function readFirst(
+  db: Knex,
+  resource: Resource,
+  { within }: RecordFilter,
+  { sort }: ListRequest,
+): Promise<Sql | undefined> {
+  const column = networkColumnOf(resource);
+  // In this order they follow one another.
+  if (within === undefined || (sort && columnOf(sort.field) === column)) return undefined;
+  const table = tableOf(resource);
+  const between = betweenEnds(column, within);
+  const { rows } = await db.raw<{ rows: { 'QUERY PLAN': [{ Plan: { 'Plan Rows': number } }] }[] }>(
+    `EXPLAIN (FORMAT JSON) SELECT FROM ${table} WHERE ${between.sql}`,
+    between.bindings,
+  );
+  const expected = rows[0]?.['QUERY PLAN'][0].Plan['Plan Rows'] ?? Infinity;
+  if (expected > MAX_READ_FIRST) return undefined;
+  const { sql, bindings } = withinNetwork(column, within);
+  return { sql: `(SELECT * FROM ${table} WHERE ${sql} OFFSET 0) AS ${table}`, bindings };
+}
+
 function applyFilter(
   query: Query,
   resource: Resource,
@@ -133,10 +174,8 @@ function applyFilter(
   if (tags.any) void query.whereRaw("tags && ?::text[] AND tags <> '{}'", [tags.any]);
   if (tags.all) void query.whereRaw("tags @> ?::text[] AND tags <> '{}'", [tags.all]);
   if (tags.not) void query.whereRaw('NOT tags && ?::text[]', [tags.not]);
-  const column =
-    { prefixes: 'cidr', 'ip-ranges': 'start_address' }[resource.name as string] ?? 'host';
   if (within !== undefined) {
-    const { sql, bindings } = withinNetwork(column, within);
+    const { sql, bindings } = withinNetwork(networkColumnOf(resource), within);
     void query.whereRaw(sql, bindings);
   }
   if (contains !== undefined) void query.whereRaw('cidr = ANY (?::cidr[])', [contains]);
@@ -200,13 +239,16 @@ export async function listRecords(
   filter: RecordFilter,
   request: ListRequest,
 ): Promise<ListAnswer<Row>> {
+  const network = await readFirst(db, resource, filter, request);
+  const others = network ? { ...filter, within: undefined } : filter;
   const answer = await readList(
     {
       db,
       visible() {
         const query =
           filter.shared === true ? shared(db, resource, scope) : visible(db, resource, scope);
-        applyFilter(query, resource, filter);
+        if (network) void query.from(raw(network.sql, network.bindings));
+        applyFilter(query, resource, others);
         return query;
       },
       condition: (condition) => conditionOf(resource, condition),

@@ -79,11 +79,17 @@ export function sqlTypeOf({ fields }: Resource, field: string): string {
   return type === 'address' ? 'inet' : 'text';
 }
 
-/** SQL: an address or a network in a column is in a network. Bounds on the column allow an index scan. */
-export const withinNetwork = (column: string, network: string) => ({
-  sql: `${column} <<= ?::cidr AND ${column} >= ?::cidr::inet AND ${column} <= set_masklen(broadcast(?::cidr), CASE family(?::cidr) WHEN 4 THEN 32 ELSE 128 END)`,
-  bindings: Array<string>(4).fill(network),
+/** SQL: an address or a network in a column is between the ends of a network, of which PostgreSQL knows how many there are. */
+export const betweenEnds = (column: string, network: string) => ({
+  sql: `${column} >= ?::cidr::inet AND ${column} <= set_masklen(broadcast(?::cidr), CASE family(?::cidr) WHEN 4 THEN 32 ELSE 128 END)`,
+  bindings: Array<string>(3).fill(network),
 });
+
+/** SQL: an address or a network in a column is in a network. Bounds on the column allow an index scan. */
+export function withinNetwork(column: string, network: string) {
+  const { sql, bindings } = betweenEnds(column, network);
+  return { sql: `${column} <<= ?::cidr AND ${sql}`, bindings: [network, ...bindings] };
+}
 
 const SCOPE_COLUMNS: Readonly<Record<ScopeKind, ScopeColumns | null>> = {
   tenant: { tenant: 'tenant_id' },

@@ -1,0 +1,55 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { assertDefined } from '../../../domain/shared/assert.ts';
+import { startApp, type TestApp } from '../../support/app.ts';
+import { admin, type Page } from '../../support/users.ts';
+
+const MANY = 12_000;
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startApp({}, { idle: true });
+  await app.deps.db.raw(
+    `INSERT INTO ip_addresses (id, tenant_id, address, status, unique_in_vrf)
+     SELECT 'ipa_' || lpad(n::text, 26, '0'), 'platform', '10.0.0.0'::inet + n, 'active', false
+     FROM generate_series(0, ?::int - 1) AS n`,
+    [MANY],
+  );
+  await app.deps.db.raw('ANALYZE ip_addresses');
+});
+afterAll(() => app.stop());
+
+type Statement = { sql: string; bindings: readonly string[] };
+
+/** The statement that reads the page of a list. */
+async function statementOf(query: string, addresses: readonly string[]): Promise<Statement> {
+  const statements: Statement[] = [];
+  const note = (each: Statement) => void statements.push(each);
+  app.deps.db.on('query', note);
+  const page = await admin(app)
+    .get<Page<{ address: string }>>(`/api/inventory/ip-addresses?${query}`)
+    .expect(200);
+  app.deps.db.off('query', note);
+  expect([query, page.items.map(({ address }) => address)]).toEqual([query, addresses]);
+  const found = statements.find(({ sql }) => sql.startsWith('select id AS "id"'));
+  return assertDefined(found, 'statement of the page');
+}
+
+/** How many rows a statement reads in vain. */
+async function countRemoved({ sql, bindings }: Statement): Promise<number> {
+  const { rows } = await app.deps.db.raw<{ rows: object[] }>(
+    `EXPLAIN (ANALYZE, FORMAT JSON) ${sql.replaceAll(/\$\d+/g, '?')}`,
+    bindings,
+  );
+  const removed = [...JSON.stringify(rows).matchAll(/"Rows Removed by Filter":(\d+)/g)];
+  return removed.map(([, count]) => Number(count)).reduce((sum, count) => sum + count, 0);
+}
+
+test('addresses of a network that were created together are found without reading all later ones', async () => {
+  for (const [query, addresses] of [
+    ['within=10.0.0.0/20&limit=2', ['10.0.15.255', '10.0.15.254']],
+    ['within=10.0.0.0/20&limit=2&status=active', ['10.0.15.255', '10.0.15.254']],
+    ['within=10.0.16.0/20&limit=1&sort=updatedAt', ['10.0.16.0']],
+    ['within=10.0.40.0/21&limit=1&sort=address', ['10.0.40.0']],
+  ] as const)
+    expect([query, await countRemoved(await statementOf(query, addresses))]).toEqual([query, 0]);
+});
