@@ -137,8 +137,8 @@ const MAX_READ_FIRST = 100_000;
 
 /**
  * The records in a network as the table of a query, if they are to be read before the order of the list, otherwise
- * undefined. PostgreSQL prefers the order, and takes records of a network for evenly distributed in it; but those of one
- * network are often created together, so that it would read nearly all others first.
+ * undefined (ADR 76). PostgreSQL prefers the order, and takes records of a network for evenly distributed in it; but those
+ * of one network are often created together, so that it would read nearly all others first.
  */
 async function readFirst(
   db: Knex,
