@@ -136,30 +136,36 @@ const networkColumnOf = ({ name }: Resource): string =>
 const MAX_READ_FIRST = 100_000;
 
 /**
- * The records in a network as the table of a query, if they are to be read before the order of the list, otherwise
- * undefined (ADR 76). PostgreSQL prefers the order, and takes records of a network for evenly distributed in it; but those
- * of one network are often created together, so that it would read nearly all others first.
+ * True if the records in a network are to be read before the order of the list. PostgreSQL prefers the order, and takes
+ * them for evenly distributed in it; but those of one network are often created together, so that it would read nearly all
+ * others first (docs/adr/0076-a-network-is-read-before-its-order.md).
  */
-async function readFirst(
+async function readsNetworkFirst(
   db: Knex,
   resource: Resource,
   { within }: RecordFilter,
   { sort }: ListRequest,
-): Promise<Sql | undefined> {
+): Promise<boolean> {
   const column = networkColumnOf(resource);
   // In this order they follow one another.
-  if (within === undefined || (sort && columnOf(sort.field) === column)) return undefined;
-  const table = tableOf(resource);
-  const between = betweenEnds(column, within);
+  if (within === undefined || (sort && columnOf(sort.field) === column)) return false;
+  const { sql, bindings } = betweenEnds(column, within);
   const { rows } = await db.raw<{ rows: { 'QUERY PLAN': [{ Plan: { 'Plan Rows': number } }] }[] }>(
-    `EXPLAIN (FORMAT JSON) SELECT FROM ${table} WHERE ${between.sql}`,
-    between.bindings,
+    `EXPLAIN (FORMAT JSON) SELECT FROM ${tableOf(resource)} WHERE ${sql}`,
+    bindings,
   );
   const expected = rows[0]?.['QUERY PLAN'][0].Plan['Plan Rows'] ?? Infinity;
-  if (expected > MAX_READ_FIRST) return undefined;
-  const { sql, bindings } = withinNetwork(column, within);
-  return { sql: `(SELECT * FROM ${table} WHERE ${sql} OFFSET 0) AS ${table}`, bindings };
+  return expected <= MAX_READ_FIRST;
 }
+
+/** Reads the records of a query before any order: what follows has them as its table. */
+const readingFirst = (db: Knex, resource: Resource, query: Query): Query =>
+  modelOf(resource)
+    .query(db)
+    .select(raw(columnsOf(resource)))
+    .from(
+      raw(`(? OFFSET 0) AS ${tableOf(resource)}`, [query.clearSelect().select('*').toKnexQuery()]),
+    );
 
 function applyFilter(
   query: Query,
@@ -239,17 +245,15 @@ export async function listRecords(
   filter: RecordFilter,
   request: ListRequest,
 ): Promise<ListAnswer<Row>> {
-  const network = await readFirst(db, resource, filter, request);
-  const others = network ? { ...filter, within: undefined } : filter;
+  const isFirst = await readsNetworkFirst(db, resource, filter, request);
   const answer = await readList(
     {
       db,
       visible() {
         const query =
           filter.shared === true ? shared(db, resource, scope) : visible(db, resource, scope);
-        if (network) void query.from(raw(network.sql, network.bindings));
-        applyFilter(query, resource, others);
-        return query;
+        applyFilter(query, resource, filter);
+        return isFirst ? readingFirst(db, resource, query) : query;
       },
       condition: (condition) => conditionOf(resource, condition),
     },

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { assertDefined } from '../../../domain/shared/assert.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
-import { admin, type Page } from '../../support/users.ts';
+import { admin, seedTenant, type Page } from '../../support/users.ts';
 
 const MANY = 12_000;
 
@@ -14,6 +14,11 @@ beforeAll(async () => {
      FROM generate_series(0, ?::int - 1) AS n`,
     [MANY],
   );
+  await seedTenant(app, 'red');
+  await app.deps.db.raw(
+    `INSERT INTO ip_addresses (id, tenant_id, address, status)
+     VALUES ('ipa_red', 'red', '10.0.200.1', 'active')`,
+  );
   await app.deps.db.raw('ANALYZE ip_addresses');
 });
 afterAll(() => app.stop());
@@ -21,11 +26,15 @@ afterAll(() => app.stop());
 type Statement = { sql: string; bindings: readonly string[] };
 
 /** The statement that reads the page of a list. */
-async function statementOf(query: string, addresses: readonly string[]): Promise<Statement> {
+async function statementOf(
+  query: string,
+  addresses: readonly string[],
+  client = admin(app),
+): Promise<Statement> {
   const statements: Statement[] = [];
   const note = (each: Statement) => void statements.push(each);
   app.deps.db.on('query', note);
-  const page = await admin(app)
+  const page = await client
     .get<Page<{ address: string }>>(`/api/inventory/ip-addresses?${query}`)
     .expect(200);
   app.deps.db.off('query', note);
@@ -52,4 +61,10 @@ test('addresses of a network that were created together are found without readin
     ['within=10.0.40.0/21&limit=1&sort=address', ['10.0.40.0']],
   ] as const)
     expect([query, await countRemoved(await statementOf(query, addresses))]).toEqual([query, 0]);
+});
+
+test('a tenant does not read the addresses of others in the network', async () => {
+  const red = app.client.as({ actor: 'vic', roles: 'viewer', tenant: 'red' });
+  const statement = await statementOf('within=10.0.0.0/16', ['10.0.200.1'], red);
+  expect(await countRemoved(statement)).toBe(0);
 });
