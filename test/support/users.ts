@@ -44,7 +44,8 @@ export async function createUser(
   app: TestApp,
   ...roles: (string | { roleId: string; tenantId?: string; siteId?: string; deviceId?: string })[]
 ): Promise<TestUser> {
-  const username = `person-${userCount++}`;
+  // Files of one process share the count: names are in the order in which they are created.
+  const username = `person-${String(userCount++).padStart(5, '0')}`;
   const user = await admin(app)
     .post<UserWithPassword>('/api/users', {
       username,
