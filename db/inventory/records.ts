@@ -144,11 +144,13 @@ async function readsNetworkFirst(
   db: Knex,
   resource: Resource,
   { within }: RecordFilter,
-  { sort }: ListRequest,
+  { sort, after }: ListRequest,
 ): Promise<boolean> {
   const column = networkColumnOf(resource);
   // In this order they follow one another.
-  if (within === undefined || (sort && columnOf(sort.field) === column)) return false;
+  if (sort && columnOf(sort.field) === column) return false;
+  // Later pages continue in the order: an export of a hundred pages must not read the network a hundred times.
+  if (within === undefined || after) return false;
   const { sql, bindings } = betweenEnds(column, within);
   const { rows } = await db.raw<{ rows: { 'QUERY PLAN': [{ Plan: { 'Plan Rows': number } }] }[] }>(
     `EXPLAIN (FORMAT JSON) SELECT FROM ${tableOf(resource)} WHERE ${sql}`,

@@ -43,15 +43,19 @@ async function statementOf(
   return assertDefined(found, 'statement of the page');
 }
 
-/** How many rows a statement reads in vain. */
-async function countRemoved({ sql, bindings }: Statement): Promise<number> {
+/** A number of each step of the plan of a statement that is executed. */
+async function numbersOf({ sql, bindings }: Statement, name: string): Promise<number[]> {
   const { rows } = await app.deps.db.raw<{ rows: object[] }>(
     `EXPLAIN (ANALYZE, FORMAT JSON) ${sql.replaceAll(/\$\d+/g, '?')}`,
     bindings,
   );
-  const removed = [...JSON.stringify(rows).matchAll(/"Rows Removed by Filter":(\d+)/g)];
-  return removed.map(([, count]) => Number(count)).reduce((sum, count) => sum + count, 0);
+  const found = JSON.stringify(rows).matchAll(new RegExp(`"${name}":([\\d.]+)`, 'g'));
+  return [...found].map(([, count]) => Number(count));
 }
+
+/** How many rows a statement reads in vain. */
+const countRemoved = async (statement: Statement): Promise<number> =>
+  (await numbersOf(statement, 'Rows Removed by Filter')).reduce((sum, count) => sum + count, 0);
 
 test('addresses of a network that were created together are found without reading all later ones', async () => {
   for (const [query, addresses] of [
@@ -67,4 +71,16 @@ test('a tenant does not read the addresses of others in the network', async () =
   const red = app.client.as({ actor: 'vic', roles: 'viewer', tenant: 'red' });
   const statement = await statementOf('within=10.0.0.0/16', ['10.0.200.1'], red);
   expect(await countRemoved(statement)).toBe(0);
+});
+
+test('later pages continue where the last one ended, without reading the network again', async () => {
+  const query = 'within=10.0.0.0/20&limit=2';
+  const { nextCursor } = await admin(app)
+    .get<Page<object>>(`/api/inventory/ip-addresses?${query}`)
+    .expect(200);
+  const later = await statementOf(`${query}&cursor=${String(nextCursor)}`, [
+    '10.0.15.253',
+    '10.0.15.252',
+  ]);
+  expect(Math.max(...(await numbersOf(later, 'Actual Rows')))).toBeLessThan(10);
 });
