@@ -22,9 +22,10 @@ export type DiffRow = {
   after: unknown;
   /** The kind of the records that its value refers to, or `people`. */
   kind?: string | undefined;
-  /** Its value is one of the choices of the API, which are shown as words. */
-  isChoice?: boolean | undefined;
 };
+
+/** A row as it is shown. `isChoice`: its value is one of the choices of the API, which are shown as words. */
+type ShownRow = DiffRow & { isChoice: boolean };
 
 type Props = {
   rows: readonly DiffRow[];
@@ -45,7 +46,7 @@ const ISO_TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:Z|[+-]\d{2}:\
 const isReference = (row: DiffRow, value: string): boolean =>
   row.kind !== undefined || isRecordId(value) || /Ids?$/.test(row.field);
 
-type ValueProps = { value: unknown; row: DiffRow; names: Names | undefined; mark?: ReactNode };
+type ValueProps = { value: unknown; row: ShownRow; names: Names | undefined; mark?: ReactNode };
 
 function Code({ value }: { value: unknown }) {
   return (
@@ -73,7 +74,7 @@ function Value({ value, row, names, mark }: ValueProps) {
     );
   }
   if (ISO_TIME.test(value)) return <Time value={value} format="full" />;
-  if (row.isChoice === true) return <>{labelOfField(value)}</>;
+  if (row.isChoice) return <>{labelOfField(value)}</>;
   return <span className={classes.text}>{mark ?? <Exact text={value} />}</span>;
 }
 
@@ -142,7 +143,7 @@ function Members({
   names,
 }: {
   change: Members;
-  row: DiffRow;
+  row: ShownRow;
   names: Names | undefined;
 }) {
   const member = (kind: 'removed' | 'added') => (value: unknown, index: number) => (
@@ -163,7 +164,7 @@ function Members({
   );
 }
 
-type CellsProps = { row: DiffRow; change: Change; names: Names | undefined };
+type CellsProps = { row: ShownRow; change: Change; names: Names | undefined };
 
 /** The values of a changed field: beside each other, or one difference for lists and long texts. */
 function UpdateCells({ row, change, names }: CellsProps) {
@@ -194,7 +195,13 @@ type FieldValueProps = { field: string; value: unknown; names?: Names | undefine
 
 /** The value of a field as people read it: names for ids, yes and no, local times. */
 export function FieldValue({ field, value, names }: FieldValueProps) {
-  return <Whole value={value} row={{ field, before: null, after: value }} names={names} />;
+  return (
+    <Whole
+      value={value}
+      row={{ field, before: null, after: value, isChoice: false }}
+      names={names}
+    />
+  );
 }
 
 function Whole({ value, row, names }: Omit<ValueProps, 'mark'>) {
