@@ -5,6 +5,7 @@ import type { TSchema } from 'typebox';
 import { REFERENCE_KEYWORD } from '../domain/jobs/payloadReferences.ts';
 import { SECRET_KEYWORD } from '../domain/jobs/secretFields.ts';
 import type { FieldError } from '../domain/shared/errors.ts';
+import { areUnique, sizeOf } from './checkEffort.ts';
 
 export type SchemaError = Omit<FieldError, 'in'>;
 
@@ -13,6 +14,15 @@ export type SchemaCheck = (value: unknown) => SchemaError[];
 
 /** Maximum number of errors that are reported. */
 const MAX_ERRORS = 50;
+
+/** Maximum number of errors that are read to report them: a union has errors of each of its alternatives. */
+const MAX_READ_ERRORS = 5_000;
+
+/**
+ * Maximum number of values in what is checked to the end. A check of more values ends at the first error: each value can
+ * have several, and a client chooses how many values it sends.
+ */
+const MAX_LISTED_PARTS = 50_000;
 
 /** Maximum number of allowed values that a message lists. */
 const MAX_LISTED = 30;
@@ -26,9 +36,24 @@ const ANNOTATIONS = ['x-reference', 'x-person', 'x-subject', 'x-field-change', '
 /** Schema keyword: a query parameter can have several values, separated by commas. */
 export const COMMA_SEPARATED = 'x-comma-separated';
 
-const createAjv = () => {
+/**
+ * Replaces the keyword `uniqueItems`, which compares each item of a list with each other one if they can be lists or
+ * objects: minutes for a list of a megabyte.
+ */
+export function useLinearUniqueItems(ajv: Ajv2020): void {
+  ajv.removeKeyword('uniqueItems').addKeyword({
+    keyword: 'uniqueItems',
+    type: 'array',
+    schemaType: 'boolean',
+    errors: false,
+    validate: (isWanted: boolean, items: readonly unknown[]) => !isWanted || areUnique(items),
+  });
+}
+
+/** @param allErrors whether a check goes on after the first error. */
+const createAjv = (allErrors: boolean) => {
   const ajv = new Ajv2020({
-    allErrors: true,
+    allErrors,
     strict: true,
     useDefaults: true,
     allowUnionTypes: true,
@@ -42,10 +67,11 @@ const createAjv = () => {
     ajv.addKeyword({ keyword, schemaType: 'boolean' });
   // The plugin's types describe its CommonJS shape.
   (addFormats as unknown as (ajv: Ajv2020) => void)(ajv);
+  useLinearUniqueItems(ajv);
   return ajv;
 };
 
-const ajv = createAjv();
+const ENGINES = { all: createAjv(true), first: createAjv(false) } as const;
 
 /** Escapes a name as a token of a JSON Pointer (RFC 6901, 3). */
 export const escapePointer = (name: string): string =>
@@ -78,6 +104,7 @@ export const KEYWORD_RULES: Readonly<Record<string, (params: Params, schema: Par
   },
   required: () => 'is required',
   additionalProperties: () => 'is not a known field',
+  anyOf: () => 'has none of the allowed forms',
   propertyNames: () => 'has an invalid name',
   pattern: (_, { [RULE_KEYWORD]: rule }) => (typeof rule === 'string' ? rule : UNKNOWN_RULE),
   format: ({ format }) => FORMAT_RULES[String(format)] ?? UNKNOWN_RULE,
@@ -143,48 +170,66 @@ function toSchemaError({
   };
 }
 
+/** Whether an error is one of an alternative of a union, which itself is an error. */
+const isInside = (union: ErrorObject, { schemaPath, instancePath }: ErrorObject): boolean =>
+  schemaPath.startsWith(`${union.schemaPath}/`) &&
+  (instancePath === union.instancePath || instancePath.startsWith(`${union.instancePath}/`));
+
 /**
- * Replaces the errors of all alternatives of a union by those of the alternative that the value is
- * meant to be, or else by one error that lists what the value can be.
+ * The errors of the alternative that the value of a union is meant to be, or else one error that lists what
+ * the value can be.
  */
-function simplifyUnions(errors: readonly ErrorObject[]): readonly ErrorObject[] {
-  const union = errors.find(({ keyword }) => keyword === 'anyOf');
-  if (!union) return errors;
-  const { schemaPath, instancePath } = union;
-  const isInside = (error: ErrorObject) =>
-    error.schemaPath.startsWith(`${schemaPath}/`) &&
-    (error.instancePath === instancePath || error.instancePath.startsWith(`${instancePath}/`));
-  const branches = Map.groupBy(errors.filter(isInside), (error) =>
-    Number.parseInt(error.schemaPath.slice(schemaPath.length + 1), 10),
+function meantErrors(union: ErrorObject, inside: readonly ErrorObject[]): readonly ErrorObject[] {
+  const branches = Map.groupBy(inside, ({ schemaPath }) =>
+    Number.parseInt(schemaPath.slice(union.schemaPath.length + 1), 10),
   );
   const isOther = (error: ErrorObject) =>
-    error.instancePath === instancePath && ['type', 'const'].includes(error.keyword);
+    error.instancePath === union.instancePath && ['type', 'const'].includes(error.keyword);
   const [meant] = [...branches.values()]
     .filter((branch) => !branch.some(isOther))
     .sort((a, b) => a.length - b.length);
-  const alternatives = [...branches.values()].flat().filter(isOther);
-  const listed: ErrorObject = {
-    ...union,
-    keyword: 'type',
-    params: {
-      type: alternatives.flatMap(({ keyword, params }) =>
-        keyword === 'type'
-          ? (params as { type: string }).type
-          : JSON.stringify((params as { allowedValue: unknown }).allowedValue),
-      ),
-    },
-  };
-  const others = errors.filter((error) => error !== union && !isInside(error));
-  return simplifyUnions([...others, ...(meant ?? [listed])]);
+  if (meant) return meant;
+  const type = inside
+    .filter(isOther)
+    .flatMap(({ keyword, params }) =>
+      keyword === 'type'
+        ? (params as { type: string }).type
+        : JSON.stringify((params as { allowedValue: unknown }).allowedValue),
+    );
+  // The errors behind references do not say which alternative they are of.
+  return [type.length === 0 ? union : { ...union, keyword: 'type', params: { type } }];
 }
+
+/** Replaces the errors of all alternatives of unions by those that are meant. The error of a union follows theirs. */
+function simplifyUnions(errors: readonly ErrorObject[]): readonly ErrorObject[] {
+  const kept: ErrorObject[] = [];
+  for (const error of errors) {
+    if (error.keyword !== 'anyOf') {
+      kept.push(error);
+      continue;
+    }
+    // Those of the value of the union are the last ones.
+    const start =
+      1 + kept.findLastIndex((each) => !each.instancePath.startsWith(error.instancePath));
+    const ofValue = kept.splice(start);
+    const inside = ofValue.filter((each) => isInside(error, each));
+    const others = ofValue.filter((each) => !isInside(error, each));
+    kept.push(...others, ...meantErrors(error, inside));
+  }
+  return kept;
+}
+
+/** What a check goes on to: the end, or the first error. */
+type Extent = keyof typeof ENGINES;
 
 /** Equal schemas, such as the parameters of paths and pages, have one function, whose code is in a process once. */
 const compiledByContent = new Map<string, ValidateFunction>();
 
-function compile(schema: TSchema): ValidateFunction {
-  const content = createHash('sha256').update(JSON.stringify(schema)).digest('base64');
-  const known = compiledByContent.get(content) ?? ajv.compile(schema);
-  compiledByContent.set(content, known);
+function compile(schema: TSchema, extent: Extent): ValidateFunction {
+  const content = createHash('sha256').update(extent).update(JSON.stringify(schema));
+  const key = content.digest('base64');
+  const known = compiledByContent.get(key) ?? ENGINES[extent].compile(schema);
+  compiledByContent.set(key, known);
   return known;
 }
 
@@ -193,12 +238,19 @@ function compile(schema: TSchema): ValidateFunction {
  * may never make.
  */
 export function compileCheck(schema: TSchema): SchemaCheck {
-  let compiled: ValidateFunction | undefined;
-  return (value) => ((compiled ??= compile(schema))(value) ? [] : errorsOf(compiled));
+  const compiled: Partial<Record<Extent, ValidateFunction>> = {};
+  return (value) => {
+    const extent = sizeOf(value).parts > MAX_LISTED_PARTS ? 'first' : 'all';
+    const validate = (compiled[extent] ??= compile(schema, extent));
+    return validate(value) ? [] : errorsOf(validate);
+  };
 }
 
-/** The errors of the last value that a compiled check has refused. */
-export const errorsOf = ({ errors }: ValidateFunction): SchemaError[] =>
-  simplifyUnions(errors ?? [])
-    .slice(0, MAX_ERRORS)
-    .map(toSchemaError);
+/** The errors of the last value that a compiled check has refused. The check forgets them. */
+export function errorsOf(validate: ValidateFunction): SchemaError[] {
+  const errors = (validate.errors ?? []).slice(0, MAX_READ_ERRORS);
+  validate.errors = null;
+  const all = simplifyUnions(errors).map(toSchemaError);
+  const different = new Map(all.map((error) => [JSON.stringify(error), error]));
+  return [...different.values()].slice(0, MAX_ERRORS);
+}

@@ -23,3 +23,60 @@ test.each([
 ])('%s is an error', (_, schema) => {
   expect(() => compileForeignSchema(schema)).toThrow(SchemaError);
 });
+
+const TOO_COMPLEX = [expect.objectContaining({ pointer: '', code: 'too_complex' })];
+
+/** A schema in which each definition leads to the next one twice. */
+const doubling = (levels: number) => ({
+  $ref: '#/$defs/level0',
+  $defs: Object.fromEntries(
+    Array.from({ length: levels + 1 }, (_, i) => {
+      const next = { $ref: `#/$defs/level${i + 1}` };
+      return [`level${i}`, i === levels ? { type: 'string' } : { anyOf: [next, next] }];
+    }),
+  ),
+});
+
+test('a check whose references multiply has an end', () => {
+  expect(compileForeignSchema(doubling(4))(1)).toMatchObject([
+    { pointer: '', message: 'must be string' },
+    { pointer: '', message: 'has none of the allowed forms' },
+  ]);
+  expect(compileForeignSchema(doubling(60))(1)).toEqual(TOO_COMPLEX);
+});
+
+test('dynamic references count, too', () => {
+  const next = { $dynamicRef: '#node' };
+  const check = compileForeignSchema({
+    $dynamicAnchor: 'node',
+    type: 'object',
+    properties: { next: { anyOf: [next, next] } },
+    required: ['end'],
+  });
+  const chain = (levels: number): object =>
+    levels === 0 ? {} : { end: 1, next: chain(levels - 1) };
+  expect(check(chain(60))).toEqual(TOO_COMPLEX);
+});
+
+test('a value that is too large for its schema is refused, a smaller one is checked to its first error', () => {
+  const branches = Array.from({ length: 500 }, (_, i) => ({ const: i }));
+  const check = compileForeignSchema({ type: 'array', items: { anyOf: branches } });
+  const items = (length: number) => Array.from({ length }, () => 'x');
+  expect(check(items(100_000))).toEqual(TOO_COMPLEX);
+  expect(check(items(1_000))).toMatchObject([{ pointer: '/0' }]);
+  expect(check(items(2))).toMatchObject([{ pointer: '/0' }, { pointer: '/1' }]);
+});
+
+test('items are unique whatever they are, also if there are many', () => {
+  const check = compileForeignSchema({ type: 'array', uniqueItems: true });
+  const lists = Array.from({ length: 150_000 }, (_, i) => [i]);
+  expect(check(lists)).toEqual([]);
+  expect(check([...lists, [7]])).toMatchObject([{ pointer: '', code: 'uniqueItems' }]);
+  expect(
+    check([
+      { a: 1, b: [2] },
+      { b: [2], a: 1 },
+    ]),
+  ).toMatchObject([{ code: 'uniqueItems' }]);
+  expect(check([{ a: 1 }, { a: '1' }, [{ a: 1 }], 'a', null, 0, false, '0'])).toEqual([]);
+});
