@@ -1,11 +1,6 @@
 import { RESOURCE_NAMES, type ResourceName } from '../inventory/names.ts';
-import {
-  isObject,
-  schemasOfItem,
-  schemasOfProperty,
-  schemasOfValue,
-  type Schema,
-} from './schemaWalk.ts';
+import { isObject, type Schema } from './anySchema.ts';
+import { schemasOfItem, schemasOfProperty, schemasOfValue } from './schemaWalk.ts';
 
 /**
  * Schema keyword: the value is the id of a record of this inventory resource, such as `devices`, or a

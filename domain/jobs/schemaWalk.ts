@@ -1,34 +1,11 @@
-/** A JSON Schema that someone wrote, of any form. */
-export type Schema = Record<string, unknown>;
-
-export const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
+import { linearPattern, type LinearPattern } from '../shared/linearPattern.ts';
+import { isObject, type Schema } from './anySchema.ts';
+import { schemasReferredBy } from './schemaReferences.ts';
 
 /** Keywords with a schema, or a list of schemas, for the same value. */
 const SAME_VALUE = ['allOf', 'anyOf', 'oneOf', 'if', 'then', 'else', 'not'];
 
 const schemasIn = (value: unknown): Schema[] => [value].flat().filter(isObject);
-
-/** The schema that a JSON Pointer in `$ref` names, if it is inside of `root`. */
-function resolveReference(root: Schema, reference: unknown): Schema[] {
-  if (typeof reference !== 'string' || !reference.startsWith('#')) return [];
-  const path = reference === '#' ? [] : reference.slice(2).split('/');
-  let found: unknown = root;
-  for (const token of path) {
-    const name = decodePercent(token).replaceAll('~1', '/').replaceAll('~0', '~');
-    found = (found as Record<string, unknown> | undefined)?.[name];
-    if (typeof found !== 'object' || found === null) return [];
-  }
-  return schemasIn(found);
-}
-
-function decodePercent(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
-}
 
 /**
  * All schemas that say something about one value, whatever the value is: alternatives count, too,
@@ -42,18 +19,28 @@ export function schemasOfValue(root: Schema, schemas: readonly Schema[]): Set<Sc
       ...(isObject(schema.dependentSchemas)
         ? Object.values(schema.dependentSchemas).flatMap(schemasIn)
         : []),
-      ...resolveReference(root, schema.$ref),
+      ...schemasReferredBy(root, schema),
     ];
     for (const each of further) all.add(each);
   }
   return all;
 }
 
+const patterns = new Map<string, LinearPattern | undefined>();
+const MAX_PATTERNS = 1_000;
+
+/** Whether a name matches a pattern of a schema. A pattern that cannot be compiled matches everything. */
 function matches(pattern: string, name: string): boolean {
+  if (patterns.size >= MAX_PATTERNS) patterns.clear();
+  if (!patterns.has(pattern)) patterns.set(pattern, compiled(pattern));
+  return patterns.get(pattern)?.test(name) ?? true;
+}
+
+function compiled(pattern: string): LinearPattern | undefined {
   try {
-    return new RegExp(pattern, 'u').test(name);
+    return linearPattern(pattern);
   } catch {
-    return true;
+    return undefined;
   }
 }
 

@@ -1,11 +1,6 @@
 import { MASK } from '../shared/mask.ts';
-import {
-  isObject,
-  schemasOfItem,
-  schemasOfProperty,
-  schemasOfValue,
-  type Schema,
-} from './schemaWalk.ts';
+import { isObject, type Schema } from './anySchema.ts';
+import { schemasOfItem, schemasOfProperty, schemasOfValue } from './schemaWalk.ts';
 
 /** Schema keyword: only the author of a payload sees the value. */
 export const SECRET_KEYWORD = 'x-holdfast-secret';

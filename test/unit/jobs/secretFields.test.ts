@@ -150,6 +150,53 @@ describe('secret fields', () => {
     expect(masked).toEqual({ key: '********', next: { key: '********', a: 'three' } });
   });
 
+  test.each<[string, object]>([
+    ['an anchor', { $defs: { pw: { $anchor: 'pw', ...SECRET } }, ref: { $ref: '#pw' } }],
+    [
+      'the id of another schema',
+      {
+        $id: 'https://example.net/types/one',
+        $defs: { pw: { $id: 'two', $defs: { inner: SECRET } } },
+        ref: { $ref: 'two#/$defs/inner' },
+      },
+    ],
+    [
+      'its own id',
+      {
+        $id: 'https://example.net/types/one',
+        $defs: { pw: SECRET },
+        ref: { $ref: 'https://example.net/types/one#/$defs/pw' },
+      },
+    ],
+    [
+      'a pointer in a schema with an id, from inside of it',
+      {
+        $defs: { two: { $id: 'two', $defs: { pw: SECRET }, allOf: [{ $ref: '#/$defs/pw' }] } },
+        ref: { $ref: '#/$defs/two' },
+      },
+    ],
+    [
+      'a dynamic reference',
+      { $defs: { pw: { $dynamicAnchor: 'pw', ...SECRET } }, ref: { $dynamicRef: '#pw' } },
+    ],
+  ])('are found behind %s', (_, { ref, ...schema }: { ref?: object }) => {
+    const whole = { ...schema, properties: { key: ref } };
+    expect(maskSecretFields(whole, { key: 'one', a: 'two' })).toEqual({
+      key: '********',
+      a: 'two',
+    });
+    expect(secretValuesIn(whole, { key: 'one', a: 'two' })).toEqual(['one']);
+  });
+
+  test('are found by patterns of names that take for ever elsewhere', () => {
+    const schema = { patternProperties: { '^(a+)+$': SECRET } };
+    const name = `${'a'.repeat(100)}!`;
+    expect(maskSecretFields(schema, { aa: 'one', [name]: 'two' })).toEqual({
+      aa: '********',
+      [name]: 'two',
+    });
+  });
+
   test('are masked in a payload that violates the schema', () => {
     const schema = Type.Object({
       key: Type.String({ ...SECRET, maxLength: 3 }),
