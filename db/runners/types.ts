@@ -1,3 +1,4 @@
+import { SECRET_KEYWORD } from '../../domain/jobs/secretFields.ts';
 import { RUNNER_LIFETIME_SECONDS, type TypeVersion } from '../../domain/runners/records.ts';
 import { raw } from 'objection';
 import type { Knex } from '../core/knex.ts';
@@ -54,6 +55,22 @@ export const trimVersions = async (trx: Knex, name: string, keep: number): Promi
 
 type VersionRow = TypeVersion;
 const VERSION_COLUMNS = 'digest, shape, definition, first_seen_at AS "firstSeenAt"';
+
+/** The different payload schemas with a secret field of what runners have announced under the names. */
+export async function listSecretSchemas(
+  db: Knex,
+  names: readonly string[],
+): Promise<{ name: string; schemas: object[] }[]> {
+  const { rows }: { rows: { name: string; schemas: object[] }[] } = await prepared(
+    db,
+    `SELECT name, json_agg(payload::json) AS schemas FROM (
+       SELECT DISTINCT name, (definition -> 'payload')::text AS payload FROM job_type_versions
+       WHERE name = ANY (?)) AS v
+     WHERE payload LIKE '%"${SECRET_KEYWORD}"%' GROUP BY name`,
+    [[...names]],
+  );
+  return rows;
+}
 
 /** What runners have announced under a name, newest first. */
 export async function listVersions(db: Knex, name: string, limit: number): Promise<TypeVersion[]> {

@@ -91,6 +91,8 @@ type RunnerBasedType = {
   /** Identifies what was accepted (domain/runners/shape.ts); null for a type that waits. */
   shape: string | null;
   definition: RemoteTypeDefinition;
+  /** The payload schemas with secret fields of all its versions that are known: jobs have run with them. */
+  secretSchemas: readonly object[];
   /** False for a type that is disabled: no job of it is created or started. */
   isEnabled: boolean;
 };

@@ -138,7 +138,15 @@ export function createJobTypes() {
       const type = find(name);
       if (!type) return {};
       const redacted = type.redact(payload) as Record<string, unknown>;
-      return isAuthor ? redacted : maskCredentials(maskSecretFields(type.payload, redacted));
+      if (isAuthor) return redacted;
+      // The payload may be from an earlier version of the type, which had other secret fields.
+      const schemas = [type.payload, ...(type.lane === 'remote' ? type.secretSchemas : [])];
+      return maskCredentials(
+        schemas.reduce<typeof redacted>(
+          (shown, schema) => maskSecretFields(schema, shown),
+          redacted,
+        ),
+      );
     },
 
     /** True when the payload satisfies the schema of its type. */

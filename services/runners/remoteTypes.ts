@@ -1,7 +1,7 @@
 import type { Knex } from '../../db/core/knex.ts';
 import type { Notifications } from '../../db/core/notifications.ts';
 import type { RemoteType } from '../../db/models/RemoteType.ts';
-import { listKnownTypes, TYPES_TOPIC } from '../../db/runners/types.ts';
+import { listKnownTypes, listSecretSchemas, TYPES_TOPIC } from '../../db/runners/types.ts';
 import { DEFAULT_RETRY } from '../../domain/jobs/retry.ts';
 import type { RemoteJobType } from '../../domain/jobs/jobType.ts';
 import type { RemoteTypeDefinition } from '../../domain/runners/definition.ts';
@@ -17,14 +17,10 @@ export const MAX_REMOTE_TYPES = 500;
 const REFRESH_MS = 30_000;
 
 /** A record of a type as a job type of this process. */
-export function toJobType({
-  name,
-  pool,
-  digest,
-  shape,
-  definition,
-  state,
-}: RemoteType): RemoteJobType {
+export function toJobType(
+  { name, pool, digest, shape, definition, state }: RemoteType,
+  secretSchemas: readonly object[] = [],
+): RemoteJobType {
   const known: RemoteTypeDefinition = assertDefined(definition, 'definition');
   const { retry = {} } = known;
   // A script is not repeated unless its author says that it may be.
@@ -48,7 +44,29 @@ export function toJobType({
     digest: digest ?? '',
     shape,
     definition: known,
+    secretSchemas,
     isEnabled: state === 'accepted',
+  };
+}
+
+/** Reads the payload schemas with secret fields of types; those of a type again after it has changed. */
+function createSecretSchemas(db: Knex) {
+  let known = new Map<string, { version: number; schemas: readonly object[] }>();
+  return {
+    async read(records: readonly RemoteType[]): Promise<(name: string) => readonly object[]> {
+      const changed = records.filter(({ name, version }) => known.get(name)?.version !== version);
+      const names = changed.map(({ name }) => name);
+      const found = names.length === 0 ? [] : await listSecretSchemas(db, names);
+      const read = new Map(found.map(({ name, schemas }) => [name, schemas]));
+      known = new Map(
+        records.map(({ name, version }) => {
+          const before = known.get(name);
+          const schemas = before?.version === version ? before.schemas : (read.get(name) ?? []);
+          return [name, { version, schemas }];
+        }),
+      );
+      return (name) => known.get(name)?.schemas ?? [];
+    },
   };
 }
 
@@ -58,7 +76,12 @@ type Deps = { db: Knex; jobTypes: JobTypes; notifications: Notifications; log: L
 export function createRemoteTypes({ db, jobTypes, notifications, log }: Deps) {
   let loop: Loop | undefined;
   let unsubscribe: (() => void) | undefined;
-  jobTypes.useRemote(async () => (await listKnownTypes(db, MAX_REMOTE_TYPES)).map(toJobType));
+  const secretSchemas = createSecretSchemas(db);
+  jobTypes.useRemote(async () => {
+    const records = await listKnownTypes(db, MAX_REMOTE_TYPES);
+    const schemasOf = await secretSchemas.read(records);
+    return records.map((record) => toJobType(record, schemasOf(record.name)));
+  });
   return {
     start(): void {
       loop = startLoop({ name: 'job types of runners', everyMs: REFRESH_MS, log }, async () => {

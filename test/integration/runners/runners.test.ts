@@ -280,6 +280,23 @@ describe('a job type of runners', () => {
     await expectInvalid(create(), '/type');
   });
 
+  test('has secret fields of earlier versions, with which its jobs were created', async () => {
+    const payloadOf = (secret: string) => ({
+      type: 'object',
+      properties: { [secret]: { type: 'string', 'x-holdfast-secret': true } },
+    });
+    const hand = await handRunner('hand.marked', { payload: payloadOf('first') });
+    const { id } = await createJob('hand.marked', { first: 'not shown', other: 'shown' });
+    await hand.announce('a second version', { payload: payloadOf('second') });
+    const later = await createJob('hand.marked', { second: 'not shown' });
+    const viewer = app.client.as({ actor: 'vic', roles: 'viewer' });
+    const shown = async (job: string) =>
+      (await viewer.get<JobRecord>(`/api/jobs/${job}`).expect(200)).payload;
+    expect(await shown(id)).toEqual({ first: '********', other: 'shown' });
+    expect(await shown(later.id)).toEqual({ second: '********' });
+    await hand.leave();
+  });
+
   test.each([
     ['core.echo', {}, /Holdfast itself/],
     ['core.mine', {}, /Holdfast itself/],
