@@ -1,5 +1,5 @@
 import { Model, raw, type ModelClass, type QueryBuilder } from 'objection';
-import { escapeLike } from '../core/like.ts';
+import { likeAnyCase } from '../core/like.ts';
 import type { Knex } from '../core/knex.ts';
 import { conditionSql, createdAtSql, isOneOf, isOtherThan } from '../core/listConditions.ts';
 import { readList } from '../core/lists.ts';
@@ -174,11 +174,12 @@ function applyFilter(
   resource: Resource,
   { q, tags = {}, within, contains, devices, customFields = [] }: RecordFilter,
 ): void {
-  if (q !== undefined)
-    void query.whereRaw(
-      `(${q.map(() => 'search LIKE ?').join(' OR ')})`,
-      q.map((text) => `%${escapeLike(text.toLowerCase())}%`),
+  if (q !== undefined) {
+    const { sql, bindings } = anyOf(
+      q.map((text) => likeAnyCase('search', text, (form) => `%${form}%`)),
     );
+    void query.whereRaw(sql, bindings);
+  }
   if (tags.any) void query.whereRaw("tags && ?::text[] AND tags <> '{}'", [tags.any]);
   if (tags.all) void query.whereRaw("tags @> ?::text[] AND tags <> '{}'", [tags.all]);
   if (tags.not) void query.whereRaw('NOT tags && ?::text[]', [tags.not]);

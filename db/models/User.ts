@@ -1,7 +1,7 @@
 import { Model, snakeCaseMappers, type QueryBuilder } from 'objection';
 import { LOCAL_PROVIDER } from '../../domain/auth/providers.ts';
 import type { Knex } from '../core/knex.ts';
-import { escapeLike } from '../core/like.ts';
+import { likeAnyCase } from '../core/like.ts';
 
 /**
  * A row of `users`: a local account, a person authenticated by an identity provider, or a service account.
@@ -49,8 +49,10 @@ export const whereGroup = (query: QueryBuilder<User>, group: string): void =>
 export const USER_TEXT = "lower(username || ' ' || display_name)";
 
 /** Narrows a query to users with a text in the user name or the display name. */
-export const whereUserText = (query: QueryBuilder<User>, text: string): void =>
-  void query.whereRaw(`${USER_TEXT} LIKE ?`, [`%${escapeLike(text.toLowerCase())}%`]);
+export function whereUserText(query: QueryBuilder<User>, text: string): void {
+  const { sql, bindings } = likeAnyCase(USER_TEXT, text, (form) => `%${form}%`);
+  void query.whereRaw(sql, bindings);
+}
 
 /** The local account with this user name, compared case-insensitively. */
 export const findLocalUser = (db: Knex, username: string) =>

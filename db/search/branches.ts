@@ -1,4 +1,4 @@
-import { escapeLike } from '../core/like.ts';
+import { escapeLike, letterCases, likeAnyCase } from '../core/like.ts';
 import { allOf, anyOf, type Sql } from '../core/sql.ts';
 import { withinNetwork } from '../inventory/tables.ts';
 import { isMacAddress } from '../../domain/inventory/fields.ts';
@@ -63,7 +63,7 @@ const spellings = ({ text }: SearchQuery, { kind }: Source): string[] => {
   return [
     ...new Set([
       text,
-      text.toLowerCase(),
+      ...letterCases(text),
       text.toUpperCase(),
       ...(typeof canonical === 'string' ? [canonical] : []),
     ]),
@@ -106,12 +106,14 @@ function candidates(source: Named, query: SearchQuery, isThorough: boolean): Sql
       ...(equal ? [matching(equal)] : []),
       ...beginning(source, query).map(matching),
     ]);
-  const contains = matching(allOf(query.words.map((word) => like(text, `%${escapeLike(word)}%`))));
+  const contains = matching(
+    allOf(query.words.map((word) => likeAnyCase(text, word, (form) => `%${form}%`))),
+  );
   const isNamed = equal && (isThorough || hasOtherForms(source, query));
   return unionOf([
     contains,
     ...(isNamed ? [matching(equal)] : []),
-    ...(isThorough ? [matching(like(text, `${escapeLike(query.text.toLowerCase())}%`))] : []),
+    ...(isThorough ? [matching(likeAnyCase(text, query.text, (form) => `${form}%`))] : []),
   ]);
 }
 
@@ -122,14 +124,15 @@ const like = (text: string, pattern: string): Sql => ({
 
 /** The conditions that a text begins with a short one, each with an index on the first characters. */
 const beginning = ({ beginnings, text }: Named, query: SearchQuery): Sql[] =>
-  [text, ...beginnings].map((each) => {
-    const lower = query.text.toLowerCase();
-    const first = Array.from(lower).slice(0, INDEXED_CHARACTERS).join('');
-    return allOf([
-      like(`left(${each}, ${INDEXED_CHARACTERS})`, `${escapeLike(first)}%`),
-      like(each, `${escapeLike(lower)}%`),
-    ]);
-  });
+  [text, ...beginnings].flatMap((each) =>
+    letterCases(query.text).map((form) => {
+      const first = Array.from(form).slice(0, INDEXED_CHARACTERS).join('');
+      return allOf([
+        like(`left(${each}, ${INDEXED_CHARACTERS})`, `${escapeLike(first)}%`),
+        like(each, `${escapeLike(form)}%`),
+      ]);
+    }),
+  );
 
 const MATCH = `? AS kind, id, label, description, tenant_id AS "tenantId", vrf_id AS "vrfId"`;
 
@@ -139,20 +142,24 @@ const MATCH = `? AS kind, id, label, description, tenant_id AS "tenantId", vrf_i
  */
 function byText(source: Named, query: SearchQuery, { limit, isThorough }: TextParts): Branch {
   const { sql, bindings } = candidates(source, query, isThorough);
-  const lower = query.text.toLowerCase();
+  const forms = letterCases(query.text);
+  const beginnings = forms.map((form) => `${escapeLike(form)}%`);
   return {
     kind: source.kind,
     sql: `(SELECT ${MATCH}, rank, count(*) OVER () >= ${MAX_CANDIDATES} AS "isCut" FROM (
         SELECT DISTINCT ON (id) * FROM (
-          SELECT *, CASE WHEN is_exact OR lower(label) = ? THEN 0
-            WHEN starts_with(text, ?) OR starts_with(lower(label), ?) THEN 1
+          SELECT *, CASE WHEN is_exact OR lower(label) = ANY (?::text[]) THEN 0
+            WHEN text LIKE ANY (?::text[]) OR lower(label) LIKE ANY (?::text[]) THEN 1
             WHEN text ~ ? THEN 2 ELSE 3 END AS rank
           FROM (${sql}) AS c) AS r
         ORDER BY id, rank) AS m
       ORDER BY rank, label, id LIMIT ?)`,
-    bindings: [source.kind, lower, lower, lower, `\\m${escapeRegex(lower)}`, ...bindings, limit],
+    bindings: [source.kind, forms, beginnings, beginnings, wordOf(forms), ...bindings, limit],
   };
 }
+
+/** A pattern of a word that begins with one of the forms. */
+const wordOf = (forms: readonly string[]): string => `\\m(?:${forms.map(escapeRegex).join('|')})`;
 
 /** Backslash makes any character but a letter or a digit mean itself. */
 const escapeRegex = (text: string): string => text.replaceAll(/[^\p{L}\p{N} ]/gu, '\\$&');

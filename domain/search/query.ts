@@ -49,7 +49,7 @@ export type NetworkShape =
 export type SearchQuery = {
   /** The text without outer spaces, with single spaces between its words. */
   text: string;
-  /** The words in lower case. */
+  /** The words, in the case in which they were written. */
   words: readonly string[];
   /** The id of a record; it is the only match. */
   id: string | undefined;
@@ -64,7 +64,7 @@ export function parseSearch(input: string): SearchQuery {
   const lower = text.toLowerCase();
   return {
     text,
-    words: lower.split(' '),
+    words: text.split(' '),
     id: ID.test(lower) ? lower : undefined,
     network: networkShape(lower),
   };

@@ -107,7 +107,10 @@ function matchesText(kind: SearchKind, item: Listed, { text, words }: SearchQuer
   )
     return true;
   if (all.startsWith(lower) || labelOf(kind, item).toLowerCase().startsWith(lower)) return true;
-  return words.some(({ length }) => length >= 3) && words.every((word) => all.includes(word));
+  return (
+    words.some(({ length }) => length >= 3) &&
+    words.every((word) => all.includes(word.toLowerCase()))
+  );
 }
 
 /** The addresses of a record that has some: a network, a range or one address. */

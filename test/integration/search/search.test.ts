@@ -311,6 +311,33 @@ describe('a search reads only what its caller may read', () => {
   });
 });
 
+test.each([
+  ['Österreich', ['Österreich', 'österreich', 'ÖSTERREICH', 'sterre', 'Ö']],
+  ['Århus nord', ['Århus', 'århus', 'ÅRHUS NORD', 'nord århus']],
+  ['Москва-1', ['Москва', 'москва', 'МОСКВА', 'москва-1']],
+  ['ΑΘΗΝΑ', ['αθηνα', 'Αθηνα', 'ΑΘΗΝΑ']],
+])('%s is found in any letter case', async (name, texts) => {
+  const { id } = await make('sites', { name });
+  const user = await root
+    .post<{ id: string }>('/api/users', {
+      ...{ username: `person-${id}`, displayName: name, password: 'a long pass phrase' },
+    })
+    .expect(201);
+  for (const text of texts) {
+    const q = encodeURIComponent(text);
+    const { items } = await root.get<SearchAnswer>(`/api/search?q=${q}&kinds=sites`).expect(200);
+    expect([text, items.map((item) => item.id)]).toEqual([text, expect.arrayContaining([id])]);
+    // Lists want three characters, and the words in their order.
+    if (text.length < 3 || text.includes(' ')) continue;
+    for (const path of [`/api/inventory/sites?q=${q}`, `/api/users?q=${q}&limit=200`]) {
+      const list = await root.get<{ items: { id: string }[] }>(path).expect(200);
+      expect(
+        list.items.map((item) => item.id).filter((each) => [id, user.id].includes(each)),
+      ).toHaveLength(1);
+    }
+  }
+});
+
 test('a kind that does not answer in time is named, and the others answer', async () => {
   const { deps } = app;
   const impatient = composeSearch(
