@@ -33,9 +33,6 @@ const HEARTBEAT_MS = 1_000;
 const BEGIN_WITHIN_MS = 30_000;
 const BEGIN_AGAIN_MS = 5_000;
 
-/** A type that this runner does not have: another runner of the pool may take the job. */
-const OTHER_RUNNER_MS = 2_000;
-
 /** The API accepts the end of an attempt this long after its limit. */
 const END_MARGIN_MS = 60_000;
 
@@ -61,21 +58,25 @@ type Deps = {
   host: CommandHost;
   runnerId: string;
   log: Log;
-  /** Announces a type again whose code has changed. */
-  announceChange(type: DeclaredType): Promise<void>;
+  /** Announces the types again if the code of one has changed, or it does not exist any more. */
+  announceChange(name: string, digest: string | undefined): Promise<void>;
 };
 
 /** The activity of all remote types: its name is that of the type, its input names the job. */
 export function createActivity(deps: Deps) {
   const { api, catalog, host, runnerId, log, announceChange } = deps;
 
-  /** Begins the attempt. Errors: `ApplicationFailure`; undefined if nothing is to do. */
-  async function begin(type: DeclaredType, jobId: string) {
+  /**
+   * Begins the attempt; without a type, the API lets the job wait for another runner of the pool. Errors:
+   * `ApplicationFailure`; undefined if nothing is to do.
+   */
+  async function begin(type: DeclaredType | undefined, jobId: string) {
     const context = Context.current();
     const workflowRunId = context.info.workflowExecution?.runId ?? '';
     const attemptToken = randomBytes(32).toString('base64url');
     const unanswered = unansweredBefore(context);
-    const request = { runnerId, workflowRunId, digest: type.digest, attemptToken, unanswered };
+    const digest = type && { digest: type.digest };
+    const request = { runnerId, workflowRunId, ...digest, attemptToken, unanswered };
     let mayHaveStarted = false;
     const ask = () =>
       api.begin(jobId, request).catch((error: unknown) => {
@@ -98,11 +99,10 @@ export function createActivity(deps: Deps) {
     }
   }
 
-  async function current(): Promise<DeclaredType> {
+  async function current(): Promise<DeclaredType | undefined> {
     const { activityType } = Context.current().info;
     const type = await catalog.current(activityType);
-    if (!type) throw failure('not_announced', OTHER_RUNNER_MS);
-    await announceChange(type);
+    await announceChange(activityType, type?.digest);
     return type;
   }
 
@@ -123,7 +123,7 @@ export function createActivity(deps: Deps) {
     try {
       const type = await current();
       const started = await begin(type, jobId);
-      if (started)
+      if (started && type)
         await makeAttempt({ ...deps, host: { ...host, prepared } }, type, jobId, started);
     } finally {
       clearInterval(heartbeats);

@@ -165,7 +165,13 @@ export const BeginRequest = Type.Object(
       maxLength: 100,
       description: 'The id of the run of the workflow, from the information about the activity.',
     }),
-    digest: Digest,
+    digest: Type.Optional(
+      Type.String({
+        ...Digest,
+        description:
+          'SHA-256 of the declaration of the type and of its code. A runner that does not have the type omits it: the job then keeps no slot of the pool, and waits for another runner.',
+      }),
+    ),
     attemptToken: Type.Optional(
       Type.String({
         pattern: '^[A-Za-z0-9_-]{43}$',

@@ -60,15 +60,35 @@ export async function poolsWithWaitingJobs(db: Knex): Promise<string[]> {
   return rows.map(({ pool }) => pool);
 }
 
+/**
+ * Of which types slots are granted. `digests`: the versions that runners have, for jobs that were approved
+ * with one; null where types have no versions.
+ */
+export type StartableTypes = { names: readonly string[]; digests: readonly string[] | null };
+
+/** SQL: the job of the alias `j` is of a type and version that can start. */
+const CAN_START = `j.type = ANY (?::text[]) AND (?::text[] IS NULL OR j.source_kind <> 'approval'
+  OR j.type_digest IS NULL OR j.type_digest = ANY (?::text[]))`;
+
+function startableBindings({ names, digests }: StartableTypes): Knex.RawBinding[] {
+  const known = digests && [...digests];
+  return [[...names], known, known];
+}
+
 /** Takes the lock under which slots are granted; false when another process grants them now. */
 export const lockSlots = (trx: Knex): Promise<boolean> => tryLockUntilCommit(trx, 'jobSlots');
 
 /**
- * The slots of a pool that each tenant holds, and how many of its jobs wait for one, counted up to `limit`.
- * The caller holds the lock. The recursive part is a loose index scan: it finds the tenants with
+ * The slots of a pool that each tenant holds, and how many of its jobs wait for one and can start, counted
+ * up to `limit`. The caller holds the lock. The recursive part is a loose index scan: it finds the tenants with
  * waiting jobs with one index probe each, however many jobs wait.
  */
-export async function readSlotDemands(trx: Knex, pool: string, limit: number): Promise<Demand[]> {
+export async function readSlotDemands(
+  trx: Knex,
+  pool: string,
+  types: StartableTypes,
+  limit: number,
+): Promise<Demand[]> {
   const { rows } = await trx.raw<{ rows: Demand[] }>(
     `WITH RECURSIVE waiting (tenant_id) AS (
        (SELECT tenant_id FROM jobs WHERE slot = 'waiting' AND pool = ? AND ${UNFINISHED}
@@ -86,13 +106,14 @@ export async function readSlotDemands(trx: Knex, pool: string, limit: number): P
             (SELECT count(*) FROM (
                SELECT FROM jobs AS j
                WHERE j.slot = 'waiting' AND j.pool = ? AND j.${UNFINISHED} AND j.tenant_id = t.tenant_id
+                 AND ${CAN_START}
                LIMIT ?
              ) AS counted) AS waiting
      FROM (SELECT tenant_id FROM waiting WHERE tenant_id IS NOT NULL
            UNION SELECT tenant_id FROM held) AS t
      LEFT JOIN held USING (tenant_id)
      ORDER BY random()`,
-    [pool, pool, pool, pool, limit],
+    [pool, pool, pool, pool, ...startableBindings(types), limit],
   );
   return rows;
 }
@@ -107,31 +128,37 @@ export type JobWithSlot = {
 };
 
 /**
- * Grants slots of a pool to the oldest waiting jobs of each tenant, as far as they are of `types`; null
- * allows all. The caller holds the lock.
+ * Grants slots of a pool to the oldest waiting jobs of each tenant that can start: others would keep a slot
+ * that they cannot use. The caller holds the lock.
  */
 export async function grantSlots(
   trx: Knex,
   pool: string,
   grants: ReadonlyMap<string, number>,
-  types: readonly string[] | null,
+  types: StartableTypes,
 ): Promise<JobWithSlot[]> {
-  const known = types && [...types];
   const { rows } = await trx.raw<{ rows: JobWithSlot[] }>(
     `UPDATE jobs SET slot = 'held'
      WHERE id IN (
        SELECT j.id FROM unnest(?::text[], ?::integer[]) AS g (tenant_id, count)
        CROSS JOIN LATERAL (
-         SELECT id FROM jobs
-         WHERE slot = 'waiting' AND pool = ? AND ${UNFINISHED} AND tenant_id = g.tenant_id
-           AND (?::text[] IS NULL OR type = ANY (?::text[]))
+         SELECT id FROM jobs AS j
+         WHERE j.slot = 'waiting' AND j.pool = ? AND j.${UNFINISHED} AND j.tenant_id = g.tenant_id
+           AND ${CAN_START}
          ORDER BY id LIMIT g.count FOR UPDATE SKIP LOCKED
        ) AS j)
      RETURNING id, type, tenant_id AS "tenantId", status, trace`,
-    [[...grants.keys()], [...grants.values()], pool, known, known],
+    [[...grants.keys()], [...grants.values()], pool, ...startableBindings(types)],
   );
   return rows.sort((a, b) => (a.id < b.id ? -1 : 1));
 }
+
+/** Jobs that got a slot and cannot start after all wait for one again. */
+export const returnSlots = async (trx: Knex, jobIds: readonly string[]): Promise<void> =>
+  void (await trx('jobs')
+    .whereIn('id', [...jobIds])
+    .where({ slot: 'held', status: 'queued' })
+    .update({ slot: 'waiting' }));
 
 /**
  * The jobs of a tenant that wait for a slot: those that get one before this job, and the others

@@ -113,6 +113,10 @@ export const answerChange = (
   bindings: [JSON.stringify(answer), jobId, attempt],
 });
 
+/** SQL: an attempt, of the alias `a`, may run at the runner of its job `j`. */
+const MAY_RUN = `a.attempt = j.attempts AND j.status = 'running' AND a.answer IS NULL
+  AND a.leased_until > clock_timestamp()`;
+
 /**
  * The number of attempts with a key that run now, without those of `exceptJobId`. Until the transaction
  * ends, no other one is counted.
@@ -128,17 +132,27 @@ export async function countConcurrent(
   const { rows }: { rows: { count: number }[] } = await prepared(
     trx,
     `SELECT count(*)::integer AS count
-     FROM remote_attempts AS a JOIN jobs AS j ON j.id = a.job_id AND j.attempts = a.attempt
-     WHERE a.concurrency_key = ? AND a.answer IS NULL AND j.status = 'running' AND a.job_id <> ?
-       AND a.leased_until > clock_timestamp()`,
+     FROM remote_attempts AS a JOIN jobs AS j ON j.id = a.job_id
+     WHERE a.concurrency_key = ? AND a.job_id <> ? AND ${MAY_RUN}`,
     [key, exceptJobId],
   );
   return rows[0]?.count ?? 0;
 }
 
-/** A job does not start yet, although it has a slot: others of its pool get it in the meantime. */
-export const releaseSlot = async (trx: Knex, jobId: string): Promise<void> =>
-  void (await prepared(trx, `UPDATE jobs SET slot = NULL WHERE id = ? AND slot = 'held'`, [jobId]));
+/**
+ * A job does not start yet, although it has a slot: others of its pool get it in the meantime. True if the
+ * slot is free now; a job whose attempt may run keeps it.
+ */
+export async function releaseSlot(trx: Knex, jobId: string): Promise<boolean> {
+  const { rows }: { rows: object[] } = await prepared(
+    trx,
+    `UPDATE jobs AS j SET slot = NULL WHERE j.id = ? AND j.slot = 'held' AND NOT EXISTS (
+       SELECT FROM remote_attempts AS a WHERE a.job_id = j.id AND ${MAY_RUN})
+     RETURNING 1`,
+    [jobId],
+  );
+  return rows.length > 0;
+}
 
 /** How many unfinished jobs of a type are older than a job, counted up to `limit`. */
 export async function countOlder(

@@ -120,6 +120,23 @@ export async function isAnnounced(db: Knex, pool: string, type: string): Promise
   return rows.length > 0;
 }
 
+/** The accepted types of a pool that its living runners have, each with the versions that may run. */
+export async function listOffered(
+  db: Knex,
+  pool: string,
+): Promise<{ name: string; digest: string }[]> {
+  const { rows }: { rows: { name: string; digest: string }[] } = await prepared(
+    db,
+    `SELECT DISTINCT t.name, v.digest
+     FROM runners AS r CROSS JOIN json_each_text(r.types) AS a
+     JOIN job_types AS t ON t.name = a.key AND t.pool = r.pool AND t.state = 'accepted'
+     JOIN job_type_versions AS v ON v.name = t.name AND v.digest = a.value AND v.shape = t.shape
+     WHERE r.pool = ? AND ${IS_ALIVE}`,
+    [pool],
+  );
+  return rows;
+}
+
 /** How busy pools are, by name. */
 export async function readPoolLoads(
   db: Knex,

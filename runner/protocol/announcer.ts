@@ -3,7 +3,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../../platform/log.ts';
 import { APP_VERSION } from '../../platform/version.ts';
 import type { Catalog } from '../catalog.ts';
-import type { DeclaredType } from '../declaration/load.ts';
 import { RunnerApiError, type AnnounceAnswer, type AnnouncedState, type RunnerApi } from './api.ts';
 
 /** The API accepts no more types of one runner. */
@@ -89,10 +88,10 @@ export function createAnnouncer({ api, catalog, runnerId, pool, slots, log }: De
   return {
     announce,
 
-    /** Announces the types again if the code of one is not the one that was announced. */
-    async announceChange({ definition, digest }: DeclaredType): Promise<void> {
+    /** Announces the types again if the code of one, or its absence, is not what was announced. */
+    async announceChange(name: string, digest: string | undefined): Promise<void> {
       // What follows from a failure is the answer to the next request.
-      if (announced.get(definition.name) !== digest) await announce().catch(logFailure);
+      if (announced.get(name) !== digest) await announce().catch(logFailure);
     },
 
     /** Reports regularly until `ended` is aborted. */

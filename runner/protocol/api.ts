@@ -42,13 +42,13 @@ export type StartedAttempt = {
 };
 
 /**
- * What a runner asks to begin. `attemptToken` is the token of the attempt: a repeated request gets the same
+ * What a runner asks to begin; without `digest`, it does not have the type. `attemptToken` is the token of the attempt: a repeated request gets the same
  * attempt. `unanswered`: hashes of the tokens of earlier requests for the job that had no answer.
  */
 export type BeginRequest = {
   runnerId: string;
   workflowRunId: string;
-  digest: string;
+  digest?: string;
   attemptToken: string;
   unanswered?: string[];
 };

@@ -5,12 +5,14 @@ import {
   lockSlots,
   poolsWithWaitingJobs,
   readSlotDemands,
+  returnSlots,
   totalSlots,
   waitForSlot,
   type SlotQueue,
+  type StartableTypes,
   type WorkerSlots,
 } from '../../db/jobs/slots.ts';
-import { poolCapacity } from '../../db/runners/runners.ts';
+import { listOffered, poolCapacity } from '../../db/runners/runners.ts';
 import { shareOut } from '../../domain/dispatch/shares.ts';
 import type { OutboxTask } from '../../domain/dispatch/tasks.ts';
 import { useConnectionsForProcess } from '../../platform/connectionUser.ts';
@@ -55,8 +57,8 @@ export const askAgainMs = ({ ahead, asking }: SlotQueue, random: number): number
 /**
  * The slots of jobs that run long. A job waits for its slot as a row, without a workflow; tenants
  * share the slots (`shareOut`), and each tenant's jobs get theirs in the order of creation. A
- * slot belongs to a job until the job ends or waits for its next attempt, whichever worker makes
- * its attempts; the reconciler ends jobs that nobody runs, so no slot is lost.
+ * slot belongs to a job until the job ends, waits for its next attempt or cannot begin it, whichever
+ * worker makes its attempts; the reconciler ends jobs that nobody runs, so no slot is lost.
  */
 export function createJobSlots({
   db,
@@ -96,20 +98,42 @@ export function createJobSlots({
     return { capacity: slots, sharePercent: own ?? sharePercent };
   }
 
+  /**
+   * The types whose jobs can start: those of this process, or what the runners of a pool offer. A process of
+   * another version grants slots to the types that this one does not know.
+   */
+  async function startableTypes(trx: Knex, pool: string): Promise<StartableTypes> {
+    if (pool === '') return { names: jobTypes.ownNames(), digests: null };
+    const offered = await listOffered(trx, pool);
+    return {
+      names: [...new Set(offered.map(({ name }) => name))],
+      digests: offered.map(({ digest }) => digest),
+    };
+  }
+
   /** Grants the free slots of one pool, and returns the starts of the jobs that got them. */
   async function grantInPool(trx: Knex, pool: string): Promise<OutboxTask[]> {
     const share = await capacityOf(trx, pool);
     if (share.capacity === 0) return [];
-    const demands = await readSlotDemands(trx, pool, share.capacity);
+    const types = await startableTypes(trx, pool);
+    if (types.names.length === 0) return [];
+    const demands = await readSlotDemands(trx, pool, types, share.capacity);
     const grants = shareOut(demands, share);
     if (grants.size === 0) return [];
-    // A process of another version grants those of types that this one does not know.
-    const jobs = await grantSlots(trx, pool, grants, pool === '' ? jobTypes.ownNames() : null);
-    if (jobs.some(({ type }) => !jobTypes.find(type))) await jobTypes.refresh();
+    const jobs = await grantSlots(trx, pool, grants, types);
     // Those that are not queued have a workflow, which asks again.
-    return jobs.flatMap((job) => {
+    const queued = jobs.filter(({ status }) => status === 'queued');
+    if (queued.some(({ type }) => !jobTypes.find(type))) await jobTypes.refresh();
+    // A type may have been deleted since.
+    const unknown = queued.filter(({ type }) => !jobTypes.find(type));
+    if (unknown.length > 0)
+      await returnSlots(
+        trx,
+        unknown.map(({ id }) => id),
+      );
+    return queued.flatMap((job) => {
       const type = jobTypes.find(job.type);
-      return type && job.status === 'queued' ? [jobFactory.startTask(job, type)] : [];
+      return type ? [jobFactory.startTask(job, type)] : [];
     });
   }
 

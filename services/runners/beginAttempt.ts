@@ -6,13 +6,15 @@ import {
   findRemoteAttempt,
   lockJob,
   putRemoteAttempt,
+  releaseSlot,
   type RemoteAttempt,
 } from '../../db/runners/attempts.ts';
-import { findOwnRunner } from '../../db/runners/runners.ts';
+import { findOwnRunner, isAnnounced } from '../../db/runners/runners.ts';
 import { findVersion } from '../../db/runners/types.ts';
 import { isFinal } from '../../domain/jobs/jobs.ts';
 import { JobFailure, type RemoteJobType } from '../../domain/jobs/jobType.ts';
 import { countedAttempts } from '../../domain/jobs/retry.ts';
+import { assertDefined } from '../../domain/shared/assert.ts';
 import { notFound } from '../../domain/shared/errors.ts';
 import type { Ids } from '../../platform/ids.ts';
 import { hashToken } from '../auth/tokens.ts';
@@ -29,24 +31,30 @@ import type { EndAttempt } from './endAttempt.ts';
 import type { RunnerIdentity } from './identity.ts';
 
 /**
- * What a runner asks to begin: which process asks, for which run, with which version of the type.
- * `attemptToken` is the token of the attempt, which the runner has made for this request; the same
+ * What a runner asks to begin: which process asks, for which run, with which version of the type; a runner
+ * that does not have the type names none, so that the job does not keep a slot of the pool. `attemptToken` is the token of the attempt, which the runner has made for this request; the same
  * request gets the same attempt. `unanswered`: SHA-256, in hexadecimal digits, of the tokens of requests
  * that were not answered: the attempt that one of these may have started has reached no runner.
  */
 export type BeginRequest = {
   runnerId: string;
   workflowRunId: string;
-  digest: string;
+  digest?: string | undefined;
   attemptToken?: string;
   unanswered?: readonly string[];
 };
+
+/** A request with what the API has added to it. */
+type Asked = BeginRequest & Required<Pick<BeginRequest, 'attemptToken' | 'unanswered'>>;
+
+/** A request of a runner that has the type. */
+type AskedWithType = Asked & { digest: string };
 
 export type BeginDeps = {
   db: Knex;
   ids: Ids;
   jobTypes: JobTypes;
-  jobSlots: Pick<JobSlots, 'claim'>;
+  jobSlots: Pick<JobSlots, 'claim' | 'wake'>;
   jobAttempts: Pick<JobAttempts, 'lifecycle' | 'finalizeAbandoned'>;
   secretsForAttempt: SecretsForAttempt;
   endAttempt: Pick<EndAttempt, 'fail'>;
@@ -56,6 +64,10 @@ export type BeginDeps = {
 
 /** A runner reports the end of an attempt within this time after its limit. */
 const END_MARGIN_MS = 60_000;
+
+/** A runner that has not announced the type: another one of the pool may have it, or may get it. */
+const OTHER_RUNNER_MS = 1_000;
+const NO_RUNNER_MS = 5_000;
 
 /** Creates the function with which a runner begins the next attempt of a job. */
 export function createBeginAttempt({
@@ -77,7 +89,10 @@ export function createBeginAttempt({
   ): Promise<BeginAnswer | null> {
     if (!type.isEnabled) return wait('job_type_disabled');
     const known = await findOwnRunner(db, { ...runner, processId: runnerId, pool: job.pool });
-    if (known?.types[job.type] !== digest) return wait('not_announced', 1_000);
+    if (digest === undefined || known?.types[job.type] !== digest) {
+      const others = await isAnnounced(db, job.pool, job.type);
+      return wait('not_announced', others ? OTHER_RUNNER_MS : NO_RUNNER_MS);
+    }
     const version = await findVersion(db, job.type, digest);
     if (version?.shape !== type.shape) return wait('not_accepted');
     if (job.sourceKind === 'approval' && job.typeDigest !== null && job.typeDigest !== digest)
@@ -94,7 +109,7 @@ export function createBeginAttempt({
     runner: RunnerIdentity,
     { id }: Job,
     type: RemoteJobType,
-    request: Required<BeginRequest>,
+    request: AskedWithType,
   ): Promise<Claim | undefined> =>
     db.transaction(async (trx) => {
       const locked = await lockJob(trx, id);
@@ -145,6 +160,24 @@ export function createBeginAttempt({
   }
 
   /**
+   * The answer for a job that cannot begin with this runner, or before someone acts. It keeps no slot, since
+   * others would wait for it; when it can begin, it asks for one. A last attempt that is lost ends the job.
+   */
+  async function withoutSlot(job: Job, request: Asked, answer: BeginAnswer): Promise<BeginAnswer> {
+    const attempt = await findRemoteAttempt(db, job.id);
+    const isLost =
+      attempt?.attempt === job.attempts &&
+      job.status === 'running' &&
+      attempt.answer === null &&
+      attempt.leftMs === 0 &&
+      reachOf(attempt, request) === undefined;
+    if (isLost && countedAttempts(job) >= job.retryPolicy.maxAttempts)
+      return withoutClaim(job.id, request.workflowRunId);
+    if (await releaseSlot(db, job.id)) jobSlots.wake();
+    return answer;
+  }
+
+  /**
    * Checks the rights of an attempt that was claimed, and returns what the runner gets: secrets only now,
    * so that no other attempt gets them.
    */
@@ -180,19 +213,21 @@ export function createBeginAttempt({
     jobId: string,
     asked: BeginRequest,
   ): Promise<BeginAnswer> => {
-    const request = { attemptToken: newToken(), unanswered: [], ...asked };
+    const request: Asked = { attemptToken: newToken(), unanswered: [], ...asked };
     const job = await Job.query(db).findById(jobId);
     if (!job || !runner.pools.includes(job.pool)) throw notFound('job', jobId);
     if (isFinal(job.status)) return { outcome: 'ended' };
     if (job.cancelRequestedAt) return { outcome: 'failed', code: 'cancelled' };
     await jobTypes.refreshUnknown(job.type);
     const type = jobTypes.find(job.type);
-    if (type?.lane !== 'remote') return wait('unknown_job_type');
+    if (type?.lane !== 'remote') return withoutSlot(job, request, wait('unknown_job_type'));
     const refusal = await obstacle(runner, job, type, request);
+    if (refusal?.outcome === 'wait') return withoutSlot(job, request, refusal);
     if (refusal) return refusal;
+    const withType = { ...request, digest: assertDefined(request.digest, 'request.digest') };
     let claimed: Claim | undefined;
     try {
-      claimed = await jobSlots.claim(jobId, () => claim(runner, job, type, request));
+      claimed = await jobSlots.claim(jobId, () => claim(runner, job, type, withType));
     } catch (error) {
       if (error instanceof AttemptFailed) return wait(error.code, error.retryInMs ?? 1_000);
       throw error;
@@ -203,7 +238,7 @@ export function createBeginAttempt({
         await finalizeAbandoned({ jobId, runId: job.runId }, 'failed', claimed.code);
       return claimed;
     }
-    return started(claimed.job, request, type);
+    return started(claimed.job, withType, type);
   };
 }
 
@@ -212,7 +247,7 @@ const newToken = () => randomBytes(32).toString('base64url');
 /** Which request has started an attempt, if its runner cannot know of it or asks again. */
 function reachOf(
   { tokenHash }: RemoteAttempt,
-  { attemptToken, unanswered }: Required<BeginRequest>,
+  { attemptToken, unanswered }: Asked,
 ): 'this request' | 'an unanswered one' | undefined {
   if (tokenHash.equals(hashToken(attemptToken))) return 'this request';
   return unanswered.includes(tokenHash.toString('hex')) ? 'an unanswered one' : undefined;

@@ -274,6 +274,15 @@ async def attempt(api: RunnerApi, job_id: str, digest: str) -> AsyncIterator[Att
         raise cancelled
 
 
+async def leave_to_others(api: RunnerApi, job_id: str) -> None:
+    """
+    Leaves a job whose type this worker does not have to another worker of the pool. Errors: `JobEnded`;
+    `ApplicationError`, as the job goes on.
+    """
+    await _begin(api, job_id, None)
+    raise _failure("not_announced", 1_000)
+
+
 async def _stopped(*tasks: asyncio.Task[None]) -> None:
     for task in tasks:
         task.cancel()
@@ -292,11 +301,11 @@ async def _uninterrupted(work: Coroutine[Any, Any, None]) -> None:
     task.result()
 
 
-async def _begin(api: RunnerApi, job_id: str, digest: str) -> Attempt:
+async def _begin(api: RunnerApi, job_id: str, digest: str | None) -> Attempt:
     body = {
         "runnerId": api.runner_id,
         "workflowRunId": activity.info().workflow_run_id,
-        "digest": digest,
+        **({} if digest is None else {"digest": digest}),
         # A request that is repeated after a lost answer gets the same attempt.
         "attemptToken": secrets.token_urlsafe(32),
     }

@@ -12,7 +12,7 @@ import pathlib
 import signal
 import socket
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -20,10 +20,11 @@ from typing import Any
 import temporalio.worker
 from temporalio import activity
 from temporalio.client import Client, TLSConfig
+from temporalio.common import RawValue
 from temporalio.converter import DataConverter
 
 from .api import ApiError, RunnerApi
-from .attempts import Attempt, JobEnded, attempt
+from .attempts import Attempt, JobEnded, attempt, leave_to_others
 from .codec import EncryptionCodec
 
 VERSION = "0.2.0"
@@ -116,7 +117,10 @@ class Worker:
             async with temporalio.worker.Worker(
                 client,
                 task_queue=announced["taskQueue"],
-                activities=[self._activity(api, each) for each in self.types.values()],
+                activities=[
+                    *(self._activity(api, each) for each in self.types.values()),
+                    self._other_activity(api),
+                ],
                 max_concurrent_activities=self.settings.slots,
                 # A cancellation arrives with the answer to a heartbeat.
                 max_heartbeat_throttle_interval=timedelta(seconds=1),
@@ -132,6 +136,22 @@ class Worker:
             try:
                 async with attempt(api, start["jobId"], job_type.digest) as job:
                     job.result = await job_type.run(job)
+            except JobEnded:
+                return
+
+        return run
+
+    def _other_activity(self, api: RunnerApi) -> Callable[..., Any]:
+        """
+        Types of other workers of the pool, which share its queue. Holdfast must hear of it: the job keeps a
+        slot of the pool otherwise.
+        """
+
+        @activity.defn(dynamic=True)
+        async def run(args: Sequence[RawValue]) -> None:
+            start = activity.payload_converter().from_payload(args[0].payload, dict)
+            try:
+                await leave_to_others(api, start["jobId"])
             except JobEnded:
                 return
 

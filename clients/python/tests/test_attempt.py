@@ -3,10 +3,12 @@ import json
 
 import pytest
 from conftest import problem
+from temporalio.common import RawValue
+from temporalio.converter import DataConverter
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.testing import ActivityEnvironment
 
-from holdfast_worker import JobEnded, JobFailure
+from holdfast_worker import JobEnded, JobFailure, RunnerApi, Settings, Worker
 
 
 async def forever(_job) -> None:
@@ -129,6 +131,18 @@ async def test_what_cannot_begin_fails_as_the_api_says(fake, run, answer, code, 
     assert (error.type, error.non_retryable) == (code, delay is None)
     assert (error.next_retry_delay and error.next_retry_delay.total_seconds()) == delay
     assert fake.ends == []
+
+
+async def test_a_job_of_another_worker_is_left_with_an_answer_of_holdfast(fake):
+    fake.begin = {"outcome": "wait", "code": "not_announced", "retryInMs": 1_000}
+    start = RawValue(DataConverter.default.payload_converter.to_payload({"jobId": "job_1"}))
+    async with RunnerApi(fake.url, "hfw_test", "runner-of-the-test") as api:
+        other = Worker(Settings(url=fake.url, token="hfw_test"))._other_activity(api)
+        with pytest.raises(ApplicationError) as info:
+            await ActivityEnvironment().run(other, [start])
+    assert (info.value.type, info.value.next_retry_delay.total_seconds()) == ("not_announced", 1)
+    # Without the digest of a type, Holdfast lets the job release its slot.
+    assert "digest" not in fake.begun
 
 
 async def test_of_a_job_that_has_ended_nothing_is_done(fake, run):

@@ -169,6 +169,26 @@ test('a changed file counts from the next job on, without a restart', async () =
   expect(second.typeDigest).not.toBe(first.typeDigest);
 });
 
+test('a job whose file is removed keeps no slot, and runs when the file is there again', async () => {
+  await declare('removed', 'echo back');
+  // A changed file is announced immediately, with all others.
+  await declare('changed', 'echo three');
+  await run('cmd.changed');
+  await rm(path.join(folder, 'removed.yaml'));
+  const { id } = await run('cmd.removed', {}, {});
+  await eventually(
+    () => app.deps.db('jobs').where({ id }).first('slot', 'status'),
+    ({ slot, status }) => slot === null && status === 'queued',
+  );
+  expect(await root.get<JobRecord>(`/api/jobs/${id}`).expect(200)).toMatchObject({
+    waitingFor: { reason: 'not_announced' },
+  });
+  await declare('removed', 'echo back');
+  await declare('changed', 'echo four');
+  await run('cmd.changed');
+  expect(messages(await ended(id))).toContain('back');
+});
+
 test('when a runner is killed, its command is killed, and another runner makes the next attempt', async () => {
   await runner.stop();
   await declare(
