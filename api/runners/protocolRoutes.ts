@@ -169,7 +169,7 @@ export const protocolRoutes = ({
     responses: { 200: AliveAnswer },
     problems: [404],
     handle: async ({ caller, body }) =>
-      ok({ types: await announcements.alive(requireRunner(caller), body) }),
+      ok({ types: await announcements.alive(caller, requireRunner(caller), body) }),
   }),
   route({
     method: 'POST',

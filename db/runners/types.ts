@@ -115,16 +115,29 @@ export async function announcedStates(
   return rows;
 }
 
-/** True if a living runner has announced the current version of a type. */
-export async function isCurrentInUse(db: Knex, name: string): Promise<boolean> {
-  const { rows }: { rows: object[] } = await prepared(
+/** A version of a type that a runner has, and that is not the current one. */
+export type OtherVersion = { name: string; digest: string; isSameShape: boolean };
+
+/**
+ * Of the types of a runner, by digest, those of which the current version is another one that no living
+ * runner has; without disabled ones.
+ */
+export async function findUnusedCurrent(
+  db: Knex,
+  pool: string,
+  types: Readonly<Record<string, string>>,
+): Promise<OtherVersion[]> {
+  const { rows }: { rows: OtherVersion[] } = await prepared(
     db,
-    `SELECT 1 FROM job_types AS t JOIN runners AS r ON r.pool = t.pool
-     WHERE t.name = ? AND r.types ->> t.name = t.digest
-       AND r.seen_at > now() - interval '${RUNNER_LIFETIME_SECONDS} seconds' LIMIT 1`,
-    [name],
+    `SELECT t.name, v.digest, coalesce(t.shape = v.shape, false) AS "isSameShape"
+     FROM json_each_text(?::json) AS a JOIN job_types AS t ON t.name = a.key AND t.pool = ?
+       JOIN job_type_versions AS v ON v.name = t.name AND v.digest = a.value
+     WHERE t.state <> 'disabled' AND t.digest IS DISTINCT FROM v.digest AND NOT EXISTS (
+       SELECT FROM runners AS r WHERE r.pool = t.pool AND r.types ->> t.name = t.digest
+         AND r.seen_at > now() - interval '${RUNNER_LIFETIME_SECONDS} seconds')`,
+    [JSON.stringify(types), pool],
   );
-  return rows.length > 0;
+  return rows;
 }
 
 /** True if jobs of a type of runners have not finished. */

@@ -1,4 +1,4 @@
-import type { Commit, Work } from '../../db/core/commit.ts';
+import { ignoreNoChange, NoChange, type Commit, type Work } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { notifyTopics } from '../../db/core/unitOfWork.ts';
 import { Pool } from '../../db/models/Pool.ts';
@@ -7,7 +7,7 @@ import { noteAlive, noteRunner, removeOwnRunner } from '../../db/runners/runners
 import {
   addVersion,
   announcedStates,
-  isCurrentInUse,
+  findUnusedCurrent,
   findVersion,
   trimVersions,
   TYPES_TOPIC,
@@ -21,7 +21,7 @@ import {
   type RemoteTypeDefinition,
 } from '../../domain/runners/definition.ts';
 import { shapeOf } from '../../domain/runners/shape.ts';
-import type { TypeState } from '../../domain/runners/records.ts';
+import type { TypeState, TypeVersion } from '../../domain/runners/records.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, notFound } from '../../domain/shared/errors.ts';
 import { compileForeignSchema, SchemaError } from '../../platform/foreignSchema.ts';
@@ -88,15 +88,8 @@ export function createAnnouncements({ db, commit, ids, jobTypes }: Deps) {
   ): Promise<string | undefined> {
     const { name } = definition;
     const shape = shapeOf(definition);
-    const isTrusted = pool.acceptTypes.some((pattern) => coversJobType(pattern, name));
-    const accepted = {
-      state: 'accepted' as const,
-      shape,
-      digest,
-      definition,
-      acceptedBy: caller.actorId,
-      acceptedAt: work.now,
-    };
+    const isTrusted = trusts(pool, name);
+    const accepted = acceptance({ digest, shape, definition }, caller, work.now);
     const before = await RemoteType.query(trx).findById(name).forUpdate();
     if (before && before.pool !== pool.name) return `The type belongs to another pool.`;
     if (!before) {
@@ -129,14 +122,55 @@ export function createAnnouncements({ db, commit, ids, jobTypes }: Deps) {
     return undefined;
   }
 
-  /** True if nothing would change: the version is known, and runners have the current one. */
+  /** True if runners have announced the version before. */
   async function isKnown(pool: string, { digest, definition }: AnnouncedType): Promise<boolean> {
     const { name } = definition;
     const type = await RemoteType.query(db).findById(name);
-    if (type?.pool !== pool || !(await findVersion(db, name, digest))) return false;
-    const wouldReplace =
-      type.state === 'accepted' && type.digest !== digest && type.shape === shapeOf(definition);
-    return !wouldReplace || (await isCurrentInUse(db, name));
+    return type?.pool === pool && (await findVersion(db, name, digest)) !== undefined;
+  }
+
+  /**
+   * Makes versions of a runner the current ones where no living runner has the current one any more, such as
+   * after a declaration went back to what it was: those of the accepted shape, and all that the pool accepts
+   * by name. What another runner has stays, so that two runners do not replace each other's versions.
+   */
+  async function replaceUnused(
+    caller: Caller,
+    poolName: string,
+    types: Readonly<Record<string, string>>,
+  ): Promise<void> {
+    const found = await findUnusedCurrent(db, poolName, types);
+    const pool = found.length > 0 ? await Pool.query(db).findById(poolName) : undefined;
+    if (!pool) return;
+    for (const { name, digest, isSameShape } of found)
+      if (isSameShape || trusts(pool, name))
+        await commit({ ...caller, tenantId: PLATFORM }, async (work) =>
+          replaceVersion(work, await work.trx(), pool, { name, digest }, caller),
+        ).catch(ignoreNoChange(undefined));
+  }
+
+  /** Makes a known version the current one. Error: `NoChange` if another process has changed the type since. */
+  async function replaceVersion(
+    work: Work,
+    trx: Knex,
+    pool: Pool,
+    { name, digest }: { name: string; digest: string },
+    caller: Caller,
+  ): Promise<void> {
+    const before = await RemoteType.query(trx).findById(name).forUpdate();
+    const version = await findVersion(trx, name, digest);
+    const [candidate] = await findUnusedCurrent(trx, pool.name, { [name]: digest });
+    if (!before || !version || !candidate) throw new NoChange();
+    const { isSameShape } = candidate;
+    if (!isSameShape && !trusts(pool, name)) throw new NoChange();
+    const after = await RemoteType.query(trx).patchAndFetchById(name, {
+      ...acceptance(version, caller, work.now),
+      ...(isSameShape && acceptanceOf(before)),
+      updatedAt: work.now,
+      version: before.version + 1,
+    });
+    remoteTypeRecord.updated(work, before, after, { extra: { announcedDigest: digest } });
+    await notifyTopics(trx, [TYPES_TOPIC]);
   }
 
   async function announceType(
@@ -204,17 +238,23 @@ export function createAnnouncements({ db, commit, ids, jobTypes }: Deps) {
       });
       if (id === undefined)
         throw new AppError('conflict', 'Another token has announced a runner with this id.');
+      await replaceUnused(caller, pool.name, offered);
       return { runner: id, types: [...(await statesOf(offered)), ...refused] };
     },
 
-    /** Notes that a runner is alive. Error: `unknown_runner`; it must announce itself then. */
+    /**
+     * Notes that a runner is alive. What it has announced can be accepted since: the pool accepts more types,
+     * or no other runner has the current version. Error: `unknown_runner`; it must announce itself then.
+     */
     async alive(
+      caller: Caller,
       { tokenId, pools }: RunnerIdentity,
       { runnerId, pool }: { runnerId: string; pool: string },
     ): Promise<AnnouncedState[]> {
       const known =
         pools.includes(pool) && (await noteAlive(db, { processId: runnerId, pool, tokenId }));
       if (!known) throw new AppError('unknown_runner', 'The runner must announce itself.');
+      await replaceUnused(caller, pool, known.types);
       return statesOf(known.types);
     },
 
@@ -225,6 +265,22 @@ export function createAnnouncements({ db, commit, ids, jobTypes }: Deps) {
     ): Promise<void> => removeOwnRunner(db, { processId: runnerId, pool, tokenId }),
   };
 }
+
+/** True if a pool accepts a type by its name. */
+const trusts = ({ acceptTypes }: Pool, name: string): boolean =>
+  acceptTypes.some((pattern) => coversJobType(pattern, name));
+
+/** The fields of a type that is accepted with a version. */
+const acceptance = (
+  { digest, shape, definition }: Pick<TypeVersion, 'digest' | 'shape' | 'definition'>,
+  { actorId }: Caller,
+  now: Date,
+) => ({
+  state: 'accepted' as const,
+  ...{ shape, digest, definition },
+  acceptedBy: actorId,
+  acceptedAt: now,
+});
 
 /** Who has accepted a type, and when: another version of the same shape changes neither. */
 const acceptanceOf = ({ acceptedBy, acceptedAt }: RemoteType) => ({ acceptedBy, acceptedAt });

@@ -1,0 +1,110 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import type { JobTypeRecord } from '../../../api/jobs/typeSchemas.ts';
+import { startApp, type TestApp } from '../../support/app.ts';
+import type { TestClient } from '../../support/client.ts';
+import { createRunnerToken, definition, digestOf } from '../../support/runner.ts';
+import { admin, createUser, type Page } from '../../support/users.ts';
+
+let app: TestApp;
+let root: TestClient;
+let count = 0;
+
+beforeAll(async () => {
+  app = await startApp({ HOLDFAST_ROLE: 'api' });
+  root = admin(app);
+  await createUser(app, 'viewer');
+});
+afterAll(() => app.stop());
+
+type State = { name: string; digest: string; state: string; reason?: string };
+
+/** A pool of its own that accepts `types`, and a type in it. */
+async function poolWith(acceptTypes: string[]) {
+  const pool = `announced-${++count}`;
+  const name = `announced.type-${count}`;
+  const client = await createRunnerToken(app, pool);
+  const accept = (patterns: string[]) =>
+    root.put(`/api/pools/${pool}`, { acceptTypes: patterns }).expect(200);
+  await accept(acceptTypes);
+  const announcement = (runnerId: string, types: unknown[]) => ({
+    ...{ runnerId, name: 'hand', version: '1', slots: 1, pool },
+    types,
+  });
+  /** A process that announces versions of the type, or anything else. */
+  function runner(runnerId = randomUUID()) {
+    const send = async (types: unknown[]) =>
+      (
+        await client
+          .post<{ types: State[] }>('/api/runner/announce', announcement(runnerId, types))
+          .expect(200)
+      ).types;
+    return {
+      send,
+      announce: (digest: string, more: object = {}) =>
+        send([{ digest: digestOf(digest), definition: { ...definition(name), pool, ...more } }]),
+      alive: async () =>
+        (await client.post<{ types: State[] }>('/api/runner/alive', { runnerId, pool }).expect(200))
+          .types,
+      leave: () => client.post('/api/runner/leave', { runnerId, pool }).expect(204),
+    };
+  }
+  const current = async () => {
+    const { items } = await root.get<Page<JobTypeRecord>>('/api/job-types').expect(200);
+    const found = items.find((each) => each.name === name);
+    return { state: found?.state, digest: found?.digest };
+  };
+  return { pool, name, client, accept, runner, current };
+}
+
+const CHANGED = { payload: { type: 'object', required: ['more'] } };
+const accepted = (digest: string) => ({ state: 'accepted', digest: digestOf(digest) });
+
+describe('a declaration that goes back to an earlier version', () => {
+  test('is accepted by a pool that accepts its name', async () => {
+    const { runner, current, name } = await poolWith(['announced.*']);
+    const one = runner();
+    expect(await one.announce('first')).toMatchObject([accepted('first')]);
+    expect(await one.announce('second', CHANGED)).toMatchObject([accepted('second')]);
+    expect(await one.announce('first')).toMatchObject([accepted('first')]);
+    expect(await current()).toEqual(accepted('first'));
+    await root.post(`/api/job-types/${name}/disable`).expect(200);
+    expect(await one.announce('second', CHANGED)).toMatchObject([{ state: 'disabled' }]);
+    expect(await one.alive()).toMatchObject([{ state: 'disabled' }]);
+  });
+
+  test('waits in a pool that does not, unless only its code or its limits are others', async () => {
+    const { runner, accept, current, name } = await poolWith([]);
+    const one = runner();
+    await one.announce('first');
+    await root.post(`/api/job-types/${name}/accept`).expect(200);
+    await one.announce('second', { timeoutSeconds: 30 });
+    expect(await current()).toEqual(accepted('second'));
+    await one.announce('first');
+    expect(await current()).toEqual(accepted('first'));
+    expect(await one.announce('third', CHANGED)).toMatchObject([{ state: 'waiting' }]);
+    await accept(['announced.*']);
+    expect(await one.alive()).toMatchObject([accepted('third')]);
+  });
+
+  test('replaces no version that another living runner has', async () => {
+    const { runner, current } = await poolWith(['announced.*']);
+    const [one, other] = [runner(), runner()];
+    await one.announce('first');
+    await other.announce('second', CHANGED);
+    expect(await one.announce('first')).toMatchObject([{ state: 'waiting' }]);
+    expect(await one.alive()).toMatchObject([{ state: 'waiting' }]);
+    expect(await current()).toEqual(accepted('second'));
+    await other.leave();
+    expect(await one.alive()).toMatchObject([accepted('first')]);
+  });
+});
+
+test('what was announced before a pool accepts its name is accepted when its runner reports', async () => {
+  const { runner, accept, current } = await poolWith([]);
+  const one = runner();
+  expect(await one.announce('first')).toMatchObject([{ state: 'waiting' }]);
+  await accept(['announced.*']);
+  expect(await one.alive()).toMatchObject([accepted('first')]);
+  expect(await current()).toEqual(accepted('first'));
+});
