@@ -12,7 +12,7 @@ const MAX_FORM_FIELDS = 20;
 
 /** The largest body that a route reads. */
 export const bodyLimitOf = (route: Route): number =>
-  route.public === undefined ? BODY_LIMIT_BYTES : route.strangers.bodyBytes;
+  route.public === undefined ? (route.bodyBytes ?? BODY_LIMIT_BYTES) : route.strangers.bodyBytes;
 
 const bodyTooLarge = (limitBytes: number) =>
   new AppError('body_too_large', `The body must not exceed ${limitBytes} bytes.`);

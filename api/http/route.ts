@@ -85,6 +85,8 @@ type RouteDefinition<P, Q, B> = {
   params?: P;
   query?: Q;
   body?: B;
+  /** Largest body in bytes, where it is not that of all routes. */
+  bodyBytes?: number;
   /** A valid request body, shown in the API reference. */
   example?: ExampleOf<B>;
   /**

@@ -14,6 +14,7 @@ import { requireRunner } from '../http/mount.ts';
 import { noContent, ok } from '../http/response.ts';
 import { route, type Route, type Upload } from '../http/route.ts';
 import { Id } from '../http/schemas.ts';
+import { checkedAnnouncement, MAX_ANNOUNCEMENT_BYTES } from './announcement.ts';
 import {
   AliveAnswer,
   AliveRequest,
@@ -122,6 +123,8 @@ export const protocolRoutes = ({
     description:
       'Replaces what the process has announced for the pool before. A new type waits until it is accepted, unless its pool accepts it by its name.',
     body: AnnounceRequest,
+    bodyBytes: MAX_ANNOUNCEMENT_BYTES,
+    bodyCheckedInHandler: true,
     example: {
       runnerId: PROCESS,
       name: 'ams-1',
@@ -146,11 +149,13 @@ export const protocolRoutes = ({
     },
     responses: { 200: AnnounceAnswer },
     handle: async ({ caller, body }) => {
-      const runner = requireRunner(caller);
-      const announced = await announcements.announce(caller, runner, body);
+      const identity = requireRunner(caller);
+      const { announcement, refused } = checkedAnnouncement(body);
+      const { runner, types } = await announcements.announce(caller, identity, announcement);
       return ok({
-        ...announced,
-        taskQueue: `${config.taskQueue}-pool-${body.pool}`,
+        runner,
+        types: [...types, ...refused],
+        taskQueue: `${config.taskQueue}-pool-${announcement.pool}`,
         namespace: config.temporal.namespace,
         everySeconds: RUNNER_REPORT_SECONDS,
       });

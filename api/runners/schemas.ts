@@ -2,7 +2,12 @@ import { Type, type Static } from 'typebox';
 import { JOB_TYPE_PATTERN } from '../../domain/access/jobTypePatterns.ts';
 import { JOB_STATUSES, LOG_LEVELS } from '../../domain/jobs/jobs.ts';
 import { TARGET_KINDS } from '../../domain/jobs/targets.ts';
-import { POOL_NAME, RemoteTypeDefinition } from '../../domain/runners/definition.ts';
+import {
+  MAX_ANNOUNCED_TYPES,
+  MAX_DEFINITION_BYTES,
+  POOL_NAME,
+  RemoteTypeDefinition,
+} from '../../domain/runners/definition.ts';
 import { MAX_COUNTED_JOBS, MAX_UNANSWERED, TYPE_STATES } from '../../domain/runners/records.ts';
 import { Actor, Id, JsonObject, Name, Nullable, Timestamp } from '../http/schemas.ts';
 
@@ -111,6 +116,9 @@ const ProcessId = Type.String({
   description: 'A UUID that the process makes when it starts.',
 });
 
+/** Types in one announcement, with those that are one too many. */
+const MAX_SENT_TYPES = 1_000;
+
 export const AnnounceRequest = Type.Object(
   {
     runnerId: ProcessId,
@@ -123,10 +131,21 @@ export const AnnounceRequest = Type.Object(
         { digest: Digest, definition: RemoteTypeDefinition },
         { title: 'AnnouncedJobType', ...closed },
       ),
-      { maxItems: 200 },
+      {
+        maxItems: MAX_SENT_TYPES,
+        description: `Of these, the first ${MAX_ANNOUNCED_TYPES} are announced. The others, and those that are not as described here or have more than ${MAX_DEFINITION_BYTES} bytes, are \`refused\` in the answer, and the rest is announced.`,
+      },
     ),
   },
   { title: 'RunnerAnnouncement', ...closed },
+);
+/** An announcement before its types are checked one by one. */
+export const UncheckedAnnouncement = Type.Object(
+  {
+    ...AnnounceRequest.properties,
+    types: Type.Array(Type.Unknown(), { maxItems: MAX_SENT_TYPES }),
+  },
+  closed,
 );
 export const AnnouncedState = Type.Object(
   {

@@ -95,3 +95,6 @@ export type RemoteTypeDefinition = Static<typeof RemoteTypeDefinition>;
 
 /** Largest definition, in bytes of JSON. */
 export const MAX_DEFINITION_BYTES = 65_536;
+
+/** Types that one runner can announce for a pool; more are refused. */
+export const MAX_ANNOUNCED_TYPES = 200;

@@ -7,6 +7,7 @@ import { isDeeperThan, MAX_DEPTH } from '../../platform/jsonDepth.ts';
 import { compileCheck } from '../../platform/schemaCheck.ts';
 import { parseArgument, problemOfField } from './placeholders.ts';
 import { Declaration } from './schema.ts';
+import { parseStrictJson } from '../../platform/strictJson.ts';
 
 /** What a file says wrongly. Each problem names the line and the field. */
 export class DeclarationError extends Error {
@@ -97,6 +98,8 @@ function offsetOf(document: Document, pointer: string): number | undefined {
 function problemsOf(declaration: Declaration): Problem[] {
   return [
     ...problemsOfName(declaration),
+    // The API would refuse it, and with it all other types of the runner.
+    ...parseStrictJson(JSON.stringify(declaration)).errors,
     ...problemsOfSchemas(declaration),
     ...problemsOfVariables(declaration),
     ...problemsOfRun(declaration),

@@ -1,12 +1,12 @@
 import os from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { MAX_ANNOUNCED_TYPES } from '../../domain/runners/definition.ts';
 import type { Log } from '../../platform/log.ts';
 import { APP_VERSION } from '../../platform/version.ts';
 import type { Catalog } from '../catalog.ts';
+import type { DeclaredType } from '../declaration/load.ts';
 import { RunnerApiError, type AnnounceAnswer, type AnnouncedState, type RunnerApi } from './api.ts';
 
-/** The API accepts no more types of one runner. */
-const MAX_TYPES = 200;
 const MAX_NAME_CHARS = 63;
 const DEFAULT_EVERY_MS = 10_000;
 
@@ -28,7 +28,17 @@ export function createAnnouncer({ api, catalog, runnerId, pool, slots, log }: De
   let states = new Map<string, string>();
   let everyMs = DEFAULT_EVERY_MS;
 
-  const types = () => catalog.ofPool(pool).slice(0, MAX_TYPES);
+  let leftOut = 0;
+
+  /** The types of the pool, as many as the API accepts of one runner. */
+  function types(): DeclaredType[] {
+    const all = catalog.ofPool(pool);
+    const surplus = all.slice(MAX_ANNOUNCED_TYPES).map(({ definition }) => definition.name);
+    if (surplus.length !== leftOut && surplus.length > 0)
+      log.warn({ types: surplus }, `a runner announces ${MAX_ANNOUNCED_TYPES} types at most`);
+    leftOut = surplus.length;
+    return all.slice(0, MAX_ANNOUNCED_TYPES);
+  }
 
   /** Logs the states that have changed. */
   function noteStates(answer: readonly AnnouncedState[]) {
@@ -68,10 +78,28 @@ export function createAnnouncer({ api, catalog, runnerId, pool, slots, log }: De
     );
   };
 
-  /** Reports that the runner is alive, and what has changed on its disk. */
+  const logFailure = (error: unknown) => {
+    const reason = error instanceof Error ? error.message : String(error);
+    log.warn({ reason }, 'the runner could not report to the API');
+  };
+
+  /** Announces the types; false, with a line in the log, if that has failed. */
+  const hasAnnounced = () =>
+    announce().then(
+      () => true,
+      (error: unknown) => {
+        logFailure(error);
+        return false;
+      },
+    );
+
+  /**
+   * Reports that the runner is alive, and what has changed on its disk. A runner whose announcement is refused
+   * is still alive with what it has announced before.
+   */
   async function report(): Promise<void> {
     await catalog.reload();
-    if (hasChanged()) return void (await announce());
+    if (hasChanged() && (await hasAnnounced())) return;
     try {
       noteStates((await api.alive({ runnerId, pool })).types);
     } catch (error) {
@@ -79,11 +107,6 @@ export function createAnnouncer({ api, catalog, runnerId, pool, slots, log }: De
       await announce();
     }
   }
-
-  const logFailure = (error: unknown) => {
-    const reason = error instanceof Error ? error.message : String(error);
-    log.warn({ reason }, 'the runner could not report to the API');
-  };
 
   return {
     announce,

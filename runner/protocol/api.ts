@@ -98,6 +98,8 @@ export class RunnerApiError extends Error {
 const MAX_ANSWER_BYTES = 8 * 1_048_576;
 const TIMEOUT_MS = 15_000;
 const UPLOAD_TIMEOUT_MS = 120_000;
+/** An announcement can have some megabytes. */
+const ANNOUNCE_TIMEOUT_MS = 60_000;
 
 const FIRST_PAUSE_MS = 200;
 const MAX_PAUSE_MS = 5_000;
@@ -199,18 +201,24 @@ export function createRunnerApi({ url, token }: { url: string; token: string }) 
     }
   }
 
-  const post = (path: string, body: object, headers: Record<string, string> = {}) =>
+  const post = (
+    path: string,
+    body: object,
+    headers: Record<string, string> = {},
+    timeoutMs = TIMEOUT_MS,
+  ) =>
     call({
       path,
       headers: { 'content-type': 'application/json', ...headers },
       body: JSON.stringify(body),
+      timeoutMs,
     });
 
   const ofAttempt = (attemptToken: string) => ({ 'attempt-token': attemptToken });
 
   return {
     announce: (announcement: Announcement) =>
-      post('announce', announcement) as Promise<AnnounceAnswer>,
+      post('announce', announcement, {}, ANNOUNCE_TIMEOUT_MS) as Promise<AnnounceAnswer>,
 
     alive: (runner: { runnerId: string; pool: string }) =>
       post('alive', runner) as Promise<{ types: AnnouncedState[] }>,

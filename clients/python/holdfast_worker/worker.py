@@ -89,6 +89,8 @@ class Worker:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.types: dict[str, JobType] = {}
+        self.announce_seconds = 60.0
+        """How long an announcement is repeated while Holdfast is not there."""
         self._states: dict[str, str] = {}
 
     def job_type(
@@ -112,7 +114,7 @@ class Worker:
         """Announces the types and runs their jobs until SIGTERM, SIGINT or `stop`."""
         stop = stop or _stop_on_signals()
         async with RunnerApi(self.settings.url, self.settings.token, str(uuid.uuid4())) as api:
-            announced = await self._announce(api)
+            announced = await self._announce_first(api)
             client = await self._connect(announced["namespace"])
             async with temporalio.worker.Worker(
                 client,
@@ -170,10 +172,21 @@ class Worker:
             "slots": self.settings.slots,
         }
         answer = await api.post_within(
-            60, "/announce", {**self._process(api), **body, "types": types}
+            self.announce_seconds, "/announce", {**self._process(api), **body, "types": types}
         )
         self._note(answer["types"])
         return answer
+
+    async def _announce_first(self, api: RunnerApi) -> Any:
+        """As `_announce`. Error: `SystemExit`, which says why Holdfast refuses all types together."""
+        try:
+            return await self._announce(api)
+        except ApiError as error:
+            if error.status not in (400, 413):
+                raise
+            raise SystemExit(
+                f"Holdfast refuses the announcement of {len(self.types)} types: {error}"
+            ) from error
 
     async def _report(self, api: RunnerApi, every_seconds: float, stop: asyncio.Event) -> None:
         """Reports that the worker is alive until `stop`."""
@@ -182,14 +195,19 @@ class Worker:
                 await asyncio.wait_for(stop.wait(), every_seconds)
             except TimeoutError:
                 try:
-                    self._note((await api.post("/alive", self._process(api)))["types"])
+                    await self._report_once(api)
                 except ApiError as error:
-                    if error.code == "unknown_runner":
-                        await self._announce(api)
-                    elif error.is_transient:
-                        log.warning("Holdfast is not there: %s", error)
-                    else:
+                    if not error.is_transient:
                         raise
+                    log.warning("Holdfast is not there: %s", error)
+
+    async def _report_once(self, api: RunnerApi) -> None:
+        try:
+            self._note((await api.post("/alive", self._process(api)))["types"])
+        except ApiError as error:
+            if error.code != "unknown_runner":
+                raise
+            await self._announce(api)
 
     def _note(self, types: list[dict[str, Any]]) -> None:
         """Logs the state of each type when it changes."""

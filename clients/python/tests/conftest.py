@@ -40,7 +40,14 @@ class FakeApi:
         self.cancel = False
         self.before_lines: Callable[[int], web.Response | None] = lambda _count: None
         self.after_lines: Callable[[int], web.Response | None] = lambda _count: None
+        self.announce = self.alive = unexpected
         self.before_end: Callable[[int], web.Response | None] = lambda _count: None
+
+    async def on_announce(self, request: web.Request) -> web.Response:
+        return await self.announce(request)
+
+    async def on_alive(self, request: web.Request) -> web.Response:
+        return await self.alive(request)
 
     async def on_begin(self, request: web.Request) -> web.Response:
         self.begun = await request.json()
@@ -72,6 +79,10 @@ class FakeApi:
         return self.before_end(len(self.ends)) or web.json_response(self.end_answer)
 
 
+async def unexpected(request: web.Request) -> web.Response:
+    return problem(404, f"unexpected {request.path}")
+
+
 def problem(status: int, code: str) -> web.Response:
     return web.json_response({"code": code, "detail": "as the test says"}, status=status)
 
@@ -80,6 +91,8 @@ def problem(status: int, code: str) -> web.Response:
 async def fake():
     api = FakeApi()
     app = web.Application(client_max_size=4 * 1_048_576)
+    app.router.add_post("/api/runner/announce", api.on_announce)
+    app.router.add_post("/api/runner/alive", api.on_alive)
     app.router.add_post("/api/runner/jobs/{id}/begin", api.on_begin)
     app.router.add_post("/api/runner/jobs/{id}/lines", api.on_lines)
     app.router.add_post("/api/runner/jobs/{id}/end", api.on_end)

@@ -1,7 +1,11 @@
+import asyncio
+
 import pytest
+from aiohttp import web
+from conftest import problem
 from temporalio.client import TLSConfig
 
-from holdfast_worker import Settings, Worker
+from holdfast_worker import RunnerApi, Settings, Worker
 
 SETTINGS = Settings(url="http://127.0.0.1:1", token="hfw_test", pool="lab")
 
@@ -45,3 +49,39 @@ def test_settings_are_read_from_the_variables_of_runners(tmp_path):
     assert isinstance(config, TLSConfig) and config.server_root_ca_cert == b"authority"
     with pytest.raises(SystemExit):
         Settings.from_env({})
+
+
+async def test_a_refused_announcement_ends_the_worker_with_its_reason(fake):
+    async def refuse(_request):
+        return problem(413, "body_too_large")
+
+    fake.announce = refuse
+    worker = Worker(Settings(url=fake.url, token="hfw_test"))
+    declare(worker)
+    with pytest.raises(SystemExit, match="announcement of 1 types: 413 body_too_large"):
+        await worker.run(asyncio.Event())
+
+
+async def test_a_worker_that_must_announce_itself_again_outlives_an_api_that_is_away(fake):
+    answers = [problem(404, "unknown_runner"), problem(503, "unavailable")]
+    seen = asyncio.Event()
+
+    async def alive(_request):
+        if answers:
+            return answers.pop(0)
+        seen.set()
+        return web.json_response({"types": []})
+
+    async def announce(_request):
+        return problem(503, "unavailable")
+
+    fake.alive, fake.announce = alive, announce
+    worker = Worker(Settings(url=fake.url, token="hfw_test"))
+    worker.announce_seconds = 0
+    stop = asyncio.Event()
+    async with RunnerApi(fake.url, "hfw_test", "runner-of-the-test") as api:
+        reporting = asyncio.create_task(worker._report(api, 0.01, stop))
+        async with asyncio.timeout(10):
+            await seen.wait()
+        stop.set()
+        await reporting

@@ -108,3 +108,44 @@ test('what was announced before a pool accepts its name is accepted when its run
   expect(await one.alive()).toMatchObject([accepted('first')]);
   expect(await current()).toEqual(accepted('first'));
 });
+
+describe('an announcement', () => {
+  const typeOf = (name: string, pool: string, more: object = {}) => ({
+    digest: digestOf(name),
+    definition: { ...definition(name), pool, ...more },
+  });
+
+  test('is accepted without the types that cannot be announced, which it says', async () => {
+    const { runner, pool } = await poolWith(['many.*']);
+    const states = await runner().send([
+      typeOf('many.good', pool),
+      typeOf('many.bad', pool, { timeoutSeconds: -1 }),
+      typeOf('many.new', pool, { fieldOfTheNextRelease: true }),
+      typeOf('many.large', pool, { result: { description: 'x'.repeat(1_100_000) } }),
+      { digest: 'short', definition: typeOf('many.digest', pool).definition },
+      null,
+    ]);
+    expect(states.map(({ name, state }) => [name, state])).toEqual([
+      ['many.good', 'accepted'],
+      ['many.large', 'refused'],
+      ['many.bad', 'refused'],
+      ['many.new', 'refused'],
+      ['many.digest', 'refused'],
+      ['', 'refused'],
+    ]);
+    expect(states[2]?.reason).toMatch(/timeoutSeconds/);
+  });
+
+  test('can have as many types of the largest size as a runner may have, and says which are too many', async () => {
+    const { runner, pool } = await poolWith([]);
+    const large = { result: { description: 'x'.repeat(65_000) } };
+    // The type belongs to another pool: nothing is written for it.
+    const { name, runner: other } = await poolWith([]);
+    await other().announce('first');
+    const types = Array.from({ length: 201 }, () => typeOf(name, pool, large));
+    const states = await runner().send(types);
+    expect(states).toHaveLength(201);
+    expect(states[0]?.reason).toMatch(/another pool/);
+    expect(states[200]?.reason).toMatch(/200 types/);
+  });
+});

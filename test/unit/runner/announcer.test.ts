@@ -1,0 +1,74 @@
+import { afterEach, expect, test } from '@jest/globals';
+import { createLog } from '../../../platform/log.ts';
+import type { Catalog } from '../../../runner/catalog.ts';
+import { createAnnouncer } from '../../../runner/protocol/announcer.ts';
+import { RunnerApiError, type Announcement, type RunnerApi } from '../../../runner/protocol/api.ts';
+import { eventually } from '../../support/eventually.ts';
+import { createDeclaredTypes, type DeclaredTypes } from '../../support/runner/declared.ts';
+import { createCatalog } from '../../../runner/catalog.ts';
+
+const closing: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+});
+
+const log = createLog('silent', false);
+
+/** An announcer of a folder with types, and an API that answers as a test wants. */
+async function startAnnouncer(refuses: (announcement: Announcement) => boolean) {
+  const types = await createDeclaredTypes();
+  closing.push(() => types.remove());
+  const announcements: string[][] = [];
+  let reports = 0;
+  const api = {
+    announce(announcement: Announcement) {
+      announcements.push(announcement.types.map(({ definition }) => definition.name));
+      if (refuses(announcement))
+        return Promise.reject(new RunnerApiError(413, 'body_too_large', 'Too large'));
+      return Promise.resolve({ taskQueue: 'q', namespace: 'n', everySeconds: 0.01, types: [] });
+    },
+    alive: () => Promise.resolve({ types: [], count: reports++ }),
+  } as unknown as RunnerApi;
+  const catalog = catalogOf(types);
+  const announcer = createAnnouncer({
+    ...{ api, catalog, log },
+    ...{ runnerId: 'r', pool: 'default', slots: 1 },
+  });
+  return { types, announcer, announcements, reports: () => reports };
+}
+
+const catalogOf = (types: DeclaredTypes): Catalog =>
+  createCatalog({
+    folders: [types.folder],
+    pools: ['default'],
+    secretsFolder: undefined,
+    wrapper: [],
+    log,
+  });
+
+test('a runner whose announcement is refused still reports that it is alive', async () => {
+  const { types, announcer, announcements, reports } = await startAnnouncer(
+    (announcement) => announcement.types.length > 1,
+  );
+  await types.declare('true');
+  await announcer.announce();
+  const ended = new AbortController();
+  const reporting = announcer.keepReporting(ended.signal);
+  await eventually(reports, (count) => count > 0);
+  const before = reports();
+  await types.declare('true');
+  await eventually(
+    () => announcements.filter((names) => names.length === 2).length,
+    (count) => count > 1,
+  );
+  await eventually(reports, (count) => count > before + 1);
+  ended.abort();
+  await reporting;
+});
+
+test('a declaration that the API would refuse with the whole announcement is not read', async () => {
+  const { types } = await startAnnouncer(() => false);
+  await expect(types.declare('true', { summary: 'half a pair: \ud800' })).rejects.toThrow(
+    'summary must not contain half of a surrogate pair',
+  );
+});
