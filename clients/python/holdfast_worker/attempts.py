@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import math
 import secrets
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -79,7 +80,7 @@ class Attempt:
         """Sets the progress, and lets other tasks run."""
         self._progress = {"progress": str(min(100.0, max(0.0, percent)))}
         if message:
-            self._progress["progressMessage"] = self._mask(message)[:200]
+            self._progress["progressMessage"] = _storable(self._mask(message))[:200]
         self._wake.set()
         await asyncio.sleep(0)
 
@@ -94,11 +95,20 @@ class Attempt:
             "at": at,
         }
         if data:
-            text = self._mask(json.dumps(data, default=str))
-            kept = json.loads(text) if len(text.encode()) <= MAX_DATA_BYTES else None
-            line["data"] = kept or {"leftOut": f"more than {MAX_DATA_BYTES} bytes"}
-        self._lines.append(json.dumps(line).encode() + b"\n")
+            line["data"] = self._data(data)
+        self._lines.append(_json(line) + b"\n")
         self._wake.set()
+
+    def _data(self, data: dict[str, Any]) -> Any:
+        """The data of a line as Holdfast takes it: it would refuse all lines that are sent with it."""
+        try:
+            kept = _masked(data, self._mask, str)
+            size = len(_json(kept))
+        except (RecursionError, ValueError) as error:
+            return {"leftOut": f"no JSON: {type(error).__name__}"}
+        if size <= MAX_DATA_BYTES:
+            return kept
+        return {"leftOut": f"more than {MAX_DATA_BYTES} bytes"}
 
     async def watch(self) -> None:
         """Sends heartbeats to Temporal, and stops the work at its limit or when its lease may be lost."""
@@ -164,7 +174,12 @@ class Attempt:
                     attempt_token=self._token,
                     timeout=max(1.0, self._lease / 4),
                 )
-            except (ApiError, asyncio.CancelledError):
+            except (ApiError, asyncio.CancelledError) as error:
+                if isinstance(error, ApiError) and error.status in (400, 413):
+                    self._drop(len(batch), error)
+                    if self._lines:
+                        continue
+                    return False
                 self._progress = self._progress or progress
                 raise
             self._answered = asyncio.get_running_loop().time()
@@ -175,6 +190,12 @@ class Attempt:
             self._have = answer["have"]
             if answer["cancel"] or not self._lines:
                 return bool(answer["cancel"])
+
+    def _drop(self, count: int, error: ApiError) -> None:
+        """Removes lines, and the progress that came with them, that Holdfast will never accept."""
+        activity.logger.warning("%d lines of %s are dropped: %s", count, self.job_id, error)
+        for _ in range(count):
+            self._lines.popleft()
 
     async def end(self, body: dict[str, Any]) -> None:
         """Sends the rest of the log, ends the attempt, and fails the activity as the API says."""
@@ -199,8 +220,11 @@ class Attempt:
     def success(self) -> dict[str, Any]:
         """The end of an attempt that has succeeded."""
         try:
-            return {"result": json.loads(self._mask(json.dumps(self.result or {})))}
-        except (TypeError, ValueError) as error:
+            result = _masked(self.result or {}, self._mask, _refuse)
+            # What cannot be sent must fail here.
+            _json(result)
+            return {"result": result}
+        except (TypeError, ValueError, RecursionError) as error:
             failure = JobFailure(
                 "result_invalid", f"The result is not JSON: {error}", retryable=False
             )
@@ -345,6 +369,44 @@ def _failure(code: str, retry_in_ms: int | None) -> ApplicationError:
         next_retry_delay=None if retry_in_ms is None else timedelta(milliseconds=retry_in_ms),
         category=ApplicationErrorCategory.BENIGN,
     )
+
+
+def _storable(text: str) -> str:
+    """A text that can be part of a URL, and that Holdfast can store."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, allow_nan=False).encode()
+
+
+def _masked(value: Any, mask: Callable[[str], str], other: Callable[[Any], Any]) -> Any:
+    """
+    A value with its texts and keys masked, and a number if it is a secret as a whole: JSON text in
+    which a part of a number is masked would be none. `other` converts what is no JSON.
+    """
+    if isinstance(value, str):
+        return mask(value)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
+        return MASK if mask(json.dumps(value)) == MASK else value
+    if isinstance(value, Mapping):
+        return {_key(key, mask, other): _masked(each, mask, other) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_masked(each, mask, other) for each in value]
+    return _masked(other(value), mask, other)
+
+
+def _key(key: Any, mask: Callable[[str], str], other: Callable[[Any], Any]) -> str:
+    """The name of a field; other keys become what JSON has for them."""
+    text = _masked(key, mask, other)
+    return text if isinstance(text, str) else json.dumps(text)
+
+
+def _refuse(value: Any) -> Any:
+    """Error: `ValueError`. A result is not changed silently."""
+    raise ValueError(f"{str(value)[:100]} of the type {type(value).__name__}")
 
 
 def _masking(secrets: Iterable[str]) -> Callable[[str], str]:

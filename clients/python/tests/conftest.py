@@ -54,6 +54,9 @@ class FakeApi:
         # Kits may choose the token of the attempt, as this one does; the answer repeats it.
         return web.json_response(self.begin | {"attemptToken": self.begun["attemptToken"]})
 
+    async def lines_handler(self, request: web.Request) -> web.Response:
+        return await self.on_lines(request)
+
     async def on_lines(self, request: web.Request) -> web.Response:
         assert request.headers["attempt-token"] == self.begun["attemptToken"]
         self.requests.append(dict(request.query))
@@ -94,7 +97,7 @@ async def fake():
     app.router.add_post("/api/runner/announce", api.on_announce)
     app.router.add_post("/api/runner/alive", api.on_alive)
     app.router.add_post("/api/runner/jobs/{id}/begin", api.on_begin)
-    app.router.add_post("/api/runner/jobs/{id}/lines", api.on_lines)
+    app.router.add_post("/api/runner/jobs/{id}/lines", api.lines_handler)
     app.router.add_post("/api/runner/jobs/{id}/end", api.on_end)
     async with TestServer(app) as server:
         api.url = str(server.make_url("/"))

@@ -1,5 +1,6 @@
 import asyncio
 import json
+from datetime import UTC, datetime
 
 import pytest
 from conftest import problem
@@ -8,6 +9,7 @@ from temporalio.converter import DataConverter
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.testing import ActivityEnvironment
 
+from holdfast_worker.attempts import MASK
 from holdfast_worker import JobEnded, JobFailure, RunnerApi, Settings, Worker
 
 
@@ -299,6 +301,86 @@ async def test_secrets_leave_the_process_nowhere(fake, run):
     await run_ignoring_failure(run, work)
     sent = json.dumps([fake.lines, fake.ends, fake.requests])
     assert "4711" not in sent and sent.count("********") >= 6
+
+
+def refuse_what_is_no_json(fake) -> None:
+    """As Holdfast: `NaN` is no JSON."""
+
+    def check(constant):
+        raise ValueError(constant)
+
+    on_lines = fake.on_lines
+
+    async def strict(request):
+        for line in (await request.text()).splitlines():
+            try:
+                json.loads(line, parse_constant=check)
+            except ValueError:
+                return problem(400, "invalid_request")
+        return await on_lines(request)
+
+    fake.on_lines = strict
+
+
+async def test_data_that_is_no_json_keeps_no_line_from_being_sent(fake, run):
+    refuse_what_is_no_json(fake)
+    circle: dict[str, object] = {}
+    circle["self"] = circle
+    moment = datetime(2026, 1, 2, tzinfo=UTC)
+
+    async def work(job):
+        job.log.info("numbers", values=[float("nan"), float("inf"), -float("inf"), 1.5], at=moment)
+        job.log.info("keys", map={1: "a", None: "b", moment: "c"})
+        job.log.info("circle", circle=circle)
+        job.log.info("last")
+        await job.progress(float("nan"), "half a pair \ud800 and \0")
+
+    await run(work)
+    assert [line["message"] for line in fake.lines] == ["numbers", "keys", "circle", "last"]
+    numbers, keys, left_out, _ = fake.lines
+    assert numbers["data"] == {"values": ["nan", "inf", "-inf", 1.5], "at": str(moment)}
+    assert keys["data"] == {"map": {"1": "a", "null": "b", str(moment): "c"}}
+    assert left_out["data"] == {"leftOut": "no JSON: RecursionError"}
+    assert fake.ends == [{"result": {}}]
+
+
+@pytest.mark.parametrize("status", [400, 413])
+async def test_lines_that_are_refused_are_dropped_and_the_others_follow(fake, run, status):
+    fake.before_lines = lambda count: problem(status, "refused") if count == 1 else None
+
+    async def work(job):
+        job.log.info("refused")
+        await eventually(lambda: len(fake.requests) > 0)
+        job.log.info("accepted")
+
+    await run(work)
+    assert [line["message"] for line in fake.lines] == ["accepted"]
+    assert fake.ends == [{"result": {}}]
+
+
+async def test_a_secret_of_digits_is_masked_as_a_text_and_as_a_whole_number(fake, run):
+    fake.begin["secrets"] = {"PIN": "471147"}
+    result = {"pin": 471147, "port": 94711479, "ratio": 0.4711471, "text": "pin 471147", "471147": 1}
+
+    async def work(job):
+        job.log.info("with numbers", **{"pin": 471147, "port": 94711479})
+        return result
+
+    await run(work)
+    assert fake.lines[0]["data"] == {"pin": MASK, "port": 94711479}
+    masked = {"pin": MASK, "port": 94711479, "ratio": 0.4711471, "text": f"pin {MASK}", MASK: 1}
+    assert fake.ends == [{"result": masked}]
+
+
+async def test_a_result_that_is_no_json_fails_the_attempt(fake, run):
+    fake.end_answer = {"status": "failed", "code": "result_invalid", "retryInMs": None}
+
+    async def work(_job):
+        return {"ratio": float("nan")}
+
+    await run_ignoring_failure(run, work)
+    assert fake.ends[0]["failure"]["code"] == "result_invalid"
+    assert "nan of the type float" in fake.ends[0]["failure"]["message"]
 
 
 async def run_ignoring_failure(run, work) -> None:
