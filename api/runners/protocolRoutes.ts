@@ -1,6 +1,7 @@
 import { buffer } from 'node:stream/consumers';
 import { Type, type Static } from 'typebox';
 import { remainingLines } from '../../domain/jobs/logLines.ts';
+import { lastAttemptOf } from '../../domain/jobs/retry.ts';
 import { RUNNER_REPORT_SECONDS } from '../../domain/runners/records.ts';
 import { invalidField, invalidFields } from '../../domain/shared/errors.ts';
 import { compileCheck } from '../../platform/schemaCheck.ts';
@@ -90,7 +91,7 @@ function beginView(answer: Begin) {
     deadline: deadline.toISOString(),
     timeoutMs: type.timeoutMs,
     leaseMs: type.definition.lostAfterSeconds * 1_000,
-    maxAttempts: job.retryPolicy.maxAttempts,
+    maxAttempts: lastAttemptOf(job),
     remainingLines: remainingLines(job.logCount),
     tenantId: job.tenantId,
     createdBy: job.createdBy,

@@ -248,7 +248,10 @@ export const BeginAnswer = Type.Union(
         leaseMs: Type.Integer({
           description: 'The attempt is lost after so long without a report.',
         }),
-        maxAttempts: Type.Integer(),
+        maxAttempts: Type.Integer({
+          description:
+            'The number of the last attempt: none follows it, so that the work may go on without a lease.',
+        }),
         remainingLines: Type.Integer({ description: 'Lines that the log has space for.' }),
         tenantId: Type.String(),
         createdBy: Type.String(),

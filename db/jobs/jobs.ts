@@ -135,7 +135,7 @@ type JobsClaim = {
 } & ClaimReport;
 
 /** SQL: `countedAttempts`. */
-const COUNTED_ATTEMPTS = `attempts - LEAST(interruptions, ${MAX_FREE_INTERRUPTIONS})`;
+export const COUNTED_ATTEMPTS = `attempts - LEAST(interruptions, ${MAX_FREE_INTERRUPTIONS})`;
 
 const asArray = (types: readonly string[] | null): string[] | null => types && [...types];
 

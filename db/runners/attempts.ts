@@ -2,6 +2,7 @@ import type { Knex } from '../core/knex.ts';
 import { lockKeySql } from '../core/advisoryLocks.ts';
 import { prepared } from '../core/prepared.ts';
 import type { RecordChange } from '../core/unitOfWork.ts';
+import { COUNTED_ATTEMPTS } from '../jobs/jobs.ts';
 import { Job } from '../models/Job.ts';
 
 /** The attempt that a runner makes of a job, as the table `remote_attempts` has it. */
@@ -113,9 +114,15 @@ export const answerChange = (
   bindings: [JSON.stringify(answer), jobId, attempt],
 });
 
-/** SQL: an attempt, of the alias `a`, may run at the runner of its job `j`. */
+/** SQL: no other attempt follows the one that the job `j` has. */
+const IS_LAST = `${COUNTED_ATTEMPTS} >= (j.retry_policy ->> 'maxAttempts')::integer`;
+
+/**
+ * SQL: an attempt, of the alias `a`, may run at the runner of its job `j`. The last one goes on without a
+ * lease while its runner does not reach the API.
+ */
 const MAY_RUN = `a.attempt = j.attempts AND j.status = 'running' AND a.answer IS NULL
-  AND a.leased_until > clock_timestamp()`;
+  AND (a.leased_until > clock_timestamp() OR (${IS_LAST} AND a.ends_at > clock_timestamp()))`;
 
 /**
  * The number of attempts with a key that run now, without those of `exceptJobId`. Until the transaction

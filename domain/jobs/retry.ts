@@ -86,6 +86,13 @@ export const countedAttempts = ({
   interruptions: number;
 }): number => attempts - Math.min(interruptions, MAX_FREE_INTERRUPTIONS);
 
+/** The number of the last attempt that the retry policy allows, as it is now. */
+export const lastAttemptOf = (job: {
+  attempts: number;
+  interruptions: number;
+  retryPolicy: RetryPolicy;
+}): number => job.retryPolicy.maxAttempts + job.attempts - countedAttempts(job);
+
 /** True if an interrupted attempt may be repeated: a job with one attempt must not be done twice. */
 export const repeatsInterrupted = ({ maxAttempts }: RetryPolicy): boolean => maxAttempts > 1;
 

@@ -122,6 +122,8 @@ export function createBeginAttempt({
       if (isRunning && before.leftMs > 0) {
         if (!goesOn) return wait('leased', before.leftMs + 200);
       } else {
+        // An attempt that was the last and is lost ends the job, whatever else of its type runs.
+        if (!goesOn && countedAttempts(locked) >= locked.retryPolicy.maxAttempts) return undefined;
         const full = await checkConcurrency(trx, locked, type, { keepsSlot: goesOn });
         if (full) return full;
       }

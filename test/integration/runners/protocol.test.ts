@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { JobRecord, LogRecord } from '../../../api/jobs/schemas.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { TestClient } from '../../support/client.ts';
+import { eventually } from '../../support/eventually.ts';
 import { expectInvalid, expectProblem } from '../../support/problem.ts';
 import {
   acceptedType,
@@ -179,6 +180,77 @@ test('the last attempt that is lost ends the job, and its outcome is unknown', a
     error: { code: 'outcome_unknown' },
   });
   expect(await hand.begin(id, 'run-1').expect(200)).toEqual({ outcome: 'ended' });
+});
+
+/** Ends the lease of an attempt, and with `limit` the time until which it may report. */
+const endLease = (id: string, limit?: 'limit') =>
+  app.deps
+    .db('remote_attempts')
+    .where({ job_id: id })
+    .update({ leased_until: new Date(0), ...(limit && { ends_at: new Date(0) }) });
+
+/** Two jobs of a type of which one runs at a time; the first has started. */
+async function limitedJobs(name: string, more: object = {}) {
+  const hand = await handRunner(name, { concurrency: { limit: 1 }, ...more });
+  const [first, second] = [await createJob(name), await createJob(name)];
+  await hand.granted(first.id);
+  await hand.granted(second.id);
+  const { attemptToken } = await hand.begin(first.id, 'run-1').expect(200);
+  const beginSecond = () => hand.begin(second.id, 'run-2').expect(200);
+  const full = { outcome: 'wait', code: 'concurrency' };
+  expect(await beginSecond()).toMatchObject(full);
+  await endLease(first.id);
+  return { ...{ hand, first, second, beginSecond, full }, attemptToken };
+}
+
+const started = (begin: () => Promise<unknown>) =>
+  eventually(begin, (answer) => (answer as { outcome: string }).outcome === 'started');
+
+test('a last attempt, which goes on without a lease, counts for the limit until it is answered', async () => {
+  const { hand, first, beginSecond, full, attemptToken } = await limitedJobs('hand.limited');
+  expect(await beginSecond()).toMatchObject(full);
+  await attemptCalls(hand.client, first.id, attemptToken).end({ result: {} }).expect(200);
+  await started(beginSecond);
+});
+
+test('it counts no longer than it may report', async () => {
+  const { first, beginSecond, full } = await limitedJobs('hand.late');
+  expect(await beginSecond()).toMatchObject(full);
+  await endLease(first.id, 'limit');
+  await started(beginSecond);
+});
+
+test('an attempt without a lease that another one may follow does not count for the limit', async () => {
+  const { beginSecond } = await limitedJobs('hand.followed', { retry: { maxAttempts: 2 } });
+  await started(beginSecond);
+});
+
+test('an interrupted attempt makes the last one a later one', async () => {
+  const { hand, second, beginSecond } = await limitedJobs('hand.interrupted', {
+    retry: { maxAttempts: 2, initialIntervalSeconds: 0.05 },
+  });
+  const { attemptToken } = (await started(beginSecond)) as { attemptToken: string };
+  const failure = { code: 'interrupted', message: 'The runner stops' };
+  await attemptCalls(hand.client, second.id, attemptToken).end({ failure }).expect(200);
+  expect(await started(beginSecond)).toMatchObject({ attempt: 2, maxAttempts: 3 });
+});
+
+test('attempts that are lost end their jobs, also if the limit is smaller now', async () => {
+  const name = 'hand.smaller';
+  const hand = await handRunner(name, { concurrency: { limit: 2 } });
+  const jobs = [await createJob(name), await createJob(name)];
+  for (const { id } of jobs) {
+    await hand.granted(id);
+    await hand.begin(id, 'run-1').expect(200);
+    await endLease(id);
+  }
+  await hand.announce('smaller', { concurrency: { limit: 1 } });
+  await app.deps.jobTypes.refresh();
+  for (const { id } of jobs)
+    expect(await hand.begin(id, 'run-1', 'smaller').expect(200)).toEqual({
+      outcome: 'failed',
+      code: 'worker_lost',
+    });
 });
 
 test('a runner begins only what was accepted, and what it has announced', async () => {
