@@ -120,10 +120,7 @@ export async function writeJobChange(
 type JobsClaim = {
   jobIds: readonly string[];
   runId: string;
-  /**
-   * The workflow of the run, if it is not the job's own. It takes no job over, and does not repeat one
-   * whose cancellation was requested: cancellations reach a job's own workflow only.
-   */
+  /** The workflow of the run, if it is not the job's own. It takes no job over. */
   workflowId?: string | null;
   needsSlot: boolean;
   isShort?: boolean;
@@ -146,7 +143,8 @@ const LEASE_END = `clock_timestamp() + ?::double precision * interval '1 ms'`;
  * Claims and logs the next attempt of each job: the first one of a queued job, or another one for
  * the run that has the job. A running job without a run has made its first attempt in a shared run,
  * or without a workflow. An attempt whose lease has expired was left by its process: the job's own
- * workflow repeats it, or the shared one that was to come. Returns the changed jobs, without those
+ * workflow repeats it, or the shared one that was to come. No attempt follows the request to cancel a
+ * job, which Temporal may learn of later. Returns the changed jobs, without those
  * for which this run has nothing to do.
  */
 export async function claimAttempts(
@@ -173,10 +171,9 @@ export async function claimAttempts(
                        started_at = COALESCE(started_at, ?), updated_at = ?, checked_at = ?, log_count = log_count + 1
        WHERE id = ANY (?::text[]) AND (?::text[] IS NULL OR type = ANY (?::text[]))
          AND ${COUNTED_ATTEMPTS} < (retry_policy ->> 'maxAttempts')::integer
-         AND (status = 'queued' OR (status = 'running' AND CASE WHEN ?::boolean
-           THEN run_id = ? OR run_id IS NULL ELSE run_id = ? AND cancel_requested_at IS NULL END)
-           OR (status = 'running' AND cancel_requested_at IS NULL
-               AND leased_until < clock_timestamp() AND (?::boolean OR workflow_id = ?)))
+         AND (status = 'queued' OR (status = 'running' AND cancel_requested_at IS NULL
+           AND (run_id = ? OR (run_id IS NULL AND ?::boolean)
+             OR (leased_until < clock_timestamp() AND (?::boolean OR workflow_id = ?)))))
          AND (slot = 'held' OR NOT ?::boolean)
        RETURNING ${JOB_COLUMNS}, attempts = 1 AS is_first
      ), logged AS (
@@ -191,7 +188,7 @@ export async function claimAttempts(
      WHERE ${notify.sql} >= 0`,
     [
       ...[runId, workflowId, leaseMs, now, now, now, [...jobIds], asArray(types), asArray(types)],
-      ...[workflowId === null, runId, runId, workflowId === null, workflowId, needsSlot],
+      ...[runId, workflowId === null, workflowId === null, workflowId, needsSlot],
       ...startedEventBindings(jobIds, startedEvents),
       isShort,
       ...notify.bindings,

@@ -168,7 +168,8 @@ export function createJobAttempts({
    * Claims the next attempt; undefined when this run has nothing to do. Errors:
    * `AttemptFailed('worker_lost')` when the last attempt of this run ended with its worker;
    * `AttemptFailed('no_slot')`; `AttemptFailed('leased')` while a process makes an attempt;
-   * `AttemptFailed('claim_lost')` when that process has left the job in this moment; those of
+   * `AttemptFailed('claim_lost')` when that process has left the job in this moment;
+   * `AttemptFailed('cancelled')` when the run must not repeat its attempt; those of
    * `unknownTypes.assertKnown`.
    */
   async function claimNextAttempt(
@@ -177,7 +178,9 @@ export function createJobAttempts({
   ): Promise<Job | undefined> {
     const claimOne = async () => {
       const [claimed] = await claim([jobId], lane, { runId, needsSlot: needsSlot(lane) });
-      if (!claimed) await leaveUnknownType({ jobId, runId }, lane);
+      if (claimed) return claimed;
+      await requireNotCancelled({ jobId, runId });
+      await leaveUnknownType({ jobId, runId }, lane);
       return claimed;
     };
     const job = needsSlot(lane) ? await jobSlots.claim(jobId, claimOne) : await claimOne();
@@ -191,6 +194,15 @@ export function createJobAttempts({
     if (lane === 'inline' && countedAttempts(current) < current.retryPolicy.maxAttempts)
       throw new AttemptFailed('claim_lost', 0);
     throw new AttemptFailed('worker_lost', null);
+  }
+
+  /** Error: `AttemptFailed('cancelled')` for a job of this run whose cancellation was requested. */
+  async function requireNotCancelled({ jobId, runId }: JobRunRef): Promise<void> {
+    const job = await Job.query(db)
+      .findById(jobId)
+      .select('status', 'run_id', 'cancel_requested_at');
+    if (job?.status === 'running' && job.runId === runId && job.cancelRequestedAt)
+      throw new AttemptFailed('cancelled', null);
   }
 
   /**
@@ -284,7 +296,8 @@ export function createJobAttempts({
   }
 
   /**
-   * Ends a job whose workflow has ended without recording an outcome. Returns false, and changes
+   * Ends a job whose workflow has ended without recording an outcome. It is cancelled also if it has failed
+   * with `cancelled` after its cancellation was requested. Returns false, and changes
    * nothing, when the job has finished or belongs to another run. `runId` is null for a job that
    * no run has claimed.
    */
@@ -297,13 +310,14 @@ export function createJobAttempts({
     if (!job || isFinal(job.status) || (job.runId !== null && job.runId !== runId)) return false;
     await using runLog = createRunLog({ writeUnaudited, log, job });
     const guard = { statuses: ['queued', 'running'] };
-    if (status === 'cancelled') {
+    // An attempt can learn of a cancellation before Temporal does: its workflow has failed then.
+    if (status === 'cancelled' || (code === 'cancelled' && job.cancelRequestedAt)) {
       runLog.logSystem('warn', 'Cancelled');
-      return await lifecycle.finish(job, runLog.drain(), { status, guard });
+      return await lifecycle.finish(job, runLog.drain(), { status: 'cancelled', guard });
     }
     const error = errorFor(job, jobTypes.find(job.type), code);
     runLog.logSystem('error', `Failed: ${error.code}`);
-    return await lifecycle.finish(job, runLog.drain(), { status, guard, error });
+    return await lifecycle.finish(job, runLog.drain(), { status: 'failed', guard, error });
   }
 
   /** Ends a job that could not be taken from its run, if that was because it is to be cancelled. */

@@ -65,6 +65,9 @@ export type BeginDeps = {
 /** A runner reports the end of an attempt within this time after its limit. */
 const END_MARGIN_MS = 60_000;
 
+/** A lease is checked again this long after its end. */
+const LEASE_END_MARGIN_MS = 200;
+
 /** A runner that has not announced the type: another one of the pool may have it, or may get it. */
 const OTHER_RUNNER_MS = 1_000;
 const NO_RUNNER_MS = 5_000;
@@ -120,8 +123,9 @@ export function createBeginAttempt({
       if (reached === 'this request' && !isRunning) return wait('attempt_lost', 1_000);
       const goesOn = isRunning && reached !== undefined && before.linesReceived === 0;
       if (isRunning && before.leftMs > 0) {
-        if (!goesOn) return wait('leased', before.leftMs + 200);
+        if (!goesOn) return wait('leased', before.leftMs + LEASE_END_MARGIN_MS);
       } else {
+        if (locked.cancelRequestedAt) return { outcome: 'failed', code: 'cancelled' };
         // An attempt that was the last and is lost ends the job, whatever else of its type runs.
         if (!goesOn && countedAttempts(locked) >= locked.retryPolicy.maxAttempts) return undefined;
         const full = await checkConcurrency(trx, locked, type, { keepsSlot: goesOn });
@@ -179,6 +183,15 @@ export function createBeginAttempt({
     return answer;
   }
 
+  /** The answer for a job that is to be cancelled: an attempt of another runner ends before the job does. */
+  async function cancelled(job: Job, request: Asked): Promise<BeginAnswer> {
+    const attempt = await findRemoteAttempt(db, job.id);
+    const runs = attempt?.isCurrent === true && attempt.answer === null && attempt.leftMs > 0;
+    return runs && reachOf(attempt, request) === undefined
+      ? wait('leased', attempt.leftMs + LEASE_END_MARGIN_MS)
+      : { outcome: 'failed', code: 'cancelled' };
+  }
+
   /**
    * Checks the rights of an attempt that was claimed, and returns what the runner gets: secrets only now,
    * so that no other attempt gets them.
@@ -219,7 +232,7 @@ export function createBeginAttempt({
     const job = await Job.query(db).findById(jobId);
     if (!job || !runner.pools.includes(job.pool)) throw notFound('job', jobId);
     if (isFinal(job.status)) return { outcome: 'ended' };
-    if (job.cancelRequestedAt) return { outcome: 'failed', code: 'cancelled' };
+    if (job.cancelRequestedAt) return cancelled(job, request);
     await jobTypes.refreshUnknown(job.type);
     const type = jobTypes.find(job.type);
     if (type?.lane !== 'remote') return withoutSlot(job, request, wait('unknown_job_type'));

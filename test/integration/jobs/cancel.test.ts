@@ -63,6 +63,21 @@ describe('cancelling', () => {
     expect((await cancelJob(id).expect(202)).status).toBe('cancelled');
   });
 
+  test('is followed by no other attempt, also before Temporal knows of it', async () => {
+    const { id } = await createJob({
+      type: 'core.sleep',
+      payload: { durationMs: 1, failAttempts: 9 },
+      retryPolicy: { initialIntervalSeconds: 3 },
+    });
+    await eventually(
+      () => readJob(id),
+      ({ error }) => error !== null,
+    );
+    await app.deps.db('jobs').where({ id }).update({ cancel_requested_at: new Date() });
+    const job = await app.client.get<JobRecord>(`/api/jobs/${id}`, WAIT).expect(200);
+    expect(job).toMatchObject({ status: 'cancelled', attempts: 1, error: null });
+  });
+
   test('is refused when the job has finished', async () => {
     const job = await app.client.post<JobRecord>('/api/jobs', ECHO, WAIT).expect(201);
     const problem = await app.client.post<ProblemBody>(`/api/jobs/${job.id}/cancel`).expect(409);

@@ -253,6 +253,25 @@ test('attempts that are lost end their jobs, also if the limit is smaller now', 
     });
 });
 
+test('a job that is to be cancelled waits for the attempt that runs', async () => {
+  const hand = await handRunner('hand.stopped', { retry: { maxAttempts: 2 } });
+  const { id } = await createJob('hand.stopped');
+  await hand.granted(id);
+  await hand.begin(id, 'run-1').expect(200);
+  await app.deps.db('jobs').where({ id }).update({ cancel_requested_at: new Date() });
+  const leased = { outcome: 'wait', code: 'leased' };
+  expect(await hand.begin(id, 'run-1').expect(200)).toMatchObject(leased);
+  await endLease(id);
+  const cancelled = { outcome: 'failed', code: 'cancelled' };
+  expect(await hand.begin(id, 'run-1').expect(200)).toEqual(cancelled);
+  await app.deps.jobAttempts.finalizeAbandoned(
+    { jobId: id, runId: 'run-1' },
+    'failed',
+    cancelled.code,
+  );
+  expect(await readJob(id)).toMatchObject({ status: 'cancelled', error: null });
+});
+
 test('a runner begins only what was accepted, and what it has announced', async () => {
   const hand = await handRunner('hand.shape');
   await root.put('/api/pools/hand', { acceptTypes: [] }).expect(200);

@@ -79,6 +79,10 @@ beforeAll(async () => {
         ]),
       more: { concurrency: { limit: 1, per: 'type', whenFull: 'wait' } },
     },
+    'net.again': {
+      work: ({ jobId }) => gate(jobId).promise,
+      more: { retry: { maxAttempts: 3, initialIntervalSeconds: 0.05 } },
+    },
     'net.about': {
       work: ({ target }) => Promise.resolve({ result: { target } }),
       more: {
@@ -175,6 +179,17 @@ describe('a job of a runner', () => {
     gate(second.id).resolve({ result: {} });
     expect(await ended(second.id)).toMatchObject({ status: 'succeeded', attempts: 1 });
   });
+});
+
+test('a job that is to be cancelled is cancelled, also if its runner asks before Temporal knows of it', async () => {
+  const { id } = await createJob('net.again');
+  await running(id);
+  await app.deps.db('jobs').where({ id }).update({ cancel_requested_at: new Date() });
+  // The next attempt is to begin immediately.
+  gate(id).resolve({ failure: { code: 'busy', message: 'Not now' } });
+  expect(await ended(id)).toMatchObject({ status: 'cancelled', attempts: 1, error: null });
+  const events = await app.deps.db('events').where({ subject_id: id }).orderBy('id').pluck('type');
+  expect(events).toEqual(['job.created', 'job.started', 'job.cancelled']);
 });
 
 const handRunner = (name: string, more: object = {}) => createHandRunner(app, name, more);
