@@ -39,8 +39,17 @@ const END_MARGIN_MS = 60_000;
 /** How long an artifact is sent again while the API is away. */
 const ARTIFACT_WITHIN_MS = 60_000;
 
-/** What a command has to end itself when its runner stops, or has lost its lease. */
+/** What a command has to end itself when another attempt counts, or may begin soon. */
 const SHORT_GRACE_MS = 3_000;
+
+/** So much of its lease a command has to end itself when the API is away: another attempt may begin then. */
+const LEASE_GRACE_SHARE = 0.1;
+
+/** A runner that stops ends this long after it has asked its commands to stop. */
+export const FORCE_AFTER_MS = 20_000;
+
+/** What a command has to end itself when its runner stops: the rest is for the report of its end. */
+const STOP_GRACE_MS = FORCE_AFTER_MS - 8_000;
 
 /** The failure that Temporal stores: codes only. */
 const failure = (code: string, retryInMs: number | null) =>
@@ -159,12 +168,12 @@ async function makeAttempt(
     api,
     jobId,
     started,
-    onStop: (cause) => stop.abort(stopRequest(cause)),
+    onStop: (cause) => stop.abort(stopRequest(cause, started.leaseMs)),
   });
   // The SDK aborts the signal outside of the activity, where there is no current context.
   const context = Context.current();
   const { cancellationSignal } = context;
-  const onCancel = () => stop.abort(temporalStopRequest(context));
+  const onCancel = () => stop.abort(temporalStopRequest(context.cancellationDetails));
   if (cancellationSignal.aborted) onCancel();
   cancellationSignal.addEventListener('abort', onCancel, { once: true });
   try {
@@ -188,20 +197,25 @@ const STOP_MESSAGES: Readonly<Record<StopCause, string>> = {
   lease: 'The API has not answered within the lease',
 };
 
-const stopRequest = (cause: StopCause) =>
-  new StopRequest(
-    STOP_MESSAGES[cause],
-    cause === 'cancelled' ? Number.POSITIVE_INFINITY : SHORT_GRACE_MS,
-  );
+/** How long a command has to end itself at most. */
+const maxGraceMs = (cause: StopCause, leaseMs: number): number =>
+  cause === 'cancelled'
+    ? Number.POSITIVE_INFINITY
+    : Math.min(SHORT_GRACE_MS, cause === 'lease' ? leaseMs * LEASE_GRACE_SHARE : SHORT_GRACE_MS);
 
-/** Why Temporal has cancelled the activity. */
-function temporalStopRequest({ cancellationDetails: details }: Context): StopRequest {
-  return details?.cancelRequested
-    ? stopRequest('cancelled')
-    : new StopRequest(
-        details?.workerShutdown ? 'The runner stops' : 'The activity has ended',
-        SHORT_GRACE_MS,
-      );
+/** How a command is stopped for a cause that the report of its attempt has found. */
+export const stopRequest = (cause: StopCause, leaseMs: number): StopRequest =>
+  new StopRequest(STOP_MESSAGES[cause], maxGraceMs(cause, leaseMs));
+
+/** How a command is stopped when Temporal has cancelled its activity. */
+export function temporalStopRequest(
+  details: { cancelRequested: boolean; workerShutdown: boolean } | undefined,
+): StopRequest {
+  if (details?.cancelRequested)
+    return new StopRequest(STOP_MESSAGES.cancelled, Number.POSITIVE_INFINITY);
+  return details?.workerShutdown
+    ? new StopRequest('The runner stops', STOP_GRACE_MS)
+    : new StopRequest('The activity has ended', SHORT_GRACE_MS);
 }
 
 /** Runs the command. Returns what to report of its end. */

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../platform/log.ts';
 import { activitySpans } from '../platform/tracing/activitySpans.ts';
-import { createActivity } from './activity.ts';
+import { createActivity, FORCE_AFTER_MS } from './activity.ts';
 import { createCatalog, type Catalog } from './catalog.ts';
 import { missingForAll } from './command/capabilities.ts';
 import { openWorkFolder, type WorkFolder } from './command/runFolder.ts';
@@ -28,9 +28,6 @@ type Deps = {
 
 const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 15_000;
-
-/** What a command has after the grace period of the runner, and what its end needs to be reported. */
-const FORCE_AFTER_MS = 20_000;
 
 /**
  * Starts a runner: it announces the types of its folders, and runs their jobs. Error: this machine lacks

@@ -15,7 +15,7 @@ const MAX_PAUSE_MS = 5_000;
 const MAX_ANSWER_MS = 15_000;
 
 /** The work is stopped when the lease is over by this share of it: ending processes takes time. */
-const STOP_SHARE = 0.8;
+export const STOP_SHARE = 0.8;
 
 /** Another attempt counts; or the token or the job do not exist any more, so that nothing can be reported. */
 const LOST = [401, 403, 404, 409];

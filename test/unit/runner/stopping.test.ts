@@ -4,6 +4,8 @@ import { once } from 'node:events';
 import { mkdir, readdir, readFile, readlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { StopRequest } from '../../../runner/command/attempt.ts';
+import { FORCE_AFTER_MS, stopRequest, temporalStopRequest } from '../../../runner/activity.ts';
+import { STOP_SHARE } from '../../../runner/protocol/attemptReport.ts';
 import { openWorkFolder } from '../../../runner/command/runFolder.ts';
 import { eventually } from '../../support/eventually.ts';
 import {
@@ -88,6 +90,25 @@ test('a runner that loses its lease can shorten the grace period', async () => {
   });
   expect(error).toMatchObject({ message: 'lost' });
   expect(text).toMatch(/within 10 ms/);
+});
+
+test('a runner that stops lets commands end in order, within the time that it has itself', () => {
+  const graceMs = (details?: Partial<Parameters<typeof temporalStopRequest>[0]>) =>
+    temporalStopRequest({ cancelRequested: false, workerShutdown: false, ...details }).maxGraceMs;
+  // Ten seconds are what commands have that declare nothing; reporting takes some more.
+  expect(graceMs({ workerShutdown: true })).toBeGreaterThan(10_000);
+  expect(graceMs({ workerShutdown: true })).toBeLessThan(FORCE_AFTER_MS - 5_000);
+  expect(graceMs({ cancelRequested: true, workerShutdown: true })).toBe(Infinity);
+  expect(graceMs()).toBe(3_000);
+});
+
+test('a command that loses its lease is killed before another attempt may begin', () => {
+  const lostAfterMs = 5_000;
+  const { maxGraceMs } = stopRequest('lease', lostAfterMs);
+  expect(lostAfterMs * STOP_SHARE + maxGraceMs).toBeLessThan(lostAfterMs);
+  expect(stopRequest('lease', 600_000).maxGraceMs).toBe(3_000);
+  expect(stopRequest('lost', lostAfterMs).maxGraceMs).toBe(3_000);
+  expect(stopRequest('cancelled', lostAfterMs).maxGraceMs).toBe(Infinity);
 });
 
 /** Options that abort a run at its line `message`. */
