@@ -165,6 +165,27 @@ test('jobs that cannot start get no slot, and others of their tenant do not wait
 const createJobOf = (type: string, payload: object) =>
   root.post<JobRecord>('/api/jobs', { type: nameOf(type), payload }).expect(201);
 
+test('a job whose type is deleted while it gets its slot waits for one again', async () => {
+  const { jobTypes } = app.deps;
+  const { find } = jobTypes;
+  const { id } = await createJob('blocked');
+  await slotIs(id, 'held');
+  // The process finds no type any more for a job to which it has granted a slot.
+  jobTypes.find = (name) => (name === nameOf('blocked') ? undefined : find(name));
+  try {
+    await app.deps.db('jobs').where({ id }).update({ slot: 'waiting' });
+    for (let round = 0; round < 2; round++) {
+      const other = await createJob('other');
+      await slotIs(other.id, 'held');
+      expect(await slotOf(id)).toBe('waiting');
+      await root.post(`/api/jobs/${other.id}/cancel`).expect(202);
+    }
+  } finally {
+    jobTypes.find = find;
+  }
+  await slotIs(id, 'held');
+});
+
 test('an attempt that runs keeps its slot, whatever others ask', async () => {
   const { id } = await createJob('blocked');
   await slotIs(id, 'held');
