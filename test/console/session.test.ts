@@ -1,8 +1,9 @@
 import { expect, test } from '@jest/globals';
 import type { BrowserContext, Page, Response } from 'playwright-core';
+import type { JobRecord } from '../../api/jobs/schemas.ts';
 import { describePages, signIn } from '../support/console/console.ts';
 import { eventually } from '../support/eventually.ts';
-import { createUser, PASSWORD } from '../support/users.ts';
+import { admin, createUser, PASSWORD } from '../support/users.ts';
 
 const REFRESH = '**/api/auth/refresh';
 
@@ -136,7 +137,7 @@ describePages(
       await page.getByRole('button', { name: `Account of ${username}` }).waitFor();
     });
 
-    test('of a gateway needs no sign-in', async () => {
+    test('of a gateway needs no sign-in, and its pages show what happens', async () => {
       const context = await console.profile({
         extraHTTPHeaders: {
           'x-service-actor-id': 'carol',
@@ -145,11 +146,18 @@ describePages(
         },
       });
       const page = await context.newPage();
-      await page.goto('/');
+      await Promise.all([
+        page.waitForRequest((request) => request.url().includes('/api/events?follow')),
+        page.goto('/jobs'),
+      ]);
       await frameOf(page).waitFor();
       await page.getByRole('button', { name: 'Account of carol' }).click();
       await page.getByRole('menu').waitFor();
       expect(await page.getByRole('menuitem', { name: 'Sign out' }).count()).toBe(0);
+      await page.keyboard.press('Escape');
+      const job = { type: 'core.echo', payload: { of: 'the gateway' } };
+      const { id } = await admin(console.app).post<JobRecord>('/api/jobs', job).expect(201);
+      await page.locator(`a[href="/jobs/${id}"]`).first().waitFor();
     });
   },
   { HOLDFAST_ACCESS_TOKEN_SECONDS: '2' },

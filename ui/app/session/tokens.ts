@@ -22,6 +22,8 @@ import { serverNow } from '../../parts/clock.ts';
 import { serverFetch } from '../serverFetch.ts';
 
 const LEADER = 'holdfast-leader';
+/** Of the tabs behind a gateway. They have no token, so that a new tab must not wait for theirs. */
+const GATEWAY_LEADER = 'holdfast-gateway-leader';
 const REFRESH = 'holdfast-refresh';
 
 /** How long before the expiry of a token the leading tab gets the next one, and another tab helps itself. */
@@ -185,10 +187,11 @@ function setLeader(leads: boolean): void {
 
 let stopCompeting: (() => void) | undefined;
 
-/** A tab without a session, or with a page of another user, would lead the others nowhere. */
+/** A tab without a user, or with a page of another user, would lead the others nowhere. */
 function leadWhileSignedIn(): void {
   const { kind } = sessionState();
   if (kind === 'signedIn' || kind === 'expired') stopCompeting ??= compete(LEADER, setLeader);
+  else if (kind === 'gateway') stopCompeting ??= compete(GATEWAY_LEADER, setLeader);
   else {
     stopCompeting?.();
     stopCompeting = undefined;
