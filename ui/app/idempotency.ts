@@ -11,9 +11,17 @@ const newKey = (): string =>
 export type IdempotencyKeys = {
   /** The key for a content: the same one until `end`, so that sending it again creates one record. */
   keyOf(content: unknown): string;
-  /** Called with the result of a request. Whatever was decided, the next one is another request. */
+  /** Called with the result of a request, if it failed with its error. Once it was answered, the next one is another request. */
   end(error?: unknown): void;
 };
+
+/** The server has answered with an outcome. A proxy, which answers without a code of Holdfast, does not know it. */
+const isDecided = (error: unknown): boolean =>
+  error instanceof Problem &&
+  error.status >= 400 &&
+  error.status < 500 &&
+  error.code !== 'idempotency_in_progress' &&
+  error.code !== 'unexpected_answer';
 
 export function createIdempotencyKeys(): IdempotencyKeys {
   let current: { content: string; key: string } | undefined;
@@ -24,9 +32,10 @@ export function createIdempotencyKeys(): IdempotencyKeys {
       return current.key;
     },
     end(error) {
-      // Without an answer, and after an error of the server, the request may have been carried out.
-      const isUnknown = error instanceof Problem && (error.status === 0 || error.status >= 500);
-      if (!isUnknown) current = undefined;
+      // Without an answer, after an error of the server, and when it was cancelled on the way, the request may
+      // have been carried out; while the first one is in progress, it will be.
+      const hasSucceeded = error === undefined || error === null;
+      if (hasSucceeded || isDecided(error)) current = undefined;
     },
   };
 }

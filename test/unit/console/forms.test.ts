@@ -4,8 +4,8 @@ import { Problem } from '../../../ui/app/problem.ts';
 import { errorAt, errorsUnder, objectOf, otherErrors } from '../../../ui/parts/form/fieldErrors.ts';
 import { describeRetries } from '../../../ui/parts/form/retryPolicy.ts';
 
-const failure = (status: number) =>
-  new Problem({ status, code: 'any', title: 'Any', detail: 'Any' });
+const failure = (status: number, code = 'any') =>
+  new Problem({ status, code, title: 'Any', detail: 'Any' });
 
 describe('the idempotency key of a form', () => {
   it('is the same for the same content until its outcome is known', () => {
@@ -22,6 +22,20 @@ describe('the idempotency key of a form', () => {
     expect(second).not.toBe(first);
     keys.end();
     expect(keys.keyOf({ type: 'core.echo' })).not.toBe(second);
+  });
+
+  it.each([
+    ['the first request is still in progress', failure(409, 'idempotency_in_progress')],
+    ['the request was cancelled on its way', new DOMException('Cancelled', 'AbortError')],
+    ['a proxy has answered', failure(408, 'unexpected_answer')],
+  ])('is kept when %s', (_when, error) => {
+    const keys = createIdempotencyKeys();
+    const first = keys.keyOf({ type: 'core.echo' });
+    keys.end(error);
+    expect(keys.keyOf({ type: 'core.echo' })).toBe(first);
+    // What React Query reports of a request that has succeeded.
+    keys.end(null);
+    expect(keys.keyOf({ type: 'core.echo' })).not.toBe(first);
   });
 
   it('is another one for other content', () => {
