@@ -70,10 +70,16 @@ const noStore = { 'cache-control': 'no-store' };
 
 const tokenResponse = (token: TokenDetails): HttpResponse => ok(tokenView(token), tokenTag(token));
 
-/** The response to a request that made a token; `secret` is null in a repeated one. */
-export const newTokenResponse = (
-  made: Omit<NewToken, 'secret'> & { secret: string | null },
-): HttpResponse => ({
+/** What a request has made; `secret` is null in a repeated one. */
+type MadeToken = Omit<NewToken, 'secret'> & { secret: string | null };
+
+const rotatedResponse = (made: MadeToken): HttpResponse => ({
+  ...ok(secretView(made), { ...tokenTag(made.token), ...noStore }),
+  containsSecret: true,
+});
+
+/** The response to a request that made a token. */
+export const newTokenResponse = (made: MadeToken): HttpResponse => ({
   ...created(`/api/auth/tokens/${made.token.id}`, secretView(made), {
     ...tokenTag(made.token),
     ...noStore,
@@ -225,11 +231,13 @@ export const tokenRoutes = (deps: Deps): Route[] => {
       body: RotationRequest,
       example: { overlapSeconds: 3_600 },
       responses: { 200: TokenWithSecret },
-      handle: async ({ caller, params, body }) => {
-        const made = await apiTokens.rotate(caller, params.id, body.overlapSeconds);
-        const response = ok(secretView(made), { ...tokenTag(made.token), ...noStore });
-        return { ...response, containsSecret: true };
-      },
+      headers: ['If-Match'],
+      replayResponse: async (caller, id) =>
+        rotatedResponse({ token: await apiTokens.find(caller, id), secret: null }),
+      handle: async ({ caller, params, body, ifMatch }) =>
+        rotatedResponse(
+          await apiTokens.rotate(caller, params.id, body.overlapSeconds, expectedVersion(ifMatch)),
+        ),
     }),
   ];
 };

@@ -96,14 +96,18 @@ export function userRoutes(users: Users): Route[] {
   const tagOf = ({ version, lastLoginAt }: Made['user']) =>
     etagOf(version, lastLoginAt?.getTime() ?? 0);
   const userResponse = (user: Made['user']) => ok(userView(user), { etag: tagOf(user) });
-  const createdResponse = ({ user, oneTimePassword }: Made): HttpResponse => ({
-    ...created(
-      `/api/users/${user.id}`,
+  const passwordResponse = ({ user, oneTimePassword }: Made): HttpResponse => ({
+    ...ok(
       { ...userView(user), oneTimePassword },
       { etag: tagOf(user), 'cache-control': 'no-store' },
     ),
     containsSecret: oneTimePassword !== null,
   });
+  const createdResponse = (made: Made): HttpResponse => {
+    const response = passwordResponse(made);
+    const { body, headers } = response;
+    return { ...response, ...created(`/api/users/${made.user.id}`, body, headers) };
+  };
 
   return [
     route({
@@ -179,18 +183,15 @@ export function userRoutes(users: Users): Route[] {
       params: OneUser,
       body: ResetRequest,
       example: {},
+      secretBody: true,
       responses: { 200: UserWithPassword },
-      handle: async ({ caller, params, body }) => {
-        const { user, oneTimePassword } = await users.resetPassword(
-          caller,
-          params.id,
-          body.password,
-        );
-        return ok(
-          { ...userView(user), oneTimePassword },
-          { etag: tagOf(user), 'cache-control': 'no-store' },
-        );
-      },
+      replayResponse: async (caller, id) =>
+        passwordResponse({
+          user: await users.read(caller, id, 'user:write'),
+          oneTimePassword: null,
+        }),
+      handle: async ({ caller, params, body }) =>
+        passwordResponse(await users.resetPassword(caller, params.id, body.password)),
     }),
   ];
 }

@@ -339,7 +339,7 @@ const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/;
 /**
  * Calls the handler once for each `Idempotency-Key`, and replays the response of the first request.
  * Errors: those of the handler; `invalid_request`, `idempotency_mismatch`,
- * `idempotency_in_progress`.
+ * `idempotency_in_progress`; `conflict` if nothing has the response any more.
  */
 async function handleIdempotently(
   route: Route,
@@ -369,7 +369,9 @@ async function handleIdempotently(
       await access.requireAnywhere(request.caller, permission, ...others);
     // Also checks that the caller may see the record today.
     const present = await route.replayResponse(request.caller, claimed.subjectId);
-    return asReplay(claimed.answer ?? present);
+    const answer = claimed.answer ?? present;
+    if (answer) return asReplay(answer);
+    throw new AppError('conflict', 'The request was carried out. Its response is not kept.');
   }
   try {
     const response = await route.handle({

@@ -167,9 +167,11 @@ type RouteDefinition<P, Q, B> = {
   handle(request: RouteRequest<StaticOf<P>, StaticOf<Q>, StaticOf<B>>): Promise<HttpResponse>;
   /**
    * Enables `Idempotency-Key`: returns the response for the record with `id`, which an earlier
-   * request with the same key created. Every POST that creates a record has it.
+   * request with the same key created or changed; null if no record has what was answered. Every POST
+   * has it that would do more if it was repeated: create another record, replace a secret once more, send
+   * another message.
    */
-  replayResponse?(caller: Caller, id: string): Promise<HttpResponse>;
+  replayResponse?(caller: Caller, id: string): Promise<HttpResponse | null>;
 };
 
 /** A route with the types of its parameters, query and body erased. */

@@ -202,6 +202,11 @@ export function webhookRoutes({
         'an event and has no delivery. Disabled webhooks can be tested.',
       params: WebhookParams,
       responses: { 200: TestReport },
+      replayResponse: async (caller, id) => {
+        await webhooks.read(caller, id, 'webhook:write');
+        // Only the stored response has the outcome.
+        return null;
+      },
       handle: async ({ caller, params }) => {
         const result = await testDelivery.run(caller, params.id);
         return ok({

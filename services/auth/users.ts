@@ -223,6 +223,7 @@ export function createUsers({
           await endSessions(trx, { userId: id, reason: 'password_change', now: work.now });
           userRecord.acted(work, 'reset_password', user);
           userRecord.emit(work, 'auth.user.updated', user);
+          work.result(id);
           return { user, oneTimePassword };
         },
       );

@@ -51,6 +51,7 @@ export function createTestDelivery({ commit, webhooks, secrets, sendWebhook, ids
             webhookAudit.acted(work, 'test', webhook, {
               extra: { httpStatus, error: error?.code ?? null },
             });
+            work.result(id);
           });
           return result;
         },

@@ -72,12 +72,24 @@ describePages('the account', (console) => {
     await row.getByText('job:read · from 127.0.0.0/8').waitFor();
     expect(await page.content()).not.toContain(first);
     await row.getByRole('button', { name: 'Rotate nightly export' }).click();
-    await dialog.getByRole('button', { name: 'Rotate' }).click();
+    const [rotation] = await Promise.all([
+      page.waitForRequest('**/rotate'),
+      dialog.getByRole('button', { name: 'Rotate' }).click(),
+    ]);
+    const headers = await rotation.allHeaders();
+    expect([headers['if-match'], headers['idempotency-key']]).toEqual([
+      '"1"',
+      expect.stringMatching(/^[0-9a-f]{32}$/),
+    ]);
     const second = (await secretIn(page)) ?? '';
     expect(second).not.toBe(first);
     await withFirst.get('/api/auth/token').expect(200);
     await dialog.getByRole('button', { name: 'I have stored it' }).click();
     await row.getByText('Former secret valid until').waitFor();
+    await row.getByRole('button', { name: 'Rotate nightly export' }).click();
+    await dialog.getByText('The secret before the present one is valid until').waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await dialog.getByRole('button', { name: 'Back' }).click();
 
     await row.getByRole('button', { name: 'Revoke nightly export' }).click();
     await dialog.getByText('This cannot be undone').waitFor();

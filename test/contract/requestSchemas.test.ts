@@ -69,6 +69,43 @@ test('what is remembered of a request with a secret is as hard to guess as a pas
   expect(fast.map(({ method, path }) => `${method} ${path}`)).toEqual([]);
 });
 
+/** Why a POST needs no `Idempotency-Key`: what else happens if it is repeated. */
+const REPEATABLE: Readonly<Record<string, string>> = {
+  'POST /api/auth/login/ldap': 'nobody is known who could have sent a key',
+  'POST /api/auth/login/local': 'nobody is known who could have sent a key',
+  'POST /api/auth/login/oidc/start': 'nobody is known who could have sent a key',
+  'POST /api/auth/login/saml/start': 'nobody is known who could have sent a key',
+  'POST /api/auth/logout': 'the session has ended',
+  'POST /api/auth/password': 'the former password is refused',
+  'POST /api/auth/providers/{id}/test': 'it connects once more and changes nothing',
+  'POST /api/auth/refresh': 'the spent token is refused, or answered within its grace',
+  'POST /api/auth/saml/callback': 'the response of the provider is valid once',
+  'POST /api/job-types/{name}/accept': 'the version is accepted',
+  'POST /api/job-types/{name}/disable': 'the type is disabled',
+  'POST /api/jobs/{jobId}/cancel': 'the job is cancelled',
+  'POST /api/legal-holds/{id}/release': 'the hold is released',
+  'POST /api/retention/preview': 'it computes',
+  'POST /api/runner/alive': 'it reports the present',
+  'POST /api/runner/announce': 'it reports the present',
+  'POST /api/runner/jobs/{jobId}/begin': 'the attempt has started',
+  'POST /api/runner/jobs/{jobId}/end': 'the attempt has ended',
+  'POST /api/runner/jobs/{jobId}/lines': 'lines have numbers',
+  'POST /api/runner/leave': 'the runner is removed',
+  'POST /api/schedules/preview': 'it computes',
+  'POST /api/schedules/{id}/backfill/preview': 'it computes',
+  'POST /api/schedules/{id}/pause': 'the schedule is paused',
+  'POST /api/schedules/{id}/resume': 'the schedule is active',
+  'POST /api/validation/inventory': 'it computes',
+  'POST /api/views/{id}/default': 'the view is the default',
+};
+
+test('every POST that would do more if it was repeated takes an Idempotency-Key', () => {
+  const without = routes
+    .filter(({ method, replayResponse }) => method === 'POST' && !replayResponse)
+    .map(({ method, path }) => `${method} ${path}`);
+  expect(without.sort()).toEqual(Object.keys(REPEATABLE).sort());
+});
+
 const ANNOTATIONS =
   /^(title|description|default|examples|readOnly|writeOnly|x-.*|properties|patternProperties|items|anyOf)$/;
 

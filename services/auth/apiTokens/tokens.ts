@@ -310,8 +310,13 @@ export function createApiTokens({ db, commit, access, ids, config: { tokenMaxDay
      * earlier one ends. Only its owner rotates a personal token; that of a service account, callers who
      * could create it. Errors: those of `update`.
      */
-    rotate: (caller: Caller, id: string, overlapSeconds: number): Promise<NewToken> =>
-      changeLocked(caller, id, undefined, async (work, before, currentCaller, trx) => {
+    rotate: (
+      caller: Caller,
+      id: string,
+      overlapSeconds: number,
+      expectedVersion?: number,
+    ): Promise<NewToken> =>
+      changeLocked(caller, id, expectedVersion, async (work, before, currentCaller, trx) => {
         const status = statusOf(before, work.now);
         if (status !== 'active') throw new AppError('conflict', `The token is ${status}.`);
         if (before.kind === 'personal' && !isOwn(caller, before))
@@ -334,6 +339,7 @@ export function createApiTokens({ db, commit, access, ids, config: { tokenMaxDay
           version: before.version + 1,
         });
         tokenRecord.acted(work, 'rotate', token, { extra: { overlapSeconds } });
+        work.result(id);
         return { token, secret };
       }),
 

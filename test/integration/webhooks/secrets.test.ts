@@ -4,6 +4,7 @@ import type { TestReport, WebhookRecord } from '../../../api/webhooks/schemas.ts
 import { assertDefined } from '../../../domain/shared/assert.ts';
 import { ROTATION_OVERLAP_MS } from '../../../domain/webhooks/webhooks.ts';
 import { eventually } from '../../support/eventually.ts';
+import { expectProblem } from '../../support/problem.ts';
 import { respondWith } from '../../support/sink.ts';
 import { verifyMessage, withWebhookReceiver } from '../../support/webhooks.ts';
 
@@ -92,6 +93,26 @@ test.each([
   ];
   for (const answer of answers) expect(codes(answer)).toEqual(warnings);
   expect(await client.get<WebhookRecord>(record).expect(200)).not.toHaveProperty('warnings');
+});
+
+test('a test that is repeated with its Idempotency-Key sends one message', async () => {
+  const client = asNewTenant();
+  fixture.sink.respond('/tested-once', respondWith(418));
+  const webhook = await register(client, '/tested-once');
+  const runTest = () =>
+    client.post<TestReport>(
+      `/api/webhooks/${webhook.id}/test`,
+      {},
+      { 'idempotency-key': 'a-test' },
+    );
+  const report = await runTest().expect(200);
+  expect(report.httpStatus).toBe(418);
+  expect(await runTest().expect(200)).toEqual(report);
+  expect(fixture.sink.requestsTo('/tested-once')).toHaveLength(1);
+  // As if the process had stopped between the commit and the response.
+  await fixture.app.deps.db('idempotency_keys').where({ key: 'a-test' }).update({ answer: null });
+  await expectProblem(runTest(), 409, 'conflict');
+  expect(fixture.sink.requestsTo('/tested-once')).toHaveLength(1);
 });
 
 test('a test sends one signed message and records no delivery', async () => {

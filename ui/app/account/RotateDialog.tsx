@@ -2,9 +2,12 @@ import { Button, Select } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { answer, api, type Schemas } from '../api.ts';
+import { useIdempotencyKeys } from '../idempotency.ts';
+import { serverNow } from '../../parts/clock.ts';
 import { Dialog } from '../../parts/Dialog.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { Time } from '../../parts/Time.tsx';
+import { useStarted } from '../../parts/versioned/useStarted.ts';
 import { TOKENS_KEY } from './tokenQueries.ts';
 import { TokenSecret } from './TokenSecret.tsx';
 import classes from './Account.module.css';
@@ -19,20 +22,34 @@ const OVERLAPS = [
   { value: '2592000', label: '30 days' },
 ];
 
+/** A repeat after an outage has the same idempotency key: another rotation would end the secret in use. */
+function useRotation(token: Schemas['Token']) {
+  const queryClient = useQueryClient();
+  const keys = useIdempotencyKeys();
+  const { started, watch } = useStarted(token);
+  const { id, version } = started;
+  const rotate = useMutation({
+    mutationFn: (overlapSeconds: number) => {
+      const body = { overlapSeconds };
+      const header = {
+        'Idempotency-Key': keys.keyOf({ ...body, version }),
+        'If-Match': `"${version}"`,
+      };
+      const params = { path: { id }, header };
+      return watch(answer(api.POST('/api/auth/tokens/{id}/rotate', { params, body })));
+    },
+    onSettled: (_made, error) => {
+      keys.end(error);
+      return queryClient.invalidateQueries({ queryKey: TOKENS_KEY });
+    },
+  });
+  return { rotate, started };
+}
+
 /** Replaces the secret of a token. It is shown until the dialog is closed with its button. */
 export function RotateDialog({ opened, token, onClose }: Props) {
-  const { id, name } = token;
-  const queryClient = useQueryClient();
-  const rotate = useMutation({
-    mutationFn: (overlapSeconds: number) =>
-      answer(
-        api.POST('/api/auth/tokens/{id}/rotate', {
-          params: { path: { id } },
-          body: { overlapSeconds },
-        }),
-      ),
-    onSettled: () => queryClient.invalidateQueries({ queryKey: TOKENS_KEY }),
-  });
+  const { name } = token;
+  const { rotate, started } = useRotation(token);
   const made = rotate.data;
   return (
     <Dialog
@@ -54,6 +71,7 @@ export function RotateDialog({ opened, token, onClose }: Props) {
         </TokenSecret>
       ) : (
         <RotateForm
+          formerUntil={started.previousValidUntil}
           onSubmit={rotate.mutate}
           busy={rotate.isPending}
           problem={rotate.error}
@@ -65,13 +83,15 @@ export function RotateDialog({ opened, token, onClose }: Props) {
 }
 
 type FormProps = {
+  /** Until when the secret before the present one is valid. */
+  formerUntil: string | null;
   onSubmit: (overlapSeconds: number) => void;
   busy: boolean;
   problem: unknown;
   onCancel: () => void;
 };
 
-function RotateForm({ onSubmit, busy, problem, onCancel }: FormProps) {
+function RotateForm({ formerUntil, onSubmit, busy, problem, onCancel }: FormProps) {
   const [overlap, setOverlap] = useState('3600');
   return (
     <form
@@ -84,6 +104,7 @@ function RotateForm({ onSubmit, busy, problem, onCancel }: FormProps) {
       <p className={classes.text}>
         The token gets another secret. What it may do, and its expiry, stay as they are.
       </p>
+      <Overlap until={formerUntil} />
       <Select
         label="How long the present secret stays valid"
         description="As long as you need to replace it everywhere. If it has leaked: not at all."
@@ -102,5 +123,17 @@ function RotateForm({ onSubmit, busy, problem, onCancel }: FormProps) {
         </Button>
       </div>
     </form>
+  );
+}
+
+/** Only the last two secrets are valid: another rotation ends the overlap of the one before. */
+function Overlap({ until }: { until: string | null }) {
+  const [now] = useState(serverNow);
+  if (until === null || Date.parse(until) <= now) return null;
+  return (
+    <p className={classes.warning} role="note">
+      The secret before the present one is valid until <Time value={until} />. It ends immediately:
+      programs that have not got the present one yet are refused then.
+    </p>
   );
 }

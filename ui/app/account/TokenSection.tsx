@@ -66,7 +66,14 @@ export function TokenSection(props: Props) {
         owner={owner}
         onClose={close}
       />
-      {token && <RotateDialog opened={action === 'rotate'} token={token} onClose={close} />}
+      {token && (
+        <RotateDialog
+          key={`rotate ${token.id} ${token.version}`}
+          opened={action === 'rotate'}
+          token={token}
+          onClose={close}
+        />
+      )}
       {token && <RevokeDialog opened={action === 'revoke'} token={token} onClose={close} />}
     </Section>
   );

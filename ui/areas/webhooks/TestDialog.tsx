@@ -1,6 +1,7 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { answer, api, type Schemas } from '../../app/api.ts';
+import { useIdempotencyKeys } from '../../app/idempotency.ts';
 import { serverNow } from '../../parts/clock.ts';
 import { Dialog } from '../../parts/Dialog.tsx';
 import { Duration } from '../../parts/Duration.tsx';
@@ -28,10 +29,17 @@ export function TestDialog({ webhook, opened, onClose }: Props) {
 function Test({ webhook: { id, endpointUrl }, onClose }: Omit<Props, 'opened'>) {
   const client = useQueryClient();
   const [startedAt, setStartedAt] = useState<string>();
+  const keys = useIdempotencyKeys();
   const test = useMutation({
-    mutationFn: () => answer(api.POST('/api/webhooks/{id}/test', { params: { path: { id } } })),
+    mutationFn: () => {
+      const params = { path: { id }, header: { 'Idempotency-Key': keys.keyOf(id) } };
+      return answer(api.POST('/api/webhooks/{id}/test', { params }));
+    },
     onMutate: () => setStartedAt(new Date(serverNow()).toISOString()),
-    onSettled: () => client.invalidateQueries({ queryKey: [...webhookKey(id), 'history'] }),
+    onSettled: (_report, error) => {
+      keys.end(error);
+      return client.invalidateQueries({ queryKey: [...webhookKey(id), 'history'] });
+    },
   });
   const { data, error, isPending } = test;
   return (

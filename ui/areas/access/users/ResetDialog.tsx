@@ -1,5 +1,6 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { answer, api, type Schemas } from '../../../app/api.ts';
+import { useIdempotencyKeys } from '../../../app/idempotency.ts';
 import { useSend } from '../../../app/useSend.ts';
 import { ConfirmDialog } from '../../../parts/ConfirmDialog.tsx';
 import type { User } from './userQueries.ts';
@@ -16,9 +17,17 @@ export function ResetDialog({ user: { id, username }, opened, onClose, onMade }:
   const client = useQueryClient();
   // The cache of the query client must not have the password.
   const { send, busy, problem, reset } = useSend();
+  const keys = useIdempotencyKeys();
   const run = async () => {
-    const call = api.POST('/api/users/{id}/reset-password', { params: { path: { id } }, body: {} });
-    onMade(await answer(call));
+    // A repeat after an outage must not replace a password that may have been passed on.
+    const params = { path: { id }, header: { 'Idempotency-Key': keys.keyOf(id) } };
+    const call = api.POST('/api/users/{id}/reset-password', { params, body: {} });
+    const made = await answer(call).catch((error: unknown) => {
+      keys.end(error);
+      throw error;
+    });
+    keys.end();
+    onMade(made);
     void client.invalidateQueries({ queryKey: ['access'] });
   };
   return (
