@@ -18,11 +18,21 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end }}
 
-{{/* Variables that all processes share. */}}
+{{/* What a ConfigMap has. */}}
+{{- define "holdfast.variables" }}
+  {{- range $name, $value := .Values.config }}
+  {{ $name }}: {{ $value | quote }}
+  {{- end }}
+  {{- if .Values.backups.existingClaim }}
+  HOLDFAST_BACKUP_DIR: /var/lib/holdfast/backups
+  {{- end }}
+{{- end }}
+
+{{/* Variables that all processes share: dict "root" $ "configMap" <its name>. */}}
 {{- define "holdfast.envFrom" -}}
 envFrom:
-  - configMapRef: { name: {{ include "holdfast.name" . }} }
-  - secretRef: { name: {{ .Values.existingSecret }} }
+  - configMapRef: { name: {{ .configMap }} }
+  - secretRef: { name: {{ .root.Values.existingSecret }} }
 {{- end }}
 
 {{- define "holdfast.podSecurity" -}}
@@ -82,7 +92,7 @@ spec:
           image: {{ include "holdfast.image" $root }}
           imagePullPolicy: {{ $root.Values.image.pullPolicy }}
           command: [node, --max-semi-space-size=16, --max-old-space-size={{ $values.maxOldSpaceMb }}, processes/serve.js]
-          {{- include "holdfast.envFrom" $root | nindent 10 }}
+          {{- include "holdfast.envFrom" (dict "root" $root "configMap" (printf "%s-config" (include "holdfast.name" $root))) | nindent 10 }}
           env:
             - { name: HOLDFAST_ROLE, value: {{ $role }} }
             - { name: HOLDFAST_HOST, value: 0.0.0.0 }
