@@ -23,8 +23,8 @@ COPY --from=build /app ./
 USER holdfast
 EXPOSE 8080
 # Whether the process responds. Whether it can serve requests is /readyz, which a proxy asks: no container is
-# better off restarted because the database is away. A worker and an API both answer.
+# better off restarted because the database is away. A worker and an API both answer; a runner keeps a heartbeat.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s \
-  CMD ["node", "-e", "fetch('http://127.0.0.1:' + process.env.HOLDFAST_PORT + '/livez').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
+  CMD ["node", "processes/cli/health.ts"]
 # Starts node directly: npm does not forward SIGTERM.
 CMD ["node", "processes/serve.js"]

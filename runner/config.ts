@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
-import os from 'node:os';
 import path from 'node:path';
 import { POOL_NAME } from '../domain/runners/definition.ts';
 import { configError, LOG_LEVELS, readInstance, readTemporal } from '../platform/config.ts';
 import { createEnvReader, type Env, type EnvReader } from '../platform/envReader.ts';
 import type { LogLevelName } from '../platform/log.ts';
 import { readTracing } from '../platform/tracing/config.ts';
+import { defaultWorkFolder } from './heartbeat.ts';
 
 export type RunnerConfig = ReturnType<typeof readRunnerConfig>;
 
@@ -94,14 +94,13 @@ export function readRunnerConfig(env: Env) {
   for (const name of FORBIDDEN)
     if (read.text(name) !== undefined)
       read.addProblem(name, 'must not be set for a runner: commands could read it');
-  const defaultFolder = path.join(os.tmpdir(), `holdfast-runner-${process.getuid?.() ?? 0}`);
   const config = {
     url: readUrl(read),
     token: readToken(read),
     pools: readPools(read),
     typeFolders: listOf(read.text('HOLDFAST_RUNNER_TYPES') ?? '/etc/holdfast/job-types', ','),
     slots: read.integer('HOLDFAST_RUNNER_SLOTS', 10, [1, 1_000]),
-    workFolder: path.resolve(read.text('HOLDFAST_RUNNER_FOLDER') ?? defaultFolder),
+    workFolder: path.resolve(read.text('HOLDFAST_RUNNER_FOLDER') ?? defaultWorkFolder()),
     secretsFolder: read.text('HOLDFAST_RUNNER_SECRETS'),
     wrapper: wrapperOf(read),
     instance: readInstance(read),

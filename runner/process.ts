@@ -9,6 +9,7 @@ import { createCatalog, type Catalog } from './catalog.ts';
 import { missingForAll } from './command/capabilities.ts';
 import { openWorkFolder, type WorkFolder } from './command/runFolder.ts';
 import type { RunnerConfig } from './config.ts';
+import { keepHeartbeat } from './heartbeat.ts';
 import { createAnnouncer, type Announcer } from './protocol/announcer.ts';
 import { createRunnerApi, type AnnounceAnswer, type RunnerApi } from './protocol/api.ts';
 
@@ -37,6 +38,7 @@ export async function startRunner({ config, temporal, log }: Deps): Promise<Runn
   const missing = await missingForAll(config.wrapper);
   if (missing.length > 0) throw new Error(`The runner cannot run commands.\n${missing.join('\n')}`);
   const workFolder = await openWorkFolder(config.workFolder);
+  const endHeartbeat = await keepHeartbeat(workFolder.folder);
   const api = createRunnerApi(config);
   const { typeFolders: folders, pools, secretsFolder, wrapper } = config;
   const catalog = createCatalog({ folders, pools, secretsFolder, wrapper, log });
@@ -62,6 +64,7 @@ export async function startRunner({ config, temporal, log }: Deps): Promise<Runn
       (stopped ??= (async () => {
         stopping.abort();
         await Promise.all(running.map(({ ended }) => ended));
+        endHeartbeat();
         await workFolder.remove();
         await api.close();
       })()),

@@ -23,6 +23,8 @@ export type RunFolder = {
 
 /** The folders of the runs of this process, in a folder that runners of one machine share. */
 export type WorkFolder = {
+  /** What belongs to this process alone. */
+  folder: string;
   createRun(): Promise<RunFolder>;
   /** Opens the pipes of one command. */
   takePipes(): Promise<[stdout: Pipe, stderr: Pipe]>;
@@ -55,6 +57,7 @@ export async function openWorkFolder(root: string): Promise<WorkFolder> {
   await mkdir(own, { mode: 0o700, recursive: true });
   const pipes = createPipes(own);
   return {
+    folder: own,
     createRun: () => createRun(own),
     takePipes: () => pipes.take(),
     remove: () => removeFolder(own),

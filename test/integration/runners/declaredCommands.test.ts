@@ -206,6 +206,10 @@ test('when a runner is killed, its command is killed, and another runner makes t
     () => root.get<{ items: { name: string }[] }>('/api/job-types').expect(200),
     ({ items }) => items.some(({ name }) => name === 'cmd.once'),
   );
+  // The health check of the image, which asks for no port.
+  const health = path.join(import.meta.dirname, '../../../processes/cli/health.ts');
+  const env = { HOLDFAST_ROLE: 'runner', HOLDFAST_PORT: '8080', ...runnerEnv('killed') };
+  expect(await once(spawn(process.execPath, [health], { env }), 'exit')).toEqual([0, null]);
   const { id } = await run('cmd.once', {}, {});
   await hasLine(id, 'ready');
   const child = Number(await readFile(path.join(folder, 'child-1'), 'utf8'));
