@@ -83,6 +83,7 @@ const JOBS = defineList({
     }),
     retryOf: idField(Id('job'), { nullable: true, facet: false }),
     createdAt: timeField(),
+    finishedAt: timeField(),
   },
   own: {
     internal: Type.Optional(

@@ -41,11 +41,19 @@ describeConsole('home', (console) => {
       title: 'A prefix for home',
       ...changeRequest(['create', 'prefixes', { cidr: '10.9.0.0/16' }]),
     });
-    await admin(console.app)
+    const failed = await admin(console.app)
       .post<JobRecord>('/api/jobs', failingJob, { prefer: 'wait=20' })
       .expect(201);
+    // One that has retried for a month, and failed now.
+    const early = { id: 'job_01jd0cmxk5e5v8kyzwq0q8s3rt', created_at: '2024-11-19T12:00:00Z' };
+    await console.app.deps.db.raw(
+      'INSERT INTO jobs SELECT (jsonb_populate_record(jobs, ?)).* FROM jobs WHERE id = ?',
+      [JSON.stringify(early), failed.id],
+    );
     await needs.getByText('Creates prefix 10.9.0.0/16').waitFor();
     await page.getByRole('region', { name: 'Broken now' }).getByText('http.request').waitFor();
+    await page.reload();
+    await page.getByText('failed 2 times with').waitFor();
     await page.getByRole('region', { name: 'Recent changes' }).getByText('ams1').waitFor();
     expect(await accessibilityProblems(page)).toEqual([]);
     await needs.getByRole('link', { name: 'A prefix for home' }).click();

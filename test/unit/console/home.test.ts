@@ -32,6 +32,11 @@ test('failed jobs are grouped by type and error, the most frequent first', () =>
     ['http.request', 'http_status', 1, 'j1'],
   ]);
   expect(groups[0]?.message).toBe('timed_out of j3');
+  // An older one that has retried for long.
+  const late = { ...job('j1', 'core.echo', 'timed_out'), finishedAt: at(2) };
+  expect(groupFailures([job('j2', 'core.echo', 'timed_out'), late])).toMatchObject([
+    { count: 2, newest: { id: 'j1' }, message: 'timed_out of j1' },
+  ]);
 });
 
 describe('webhooks', () => {

@@ -16,26 +16,31 @@ export type FailureGroup = {
   /** The message of the newest one. */
   message: string;
   count: number;
+  /** That which failed last. */
   newest: FailedJob;
 };
 
-/** Failed jobs by type and error code, those with most jobs first. `jobs` has the newest first. */
+/** When a job failed, as a text that sorts by time. */
+const failedAt = ({ finishedAt, createdAt }: FailedJob): string => finishedAt ?? createdAt;
+
+/** Failed jobs by type and error code, those with most jobs first. */
 export function groupFailures(jobs: readonly FailedJob[]): FailureGroup[] {
   const groups = new Map<string, FailureGroup>();
   for (const job of jobs) {
     const code = job.error?.code ?? 'unknown';
     const key = `${job.type} ${code}`;
     const group = groups.get(key);
-    if (group) group.count += 1;
-    else
-      groups.set(key, {
-        key,
-        type: job.type,
-        code,
-        message: job.error?.message ?? '',
-        count: 1,
-        newest: job,
-      });
+    const count = (group?.count ?? 0) + 1;
+    // One that was created long ago may have failed last.
+    const newest = group && failedAt(group.newest) >= failedAt(job) ? group.newest : job;
+    groups.set(key, {
+      key,
+      type: job.type,
+      code,
+      message: newest.error?.message ?? '',
+      count,
+      newest,
+    });
   }
   return [...groups.values()].sort((one, other) => other.count - one.count);
 }

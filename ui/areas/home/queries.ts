@@ -70,7 +70,7 @@ export const ownPendingQuery = {
     ),
 } as const;
 
-/** Jobs that failed within a day. What deliveries have failed is shown by webhook. */
+/** Jobs that failed within a day, whenever they were created: some retry or wait for longer. What deliveries have failed is shown by webhook. */
 export const failedJobsQuery = {
   queryKey: ['home', 'failedJobs'],
   queryFn: ({ signal }: Asked) =>
@@ -80,7 +80,7 @@ export const failedJobsQuery = {
           query: {
             status: ['failed'],
             'source.not': ['webhook'],
-            'createdAt.gte': daysAgo(1),
+            'finishedAt.gte': daysAgo(1),
             limit: GROUPED_JOBS,
             count: true,
           },
