@@ -1,4 +1,5 @@
 import { Type, type TSchema } from 'typebox';
+import { NOT_RESERVED, NOT_RESERVED_RULE } from '../shared/reservedIds.ts';
 import {
   formatBlock,
   formatHost,
@@ -91,14 +92,18 @@ export const text = ({ max = 100, ...options }: Options & { max?: number } = {})
 export const prose = (max: number): Field =>
   field('text', Type.String({ maxLength: max, ...STORABLE, title: `Text${max}` }), { default: '' });
 
-/** A readable id that callers choose. `export` is a path of each resource. */
-export const SLUG = '^(?!export$)[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?$';
-export const slug = (): TSchema =>
+/** A readable id that callers have chosen. */
+export const SLUG = '^[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?$';
+const SLUG_RULE =
+  'must be 1 to 64 of a-z, 0-9, dot, hyphen and underscore, with a letter or digit at either end';
+const slug = (): TSchema => Type.String({ title: 'Slug', pattern: SLUG, 'x-rule': SLUG_RULE });
+
+/** The id of a new record, which must not be a path of its own. Older records may have such an id. */
+export const newSlug = (): TSchema =>
   Type.String({
-    title: 'Slug',
-    pattern: SLUG,
-    'x-rule':
-      'must be 1 to 64 of a-z, 0-9, dot, hyphen and underscore, with a letter or digit at either end, and not export',
+    title: 'NewSlug',
+    pattern: `^${NOT_RESERVED}${SLUG.slice(1)}`,
+    'x-rule': `${SLUG_RULE}, and ${NOT_RESERVED_RULE}`,
   });
 
 export const matching = (pattern: string, rule: string, options: Options = {}): Field =>

@@ -1,5 +1,13 @@
 import { Type, type TObject, type TSchema } from 'typebox';
-import { CUSTOM_FIELDS, prose, reference, SHARED_WITH, slug, TAGS, type Field } from './fields.ts';
+import {
+  CUSTOM_FIELDS,
+  prose,
+  reference,
+  SHARED_WITH,
+  newSlug,
+  TAGS,
+  type Field,
+} from './fields.ts';
 import type { ResourceName } from './names.ts';
 
 /** A site, and a device there if any, that a record belongs to through another record. */
@@ -147,7 +155,7 @@ export const createSchema = oncePerResource((declared) => {
     const schema = orNull(field.schema, field);
     return [name, field.required ? schema : Type.Optional(schema)];
   });
-  const id = declared.idPrefix === null ? { id: slug() } : {};
+  const id = declared.idPrefix === null ? { id: newSlug() } : {};
   return strictObject(
     { ...id, ...Object.fromEntries(fields) } as Record<string, TSchema>,
     `${titleOf(declared)}Request`,

@@ -1,14 +1,18 @@
+import { glob, readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { TObject, TSchema } from 'typebox';
+import { Type, type TObject, type TSchema } from 'typebox';
 import { allRoutes } from '../../api/app.ts';
+import { idFilter } from '../../api/inventory/lists.ts';
 import { readOnlyProperties } from '../../api/http/presentedRecord.ts';
 import type { Route } from '../../api/http/route.ts';
+import { RESERVED_IDS } from '../../domain/shared/reservedIds.ts';
 import { isCredentialName } from '../../domain/shared/credentials.ts';
 import { createSchema, updateSchema } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { compileNullDrop, withNulls } from '../../platform/nulls.ts';
 import { compileCheck, FORMAT_RULES, KEYWORD_RULES } from '../../platform/schemaCheck.ts';
 import { KIND_DEFINITIONS } from '../../services/auth/providers/kinds/index.ts';
+import { recordPath } from '../../ui/parts/recordIds.ts';
 import { startApp, type TestApp } from '../support/app.ts';
 
 type Schema = TSchema & Record<string, unknown>;
@@ -104,6 +108,73 @@ test('every POST that would do more if it was repeated takes an Idempotency-Key'
     .filter(({ method, replayResponse }) => method === 'POST' && !replayResponse)
     .map(({ method, path }) => `${method} ${path}`);
   expect(without.sort()).toEqual(Object.keys(REPEATABLE).sort());
+});
+
+/** The paths of the console. `$name` is a parameter. */
+async function consolePaths(): Promise<string[]> {
+  const paths: string[] = [];
+  for await (const file of glob('ui/{app,areas}/**/*[rR]oute*.{ts,tsx}'))
+    for (const [, each = ''] of (await readFile(file, 'utf8')).matchAll(/path: '([^']+)'/g))
+      paths.push(each);
+  return paths;
+}
+
+/** Fixed paths of the console beside the page of a record. */
+function fixedBeside(page: string, paths: readonly string[]): string[] {
+  const segments = page.split('/');
+  const isBeside = (path: string[]) =>
+    path.length === segments.length &&
+    path.every(
+      (each, index) =>
+        each === segments[index] || (each.startsWith('$') ? true : index === path.length - 1),
+    );
+  return paths
+    .map((path) => path.split('/'))
+    .filter(isBeside)
+    .map((path) => path.at(-1) ?? '')
+    .filter((word) => !word.startsWith('$'));
+}
+
+/** Fixed paths of the API where another route has a parameter that may have the same text. */
+const fixedBesideParameters = (): string[] =>
+  routes.flatMap(({ path, params }) => {
+    const segments = path.split('/');
+    return segments.flatMap((segment, index) => {
+      const [, name] = /^\{(\w+)\}$/.exec(segment) ?? [];
+      if (name === undefined || params === undefined) return [];
+      const accepts = compileCheck(Type.Object({ value: params.properties[name] as TSchema }));
+      return routes
+        .map((other) => other.path.split('/'))
+        .filter((other) => other.slice(0, index).join() === segments.slice(0, index).join())
+        .map((other) => other[index] ?? '')
+        .filter((word) => /^[a-z]/.test(word) && accepts({ value: word }).length === 0);
+    });
+  });
+
+describe('an id that people choose', () => {
+  test('cannot be a fixed path', async () => {
+    const paths = await consolePaths();
+    expect(paths.length).toBeGreaterThan(60);
+    const pages = ['tenants', 'tags', 'roles'].map((kind) => recordPath('any', kind));
+    const words = [
+      ...[...pages, '/runners/pools/any'].flatMap((page) => fixedBeside(page, paths)),
+      ...fixedBesideParameters(),
+    ];
+    expect([...new Set(words)].sort()).toEqual([...RESERVED_IDS].sort());
+  });
+
+  test.each(RESERVED_IDS)('%s is refused for a new record, and read of an older one', (id) => {
+    const bodyOf = (path: string) =>
+      routes.find((route) => route.method === 'POST' && route.path === path)?.body;
+    for (const path of ['/api/inventory/tenants', '/api/inventory/tags']) {
+      const { properties } = bodyOf(path) as TObject;
+      const check = compileCheck(Type.Object({ id: properties.id as TSchema }));
+      expect(check({ id })).toHaveLength(1);
+      expect(check({ id: `${id}s` })).toEqual([]);
+    }
+    const filter = compileCheck(Type.Object({ id: idFilter(RESOURCES.tenants, []) }));
+    expect(filter({ id })).toEqual([]);
+  });
 });
 
 const ANNOTATIONS =
