@@ -194,9 +194,11 @@ export function createProviders({ db, commit, access, ids, vault }: Deps) {
     async update(
       caller: Caller,
       id: string,
-      change: ProviderChange,
+      { config: requested, ...change }: ProviderChange,
       expectedVersion?: number,
     ): Promise<ProviderView> {
+      // An empty object changes nothing, so it needs neither the rights nor the keys for a change.
+      const config = Object.keys(requested ?? {}).length > 0 ? requested : undefined;
       await access.require(caller, 'auth:write', PLATFORM_SCOPE);
       return commitChange(
         caller,
@@ -206,15 +208,15 @@ export function createProviders({ db, commit, access, ids, vault }: Deps) {
           const { before, after } = await guardLastAdministrator(trx, async () => {
             const found = await lockProvider(trx, id, expectedVersion);
             // Disabling or renaming a provider grants nothing.
-            if (change.config || change.enabled === true)
+            if (config || change.enabled === true)
               await assertHoldsUsersRights(currentCaller, trx, id);
-            if (change.config?.ownCallback === false && (await isSharedCallbackTaken(trx, id)))
+            if (config?.ownCallback === false && (await isSharedCallbackTaken(trx, id)))
               throw callbackTakenError();
             const changed = await Provider.query(trx)
               .patchAndFetchById(id, {
                 ...(change.name !== undefined && { name: change.name }),
                 ...(change.enabled !== undefined && { enabled: change.enabled }),
-                ...(change.config && merge(found, change.config)),
+                ...(config && merge(found, config)),
                 updatedAt: work.now,
                 version: found.version + 1,
               })
@@ -224,7 +226,7 @@ export function createProviders({ db, commit, access, ids, vault }: Deps) {
           if (!after.enabled)
             await endSessions(trx, { providerId: id, reason: 'provider_disabled', now: work.now });
           const secretsChanged = KIND_DEFINITIONS[after.kind].secrets.filter(
-            (field) => ![undefined, MASK].includes(change.config?.[field] as string),
+            (field) => ![undefined, MASK].includes(config?.[field] as string),
           );
           providerRecord.updated(work, before, after, { extra: { secretsChanged } });
           return view(after);

@@ -284,6 +284,11 @@ describe('the master key', () => {
       409,
       'master_key_missing',
     );
+    // A configuration that stays as it is needs no key.
+    const renamed = await admin(lost)
+      .put<ProviderRecord>(`/api/auth/providers/${ids[0]}`, { name: 'Renamed', config: {} })
+      .expect(200);
+    expect(renamed.name).toBe('Renamed');
     // The user learns only that the provider is not available.
     await expectProblem(
       lost.client

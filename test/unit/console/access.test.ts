@@ -8,6 +8,7 @@ import { missingOfScope, scopeIds, scopeOfText } from '../../../ui/areas/access/
 import {
   changesDestination,
   configChange,
+  configRequest,
   secretsRequest,
   storedSecrets,
   withoutSecrets,
@@ -118,6 +119,10 @@ describe('the settings of a provider', () => {
     expect(changesDestination(change, ['url'])).toBe(true);
     expect(changesDestination({ groupBaseDn: null }, ['url'])).toBe(false);
     expect(configChange(started, started)).toEqual({});
+    expect(configRequest(started, started, {})).toEqual({});
+    expect(configRequest({ ...started, url: 'ldaps://two' }, started, {})).toEqual({
+      config: { url: 'ldaps://two' },
+    });
   });
 
   test('have secrets only if these were typed, or are taken away', () => {

@@ -15,6 +15,7 @@ import { ConfigForm } from './ConfigForm.tsx';
 import {
   changesDestination,
   configChange,
+  configRequest,
   secretsRequest,
   storedSecrets,
   withoutSecrets,
@@ -67,10 +68,7 @@ function useProviderForm({ provider, kind }: Props, secrets: Secrets) {
         await answer(
           api.PUT('/api/auth/providers/{id}', {
             params: { path: { id }, header: { 'If-Match': etag } },
-            body: {
-              name: name.trim(),
-              config: { ...configChange(config, started.config), ...secretsRequest(secrets) },
-            },
+            body: { name: name.trim(), ...configRequest(config, started.config, secrets) },
           }),
         ),
       ),

@@ -37,6 +37,19 @@ export function configChange(config: Config, started: Config): Record<string, un
   };
 }
 
+/**
+ * The part of a request that changes the configuration; nothing if it stays as it is, since changing it needs more
+ * permissions than a name does, and a master key.
+ */
+export function configRequest(
+  config: Config,
+  started: Config,
+  secrets: Secrets,
+): { config?: Record<string, unknown> } {
+  const change = { ...configChange(config, started), ...secretsRequest(secrets) };
+  return Object.keys(change).length > 0 ? { config: change } : {};
+}
+
 /** Whether a change leads to another server, so that the secrets must be sent again. */
 export const changesDestination = (change: Config, destinations: readonly string[]): boolean =>
   destinations.some((name) => name in change);
