@@ -74,10 +74,15 @@ describePages('the inventory', (console) => {
   });
 
   test('keeps the history of a record, and shows it as it was', async () => {
-    const id = await create('sites', { name: 'ber1', address: 'Old street 1' });
+    const [former, present] = [
+      await create('regions', { name: 'Prussia' }),
+      await create('regions', { name: 'Brandenburg' }),
+    ];
+    const site = { name: 'ber1', address: 'Old street 1', regionId: former };
+    const id = await create('sites', site);
     const path = `/api/inventory/sites/${id}`;
     await admin(console.app)
-      .put(path, { address: 'New street 2' }, { 'if-match': '"1"' })
+      .put(path, { address: 'New street 2', regionId: present }, { 'if-match': '"1"' })
       .expect(200);
     const page = await console.open(viewer, `/inventory/sites/${id}`);
     const history = page.getByRole('region', { name: 'History' });
@@ -86,7 +91,9 @@ describePages('the inventory', (console) => {
     await page.getByText('As it was on').waitFor();
     const fields = page.getByRole('region', { name: 'Fields' });
     await fields.getByText('Old street 1').waitFor();
-    await page.getByRole('region', { name: 'Changed since' }).getByText('New street 2').waitFor();
+    const since = page.getByRole('region', { name: 'Changed since' });
+    await since.getByText('New street 2').waitFor();
+    for (const region of ['Prussia', 'Brandenburg']) await since.getByText(region).waitFor();
     expect(await accessibilityProblems(page)).toEqual([]);
     await page.getByRole('button', { name: 'Back to now' }).click();
     await fields.getByText('New street 2').waitFor();

@@ -3,6 +3,7 @@ import { getRouteApi } from '@tanstack/react-router';
 import { useLiveRefresh } from '../../app/live.ts';
 import { useTitle } from '../../app/useTitle.ts';
 import { FieldDiff } from '../../parts/diff/FieldDiff.tsx';
+import { mergeNames } from '../../parts/names.ts';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { RecordPage } from '../../parts/RecordPage.tsx';
 import { Section } from '../../parts/Section.tsx';
@@ -123,7 +124,7 @@ function Since({ resource, then, now }: SinceProps) {
       <FieldDiff
         resource={resource.name}
         rows={rows}
-        names={{ ...then.included, ...now.included }}
+        names={mergeNames([then.included, now.included])}
         label="Changed since"
       />
     </Section>
