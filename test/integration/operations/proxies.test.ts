@@ -54,7 +54,7 @@ afterAll(() => {
 });
 
 describe.each(Object.entries(PROXIES))('ops/proxy/%s', (name, { program, configure, args }) => {
-  // `.ci/ops-check` installs the proxies.
+  // `.ci/install-peers` installs the proxies.
   const testWithProxy = existsSync(program) ? test : test.skip;
   let folder: string;
   let listen: number;
