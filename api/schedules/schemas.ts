@@ -363,7 +363,9 @@ export const PreviewRequest = Type.Object(
       minimum: 1,
       maximum: 100,
       default: 10,
-      description: 'The number of occurrences; skipped local times are added.',
+      description:
+        'The number of occurrences; skipped local times are added. ' +
+        'Occurrences more than 400 years later are left out.',
     }),
   },
   { title: 'SchedulePreviewRequest', ...closed },

@@ -251,9 +251,26 @@ export function* wallTimes(cron: Cron, fromMs: number, toMs: number): Generator<
   }
 }
 
-/** The start of the next day, or of the next month when the month of that day does not match. */
-function nextDay({ month }: Cron, dayMs: number): number {
+/**
+ * The start of the next day that can match: days are skipped that the month or, if both day fields
+ * must match, the day of the month excludes. So an expression that matches once in decades costs
+ * a few steps a year.
+ */
+function nextDay({ month, dayOfMonth, days }: Cron, dayMs: number): number {
   const next = new Date(dayMs + DAY_MS);
-  if (month.includes(next.getUTCMonth() + 1)) return next.getTime();
-  return Date.UTC(next.getUTCFullYear(), next.getUTCMonth() + 1, 1);
+  const year = next.getUTCFullYear();
+  const monthOfNext = next.getUTCMonth() + 1;
+  if (!month.includes(monthOfNext)) {
+    const laterInYear = month.find((value) => value > monthOfNext);
+    return laterInYear === undefined
+      ? Date.UTC(year + 1, assertDefined(month[0], 'month') - 1, 1)
+      : Date.UTC(year, laterInYear - 1, 1);
+  }
+  if (days === 'either') return next.getTime();
+  const endOfMonthMs = Date.UTC(year, monthOfNext, 1);
+  const date = dayOfMonth.find((value) => value >= next.getUTCDate());
+  // The month may be shorter than the day of the month.
+  return date === undefined
+    ? endOfMonthMs
+    : Math.min(Date.UTC(year, monthOfNext - 1, date), endOfMonthMs);
 }

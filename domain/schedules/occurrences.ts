@@ -21,11 +21,16 @@ export type UpcomingOccurrence = {
   daylight: 'skipped' | 'first' | 'second' | null;
 };
 
+const DAY_MS = 86_400_000;
+
 /**
- * The longest time between two occurrences of any expression: from one 29 February on a given
- * weekday to the next, across a century that is not a leap year.
+ * How far ahead occurrences are searched, from the start of the search: after 400 years the
+ * calendar repeats. This also bounds the work of a search, whatever the expression.
  */
-const HORIZON_MS = 41 * 366 * 86_400_000;
+const HORIZON_MS = 400 * 365.2425 * DAY_MS;
+
+/** More than any UTC offset, and more than any change of one. */
+const MAX_OFFSET_MS = 26 * 3_600_000;
 
 /** True when `at` is exactly an occurrence. */
 export function isDue({ cron, timezone, startAt, endAt }: Timing, at: Date): boolean {
@@ -35,8 +40,8 @@ export function isDue({ cron, timezone, startAt, endAt }: Timing, at: Date): boo
 }
 
 /**
- * Yields the occurrences after `after` (exclusive) up to `until` (inclusive), in order: the minutes
- * whose wall clock time matches. The computation goes period by period, since within a period of
+ * Yields the occurrences after `after` (exclusive) up to `until` (inclusive; by default 400 years
+ * later), in order: the minutes whose wall clock time matches. The computation goes period by period, since within a period of
  * one UTC offset each wall clock time is unambiguous.
  */
 export function* occurrences(
@@ -54,7 +59,7 @@ export function listOccurrences(timing: Timing, after: Date, until: Date, limit:
   return found;
 }
 
-/** The first occurrence after `after`, or null when there is none. */
+/** The first occurrence after `after`, or null when there is none within 400 years. */
 export function nextOccurrence(timing: Timing, after: Date): Date | null {
   for (const time of occurrences(timing, after)) return time;
   return null;
@@ -62,7 +67,7 @@ export function nextOccurrence(timing: Timing, after: Date): Date | null {
 
 /**
  * The next `count` occurrences after `after`, together with the wall clock times that a clock
- * change skips between them. At most `2 * count` items.
+ * change skips between them. At most `2 * count` items, all within 400 years.
  */
 export function upcomingOccurrences(
   timing: Timing,
@@ -85,20 +90,31 @@ function* walkOccurrences(
   until: Date | null,
 ): Generator<UpcomingOccurrence> {
   const fromMs = Math.max(after.getTime() + 1, startAt?.getTime() ?? -Infinity);
-  const lastMs = Math.min(endAt?.getTime() ?? Infinity, until?.getTime() ?? Infinity);
-  // Without `until`, the search ends when there is no occurrence within the horizon of the last
-  // one.
-  let horizonMs = until ? Infinity : fromMs + HORIZON_MS;
-  for (let ms = fromMs; ms <= lastMs && ms <= horizonMs;) {
+  const lastMs = Math.min(
+    endAt?.getTime() ?? Infinity,
+    until?.getTime() ?? Infinity,
+    fromMs + HORIZON_MS,
+  );
+  for (let ms = fromMs; ;) {
+    ms = skipEmptyTime(cron, ms, lastMs);
+    if (ms > lastMs) return;
     const period = offsetPeriodAt(timezone, ms);
-    const toMs = Math.min(period.endMs, lastMs + 1, horizonMs + 1);
-    for (const time of occurrencesInPeriod(cron, timezone, period, ms, toMs)) {
-      yield time;
-      horizonMs = Math.max(horizonMs, (time.at?.getTime() ?? 0) + HORIZON_MS);
-    }
+    const toMs = Math.min(period.endMs, lastMs + 1);
+    yield* occurrencesInPeriod(cron, timezone, period, ms, toMs);
     if (toMs === period.endMs && toMs <= lastMs) yield* skippedByTransition(cron, timezone, period);
     ms = toMs;
   }
+}
+
+/**
+ * An instant from `ms` on before which no wall clock time matches, nor does one that a clock change
+ * skips or repeats, whatever the time zone. Determining an offset period costs far more than
+ * checking a year of days, so periods without a match are not determined.
+ */
+function skipEmptyTime(cron: Cron, ms: number, lastMs: number): number {
+  for (const wallMs of wallTimes(cron, ms - MAX_OFFSET_MS, lastMs + MAX_OFFSET_MS))
+    return Math.max(ms, wallMs - 2 * MAX_OFFSET_MS);
+  return Infinity;
 }
 
 function* occurrencesInPeriod(
@@ -108,26 +124,33 @@ function* occurrencesInPeriod(
   fromMs: number,
   toMs: number,
 ): Generator<UpcomingOccurrence> {
-  const { offsetMs, startMs, endMs } = period;
-  const repeatedAtEndMs = setBackMs(
-    endMs === Infinity ? undefined : offsetPeriodAt(timezone, endMs),
-    period,
-  );
-  const repeatedAtStartMs = setBackMs(
-    period,
-    startMs === -Infinity ? undefined : offsetPeriodAt(timezone, startMs - 1),
-  );
+  const { offsetMs } = period;
   for (const wallMs of wallTimes(cron, fromMs + offsetMs, toMs + offsetMs)) {
     const ms = wallMs - offsetMs;
-    const daylight =
-      ms >= endMs - repeatedAtEndMs ? 'first' : ms < startMs + repeatedAtStartMs ? 'second' : null;
+    const daylight = isRepeatedLater(timezone, period, ms)
+      ? 'first'
+      : isRepeated(timezone, period, ms)
+        ? 'second'
+        : null;
     yield { at: new Date(ms), wallMs, offsetMs, daylight };
   }
 }
 
+/** True when the wall clock time of an instant of a period occurs again after the period. */
+const isRepeatedLater = (timezone: string, period: OffsetPeriod, ms: number): boolean =>
+  ms >= period.endMs - MAX_OFFSET_MS &&
+  ms >= period.endMs - setBackMs(period, offsetPeriodAt(timezone, period.endMs));
+
+/** True when the wall clock time of an instant of a period has occurred before the period. */
+function isRepeated(timezone: string, period: OffsetPeriod, ms: number): boolean {
+  if (ms - MAX_OFFSET_MS >= period.startMs) return false;
+  const earlier = offsetPeriodAt(timezone, ms - MAX_OFFSET_MS);
+  return earlier.endMs <= ms && ms < earlier.endMs + setBackMs(earlier, period);
+}
+
 /** Milliseconds by which clocks are set back from one period to the next; 0 if they are not. */
-const setBackMs = (later: OffsetPeriod | undefined, earlier: OffsetPeriod | undefined): number =>
-  later && earlier ? Math.max(0, earlier.offsetMs - later.offsetMs) : 0;
+const setBackMs = (earlier: OffsetPeriod, later: OffsetPeriod): number =>
+  Math.max(0, earlier.offsetMs - later.offsetMs);
 
 /** The matching wall clock times that do not exist, between a period and the next one. */
 function* skippedByTransition(
@@ -135,8 +158,10 @@ function* skippedByTransition(
   timezone: string,
   { endMs, offsetMs }: OffsetPeriod,
 ): Generator<UpcomingOccurrence> {
-  const next = offsetPeriodAt(timezone, endMs);
-  for (const wallMs of wallTimes(cron, endMs + offsetMs, endMs + next.offsetMs)) {
+  const fromMs = endMs + offsetMs;
+  for (const wallMs of wallTimes(cron, fromMs, fromMs + MAX_OFFSET_MS)) {
+    // Only what matches needs the next period.
+    if (wallMs >= endMs + offsetPeriodAt(timezone, endMs).offsetMs) return;
     yield { at: null, wallMs, offsetMs: null, daylight: 'skipped' };
   }
 }

@@ -2,9 +2,10 @@ import { LRUCache } from 'lru-cache';
 import { Temporal } from 'temporal-polyfill';
 
 /**
- * A period in which a zone has one UTC offset: from `startMs` (epoch, inclusive) to `endMs`
- * (exclusive). The wall clock shows the epoch time plus `offsetMs`. Since 1972 all offsets are
- * whole minutes.
+ * A period in which a zone has one UTC offset, up to `endMs` (epoch, exclusive). `startMs`
+ * (inclusive) is from when on that is known: the period may have started earlier, since finding the
+ * start costs far more than finding the end. The wall clock shows the epoch time plus `offsetMs`.
+ * Since 1972 all offsets are whole minutes.
  */
 export type OffsetPeriod = { startMs: number; endMs: number; offsetMs: number };
 
@@ -26,30 +27,47 @@ export function canonicalTimeZone(name: string): string | undefined {
   }
 }
 
-const periodCache = new LRUCache<string, OffsetPeriod[]>({ max: 1_000 });
+/**
+ * Known periods by zone and year, in which a zone with daylight saving has three. The key includes
+ * the year so that schedules that occur once in decades do not displace the periods of others.
+ */
+const periodCache = new LRUCache<string, OffsetPeriod[]>({ max: 20_000 });
 
-/** Cached periods of each zone. A zone with daylight saving has two for every year. */
-const MAX_CACHED_PERIODS = 200;
+const periodsOf = (zone: string, year: number): OffsetPeriod[] =>
+  periodCache.get(`${zone} ${year}`) ?? [];
 
-/** The offset period of a zone that contains `epochMs`. `zone` comes from `canonicalTimeZone`. */
+/**
+ * The offset period of a zone that contains `epochMs`, with `startMs` at `epochMs` or earlier.
+ * `zone` comes from `canonicalTimeZone`.
+ */
 export function offsetPeriodAt(zone: string, epochMs: number): OffsetPeriod {
-  const cached = periodCache.get(zone) ?? [];
-  const found = cached.find(({ startMs, endMs }) => epochMs >= startMs && epochMs < endMs);
+  const isInside = ({ startMs, endMs }: OffsetPeriod) => epochMs >= startMs && epochMs < endMs;
+  const year = new Date(epochMs).getUTCFullYear();
+  const ofYear = periodsOf(zone, year);
+  // Most periods that start in a year end in the next one.
+  const found = ofYear.find(isInside) ?? periodsOf(zone, year - 1).find(isInside);
   if (found) return found;
   const period = findOffsetPeriod(zone, epochMs);
-  periodCache.set(zone, [...cached, period].slice(-MAX_CACHED_PERIODS));
+  // The same period may be known already, from a later instant on.
+  const others = ofYear.filter(({ endMs }) => endMs !== period.endMs);
+  periodCache.set(`${zone} ${year}`, [...others, period]);
   return period;
 }
 
+/** Who needs the offset at an instant also needs to know whether it changed shortly before. */
+const LOOKBACK_MS = 2 * 86_400_000;
+
 function findOffsetPeriod(zone: string, epochMs: number): OffsetPeriod {
-  const at = Temporal.Instant.fromEpochMilliseconds(epochMs).toZonedDateTimeISO(zone);
-  // "previous" excludes the instant itself. One millisecond later, a transition at it is included.
-  const before = at.add({ milliseconds: 1 }).getTimeZoneTransition('previous');
-  const after = at.getTimeZoneTransition('next');
+  const period = offsetPeriodFrom(zone, epochMs - LOOKBACK_MS);
+  return period.endMs > epochMs ? period : offsetPeriodFrom(zone, epochMs);
+}
+
+function offsetPeriodFrom(zone: string, startMs: number): OffsetPeriod {
+  const start = Temporal.Instant.fromEpochMilliseconds(startMs).toZonedDateTimeISO(zone);
   return {
-    startMs: before?.epochMilliseconds ?? -Infinity,
-    endMs: after?.epochMilliseconds ?? Infinity,
-    offsetMs: at.offsetNanoseconds / 1e6,
+    startMs,
+    endMs: start.getTimeZoneTransition('next')?.epochMilliseconds ?? Infinity,
+    offsetMs: start.offsetNanoseconds / 1e6,
   };
 }
 

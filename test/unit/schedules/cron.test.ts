@@ -1,5 +1,6 @@
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import fc from 'fast-check';
+import { Temporal } from 'temporal-polyfill';
 import { matchesCron, parseCron, wallTimes, type Cron } from '../../../domain/schedules/cron.ts';
 import {
   occurrences,
@@ -302,6 +303,32 @@ describe('occurrences', () => {
         at('2026-06-01T00:00:00Z'),
       ),
     ).toEqual(at('2151-01-01T00:00:00Z'));
+  });
+
+  it('end after 400 years', () => {
+    const rare = timing('0 0 29 2 */7', 'Europe/London');
+    const found = upcomingOccurrences(rare, at('2199-01-01T00:00:00Z'), 100);
+    expect(found).toHaveLength(13);
+    expect(found.at(-1)?.at).toEqual(at('2584-02-29T00:00:00Z'));
+    const yearly = timing('30 1 1 1 *', 'Europe/London', { startAt: at('2199-01-01T00:00:00Z') });
+    expect(upcomingOccurrences(yearly, at('1972-01-01T00:00:00Z'), 100)).toHaveLength(100);
+  });
+
+  it('that are rare cost as few searches for clock changes as others, and none again', () => {
+    const search = jest.spyOn(Temporal.ZonedDateTime.prototype, 'getTimeZoneTransition');
+    const searchesOf = (text: string, timezone: string) => {
+      search.mockClear();
+      const found = upcomingOccurrences(timing(text, timezone), at('2026-11-27T00:00:00Z'), 5);
+      expect(found).toHaveLength(5);
+      return search.mock.calls.length;
+    };
+    try {
+      expect(searchesOf('0 0 29 2 */7', 'Europe/Zagreb')).toBeLessThanOrEqual(10);
+      expect(searchesOf('0 0 29 2 */7', 'Europe/Zagreb')).toBe(0);
+      expect(searchesOf('0 0 * * *', 'America/Recife')).toBe(1);
+    } finally {
+      search.mockRestore();
+    }
   });
 
   it('match the wall clock to the minute', () => {
