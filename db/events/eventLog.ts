@@ -58,6 +58,18 @@ export async function listPublishedAfter(
   return events as PublishedEvent[];
 }
 
+/**
+ * SQL: a sequence that is smaller than that of every event created at a time or later. The binding
+ * is `skewBefore(time)`. Of the events before, the least sequence counts: one may have been assigned
+ * much later than the others, since it was written by a long restore.
+ */
+const SEQUENCE_BEFORE = `COALESCE((
+  SELECT min(sequence) FROM (
+    SELECT sequence FROM events WHERE sequence IS NOT NULL AND created_at < ?
+    ORDER BY created_at DESC LIMIT 100) AS earlier), 0)`;
+
+const skewBefore = (timeMs: number): Date => new Date(timeMs - SEQUENCE_SKEW_MS);
+
 /** Conditions on the time of creation, which also narrow the sequence. */
 function createdAtSql(condition: ListCondition, head: number): Sql {
   const { operator, values } = condition;
@@ -65,12 +77,7 @@ function createdAtSql(condition: ListCondition, head: number): Sql {
   const created = conditionSql('created_at', condition);
   const sequence: Sql =
     operator === 'gte' || operator === 'gt'
-      ? {
-          sql: `sequence > COALESCE((
-             SELECT sequence FROM events WHERE sequence IS NOT NULL AND created_at < ?
-             ORDER BY created_at DESC LIMIT 1), 0)`,
-          bindings: [new Date(time - SEQUENCE_SKEW_MS)],
-        }
+      ? { sql: `sequence > ${SEQUENCE_BEFORE}`, bindings: [skewBefore(time)] }
       : {
           sql: `sequence <= COALESCE((
              SELECT sequence FROM events WHERE sequence IS NOT NULL AND created_at >= ?
@@ -151,11 +158,13 @@ export async function sequenceBefore(db: Knex, time: Date): Promise<number> {
   const {
     rows: [row],
   } = await db.raw<{ rows: { sequence: number | null }[] }>(
-    // Sequences nearly follow creation times: the first 1,000 events contain the smallest sequence.
-    `SELECT min(sequence) - 1 AS sequence FROM (
+    // The first event by time need not have the smallest sequence: all events of a large write are
+    // as old as its start, and are published after events that others have created since.
+    `SELECT min(sequence) - 1 AS sequence FROM events
+     WHERE created_at >= ? AND sequence > ${SEQUENCE_BEFORE} AND sequence <= (
        SELECT sequence FROM events WHERE sequence IS NOT NULL AND created_at >= ?
-       ORDER BY created_at LIMIT 1000) AS first`,
-    [time],
+       ORDER BY created_at LIMIT 1)`,
+    [time, skewBefore(time.getTime()), time],
   );
   return row?.sequence ?? readLastSequence(db);
 }

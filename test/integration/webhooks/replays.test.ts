@@ -18,6 +18,8 @@ const {
   waitForDelivery,
 } = withWebhookReceiver();
 
+type EventRow = { id: string; sequence: number };
+
 /** A job of the type `webhook.replay`. */
 type ReplayJob = JobRecord & {
   payload: { afterSequence: number };
@@ -170,6 +172,29 @@ describe('a replay', () => {
       since: new Date(Date.now() + 60_000).toISOString(),
     });
     expect(future.result).toMatchObject({ deliveries: 0, complete: true });
+  });
+
+  test('since a time includes what was published before a large write that started then', async () => {
+    const client = asNewTenant();
+    const webhook = await register(client, '/overtaken');
+    const { db, ids } = fixture.app.deps;
+    const since = new Date();
+    const { id } = await createJob(client);
+    await waitForDeliveries(client, webhook.id, allFinished(1));
+    const { sequence, ...row } = (await db('events')
+      .where({ type: 'job.created', subject_id: id })
+      .first()) as EventRow;
+    await db('events').insert(
+      Array.from({ length: 1_001 }, () => ({
+        ...row,
+        id: ids.next('evt'),
+        tenant_id: 'x',
+        created_at: since,
+      })),
+    );
+    const { result, payload } = await replay(client, webhook.id, { since: since.toISOString() });
+    expect(payload.afterSequence).toBe(sequence - 1);
+    expect(result?.deliveries).toBeGreaterThanOrEqual(1);
   });
 
   test('needs exactly one start', async () => {
