@@ -105,6 +105,18 @@ export async function startDeliveryAttempt(
   return rows[0];
 }
 
+/** When the last attempt of a delivery started; undefined if the delivery has another job by now. */
+export async function lastAttemptStart(db: Knex, jobId: string): Promise<Date | undefined> {
+  const { rows }: { rows: { startedAt: Date }[] } = await prepared(
+    db,
+    `SELECT a.started_at AS "startedAt"
+     FROM deliveries AS d JOIN delivery_attempts AS a ON a.delivery_id = d.id
+     WHERE d.job_id = ? ORDER BY a.number DESC LIMIT 1`,
+    [jobId],
+  );
+  return rows[0]?.startedAt;
+}
+
 /** The outcome of sending one message. `httpStatus` is null when there was no response. */
 export type AttemptOutcome = {
   durationMs: number;
@@ -117,8 +129,8 @@ export type AttemptOutcome = {
 
 /**
  * Records the outcome of an attempt. A failed attempt frees the slot of its delivery. The webhook
- * keeps the time since which every attempt has failed; failures that are not the endpoint's
- * (`notEndpointFault`) do not count.
+ * keeps the time since which every attempt at its endpoint has failed; failures that are not the
+ * endpoint's (`notEndpointFault`) do not count, nor what an earlier endpoint has answered.
  */
 export async function finishDeliveryAttempt(
   db: Knex,
@@ -126,6 +138,7 @@ export async function finishDeliveryAttempt(
     deliveryId,
     number,
     webhookId,
+    endpointUrl,
     outcome,
     notEndpointFault,
     now,
@@ -133,6 +146,8 @@ export async function finishDeliveryAttempt(
     deliveryId: string;
     number: number;
     webhookId: string;
+    /** Where the attempt was sent. */
+    endpointUrl: string;
     outcome: AttemptOutcome;
     notEndpointFault: boolean;
     now: Date;
@@ -151,7 +166,8 @@ export async function finishDeliveryAttempt(
        UPDATE deliveries SET in_flight = false WHERE id = ? AND ?::boolean
      )
      UPDATE webhooks SET failing_since = ?
-     WHERE id = ? AND (failing_since IS NULL) = ?::boolean AND NOT ?::boolean`,
+     WHERE id = ? AND endpoint_url = ? AND (failing_since IS NULL) = ?::boolean
+       AND NOT ?::boolean`,
     [
       now,
       durationMs,
@@ -166,6 +182,7 @@ export async function finishDeliveryAttempt(
       hasFailed,
       hasFailed ? now : null,
       webhookId,
+      endpointUrl,
       hasFailed,
       notEndpointFault,
     ],

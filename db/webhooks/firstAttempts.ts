@@ -78,9 +78,13 @@ export type FirstAttemptOutcome = {
   | { succeeded: false; error: JobError; /** As of `jobs.checked_at`. */ checkedAt: Date }
 );
 
-/** What a batch of attempts says about a webhook; `failingSince` is null if the last one succeeded. */
+/**
+ * What a batch of attempts says about an endpoint of a webhook; `failingSince` is null if the last one
+ * succeeded.
+ */
 export type WebhookHealth = {
   webhookId: string;
+  endpointUrl: string;
   anySucceeded: boolean;
   failingSince: Date | null;
 };
@@ -107,16 +111,21 @@ const toRow = (attempt: FirstAttemptOutcome) => {
   };
 };
 
-/** SQL: how the failing times of webhooks change. Bindings: ids, whether one succeeded, times. */
+/**
+ * SQL: how the failing times of webhooks change. What an earlier endpoint has answered does not count.
+ * Bindings: ids, endpoints, whether one succeeded, times.
+ */
 const healthSql = (name: string) => `${name}_webhooks AS (
     UPDATE webhooks AS w SET failing_since = h.failing_since
     FROM (
-      SELECT w.id, CASE WHEN h.succeeded THEN h.since ELSE COALESCE(w.failing_since, h.since) END
+      SELECT w.id, h.endpoint_url, CASE WHEN h.succeeded THEN h.since ELSE COALESCE(w.failing_since, h.since) END
              AS failing_since
-      FROM unnest(?::text[], ?::boolean[], ?::timestamptz[]) AS h (id, succeeded, since)
-      JOIN webhooks AS w USING (id)
+      FROM unnest(?::text[], ?::text[], ?::boolean[], ?::timestamptz[])
+        AS h (id, endpoint_url, succeeded, since)
+      JOIN webhooks AS w USING (id, endpoint_url)
     ) AS h
-    WHERE w.id = h.id AND w.failing_since IS DISTINCT FROM h.failing_since
+    WHERE w.id = h.id AND w.endpoint_url = h.endpoint_url
+      AND w.failing_since IS DISTINCT FROM h.failing_since
     RETURNING w.id
   )`;
 
@@ -191,6 +200,7 @@ export const recordFirstAttempts = (
   bindings: [
     JSON.stringify(attempts.map(toRow)),
     health.map(({ webhookId }) => webhookId),
+    health.map(({ endpointUrl }) => endpointUrl),
     health.map(({ anySucceeded }) => anySucceeded),
     health.map(({ failingSince }) => failingSince) as unknown as string[],
   ],

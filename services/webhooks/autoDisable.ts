@@ -35,20 +35,28 @@ export const cancellationFields = (cancelReason: string, now: Date) => ({
 const hasFailedTooLong = (failingSince: Date | null, now: Date): boolean =>
   failingSince !== null && now.getTime() - failingSince.getTime() >= FAILING_LIMIT_MS;
 
+/** Why a webhook is disabled. An endpoint was removed if it said so in an attempt. */
+type DisableCause =
+  { reason: 'failing' } | { reason: 'endpoint_removed'; /** Of the attempt. */ startedAt: Date };
+
+/**
+ * True when the cause does not concern the webhook as it is now: an attempt has succeeded since, or
+ * a user has changed it since the attempt started. The attempt may have been sent to another endpoint
+ * then, or the webhook was enabled because the endpoint exists again. It may end hours later, when
+ * its process has died.
+ */
+const isOutdated = (cause: DisableCause, { failingSince, updatedAt }: Webhook, now: Date) =>
+  cause.reason === 'failing' ? !hasFailedTooLong(failingSince, now) : updatedAt >= cause.startedAt;
+
 /**
  * Disables a webhook as part of a commit and emits `webhook.disabled` with the reason. Returns false
- * when there is nothing to do: it is disabled or deleted already, or works again.
+ * when there is nothing to do: it is disabled or deleted already, works again, or was changed.
  */
-export async function disableIn(
-  work: Work,
-  id: string,
-  reason: Exclude<DisabledReason, 'request'>,
-): Promise<boolean> {
+export async function disableIn(work: Work, id: string, cause: DisableCause): Promise<boolean> {
+  const { reason } = cause;
   const trx = await work.trx();
   const before = await Webhook.query(trx).findById(id).forUpdate();
-  if (!before?.enabled) return false;
-  // A concurrent attempt may have succeeded.
-  if (reason === 'failing' && !hasFailedTooLong(before.failingSince, work.now)) return false;
+  if (!before?.enabled || isOutdated(cause, before, work.now)) return false;
   const after = await Webhook.query(trx).patchAndFetchById(id, {
     ...disabledFields(reason, work.now),
     updatedAt: work.now,
@@ -71,7 +79,7 @@ export const createAutoDisable =
     if (!hasFailedTooLong(failingSince, new Date())) return;
     const caller = systemCaller(tenantId, jobWorkflowId(jobId));
     const wasDisabled = await commit(caller, async (work) => {
-      if (!(await disableIn(work, webhookId, 'failing'))) throw new NoChange();
+      if (!(await disableIn(work, webhookId, { reason: 'failing' }))) throw new NoChange();
       return true;
     }).catch(ignoreNoChange(false));
     if (wasDisabled) log.warn({ webhookId }, 'a webhook was disabled: all its attempts fail');

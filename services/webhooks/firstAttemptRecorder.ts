@@ -67,21 +67,23 @@ const INTERRUPTED = 'interrupted';
 
 type FailedAttempt = EndedAttempt & { failure: JobFailure };
 
-/** What the attempts say about each webhook, in the order in which they ended. */
+/** What the attempts say about each endpoint of a webhook, in the order in which they ended. */
 export function healthOf(ended: readonly EndedAttempt[]): WebhookHealth[] {
-  const byWebhook = new Map<string, WebhookHealth>();
+  const byEndpoint = new Map<string, WebhookHealth>();
   for (const { attempt, failure, notEndpointFault, finishedAt } of ended) {
-    const { webhookId } = attempt;
-    const before = byWebhook.get(webhookId);
-    if (!failure) byWebhook.set(webhookId, { webhookId, anySucceeded: true, failingSince: null });
+    const { webhookId, endpointUrl } = attempt;
+    const key = `${webhookId} ${endpointUrl}`;
+    const endpoint = { webhookId, endpointUrl };
+    const before = byEndpoint.get(key);
+    if (!failure) byEndpoint.set(key, { ...endpoint, anySucceeded: true, failingSince: null });
     else if (!notEndpointFault)
-      byWebhook.set(webhookId, {
-        webhookId,
+      byEndpoint.set(key, {
+        ...endpoint,
         anySucceeded: before?.anySucceeded ?? false,
         failingSince: before?.failingSince ?? finishedAt,
       });
   }
-  return [...byWebhook.values()].sort((a, b) => (a.webhookId < b.webhookId ? -1 : 1));
+  return [...byEndpoint.values()].sort((a, b) => (a.webhookId < b.webhookId ? -1 : 1));
 }
 
 const line = (

@@ -1,9 +1,10 @@
 import { Type, type Static } from 'typebox';
-import type { WriteUnaudited } from '../../../db/core/commit.ts';
+import type { Work, WriteUnaudited } from '../../../db/core/commit.ts';
 import {
   startDeliveryAttempt,
   finishDelivery,
   finishDeliveryAttempt,
+  lastAttemptStart,
   type StartedDeliveryAttempt,
 } from '../../../db/webhooks/deliveryAttempts.ts';
 import {
@@ -68,7 +69,7 @@ export function createDeliverJobType({
     if (failure.code === ENDPOINT_REMOVED)
       log.warn(
         { webhookId: attempt.webhookId, jobId },
-        'an endpoint was removed; its webhook will be disabled',
+        'an endpoint was removed; its webhook will be disabled unless it was changed',
       );
     else await disable(attempt, jobId);
     throw failure;
@@ -85,7 +86,7 @@ export function createDeliverJobType({
       jobLog('info', 'Another job sends this delivery now; nothing is sent');
       return { superseded: true };
     }
-    const { number, webhookId, enabled } = attempt;
+    const { number, webhookId, endpointUrl, enabled } = attempt;
     if (!enabled)
       throw new JobFailure('webhook_disabled', 'The webhook is disabled', {
         retryAfterMs: CANCELLATION_WAIT_MS,
@@ -105,6 +106,7 @@ export function createDeliverJobType({
             deliveryId,
             number,
             webhookId,
+            endpointUrl,
             outcome,
             notEndpointFault,
             now,
@@ -131,6 +133,13 @@ export function createDeliverJobType({
   });
 }
 
+/** Disables the webhook of a job whose last attempt says that the endpoint was removed. */
+async function disableRemoved(work: Work, jobId: string, webhookId: string): Promise<void> {
+  const startedAt = await lastAttemptStart(await work.trx(), jobId);
+  // A delivery that has another job is sent again: that attempt decides.
+  if (startedAt) await disableIn(work, webhookId, { reason: ENDPOINT_REMOVED, startedAt });
+}
+
 /**
  * Ends a delivery in the commit that ends its job. An endpoint that was removed disables its webhook
  * in the same commit, so that the cancellation of the other deliveries cannot overtake the failure.
@@ -139,7 +148,7 @@ export const deliveryCompletionHook: CompletionHook = {
   jobType: DELIVER_JOB_TYPE,
   async onFinished(work, { id, status, error, sourceId }) {
     if (error?.code === ENDPOINT_REMOVED)
-      await disableIn(work, assertDefined(sourceId, 'job.sourceId'), ENDPOINT_REMOVED);
+      await disableRemoved(work, id, assertDefined(sourceId, 'job.sourceId'));
     work.change(
       finishDelivery(
         id,

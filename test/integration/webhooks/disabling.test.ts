@@ -57,6 +57,44 @@ test('410 disables the webhook, emits an event and cancels pending deliveries', 
   expect(job.status).toBe('cancelled');
 });
 
+/** Registers a webhook whose endpoint answers attempt `nth` only when the URL was changed. */
+async function changeUrlDuring(client: TestClient, path: string, nth: number) {
+  let answer: () => void = () => undefined;
+  fixture.sink.respond(path, (_request, response, n) => {
+    if (n < nth) response.writeHead(500).end();
+    else answer = () => void response.writeHead(410).end();
+  });
+  const webhook = await register(client, path, { retryPolicy: { maxIntervalSeconds: 0.05 } });
+  await createJob(client);
+  await eventually(
+    () => fixture.sink.requestsTo(path),
+    (all) => all.length === nth,
+  );
+  await client
+    .put(`/api/webhooks/${webhook.id}`, { endpointUrl: fixture.sink.url(`${path}-new`) })
+    .expect(200);
+  answer();
+  return webhook;
+}
+
+// The first attempt has no workflow, the second one has.
+test.each([1, 2])('a 410 of an earlier endpoint in attempt %i changes nothing', async (nth) => {
+  const client = asNewTenant();
+  const path = `/moved-${nth}`;
+  const webhook = await changeUrlDuring(client, path, nth);
+  const failed = await waitForDelivery(client, webhook.id);
+  expect(failed).toMatchObject({ status: 'failed', reason: 'endpoint_removed' });
+  expect(await readWebhook(client, webhook.id)).toMatchObject({
+    enabled: true,
+    failingSince: null,
+  });
+  await createJob(client);
+  await eventually(
+    () => fixture.sink.requestsTo(`${path}-new`),
+    (all) => all.length === 1,
+  );
+});
+
 const listedIds = async (client: TestClient, query: string): Promise<string[]> =>
   (await client.get<{ items: { id: string }[] }>(`/api/webhooks?${query}`).expect(200)).items.map(
     ({ id }) => id,

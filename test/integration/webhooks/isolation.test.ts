@@ -211,6 +211,7 @@ test('an attempt ends an interrupted one, and does not repeat a successful one',
       deliveryId,
       number,
       webhookId: webhook.id,
+      endpointUrl: webhook.endpointUrl,
       notEndpointFault: false,
       now: new Date(),
       outcome: {

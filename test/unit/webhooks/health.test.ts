@@ -5,11 +5,13 @@ import { healthOf, type EndedAttempt } from '../../../services/webhooks/firstAtt
 const at = (seconds: number) => new Date(seconds * 1_000);
 
 /** Attempts of webhooks in the order in which they ended: `+` succeeded, `-` failed, `?` not at the endpoint. */
-const ended = (attempts: readonly (readonly [webhookId: string, how: '+' | '-' | '?'])[]) =>
+const ended = (
+  attempts: readonly (readonly [webhookId: string, how: '+' | '-' | '?', endpointUrl?: string])[],
+) =>
   attempts.map(
-    ([webhookId, how], n) =>
+    ([webhookId, how, endpointUrl = 'url'], n) =>
       ({
-        attempt: { webhookId },
+        attempt: { webhookId, endpointUrl },
         failure: how === '+' ? undefined : new JobFailure('http_status', 'x'),
         notEndpointFault: how === '?',
         finishedAt: at(n),
@@ -26,7 +28,7 @@ test('a webhook fails since its first failure after its last success', () => {
         ['a', '-'],
       ]),
     ),
-  ).toEqual([{ webhookId: 'a', anySucceeded: true, failingSince: at(2) }]);
+  ).toEqual([{ webhookId: 'a', endpointUrl: 'url', anySucceeded: true, failingSince: at(2) }]);
   expect(
     healthOf(
       ended([
@@ -35,7 +37,7 @@ test('a webhook fails since its first failure after its last success', () => {
         ['a', '+'],
       ]),
     ),
-  ).toEqual([{ webhookId: 'a', anySucceeded: true, failingSince: null }]);
+  ).toEqual([{ webhookId: 'a', endpointUrl: 'url', anySucceeded: true, failingSince: null }]);
   expect(
     healthOf(
       ended([
@@ -45,8 +47,8 @@ test('a webhook fails since its first failure after its last success', () => {
       ]),
     ),
   ).toEqual([
-    { webhookId: 'a', anySucceeded: false, failingSince: at(1) },
-    { webhookId: 'b', anySucceeded: false, failingSince: at(0) },
+    { webhookId: 'a', endpointUrl: 'url', anySucceeded: false, failingSince: at(1) },
+    { webhookId: 'b', endpointUrl: 'url', anySucceeded: false, failingSince: at(0) },
   ]);
 });
 
@@ -59,5 +61,19 @@ test('failures that are not the fault of the endpoint say nothing about it', () 
         ['b', '?'],
       ]),
     ),
-  ).toEqual([{ webhookId: 'b', anySucceeded: true, failingSince: null }]);
+  ).toEqual([{ webhookId: 'b', endpointUrl: 'url', anySucceeded: true, failingSince: null }]);
+});
+
+test('an earlier endpoint of a webhook says nothing about the present one', () => {
+  expect(
+    healthOf(
+      ended([
+        ['a', '+', 'new'],
+        ['a', '-', 'old'],
+      ]),
+    ),
+  ).toEqual([
+    { webhookId: 'a', endpointUrl: 'new', anySucceeded: true, failingSince: null },
+    { webhookId: 'a', endpointUrl: 'old', anySucceeded: false, failingSince: at(1) },
+  ]);
 });
