@@ -259,3 +259,24 @@ export function credentialsIn(value: unknown): string[] {
   maskValue(value, (each) => found.add(each), 0);
   return [...found].sort((a, b) => b.length - a.length);
 }
+
+function decodePercent(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** The forms in which a server may repeat a value: also decoded, and escaped for JSON or HTML. */
+const formsOf = (value: string): string[] =>
+  [value, decodePercent(value)].flatMap((each) => [
+    each,
+    each.replaceAll('/', String.raw`\/`),
+    each.replaceAll('&', '&amp;'),
+    each.replaceAll('&', String.raw`\u0026`),
+  ]);
+
+/** Values in the forms in which a server may repeat them, without duplicates, the longest first. */
+export const repeatedForms = (values: readonly string[]): string[] =>
+  [...new Set(values.flatMap(formsOf))].sort((a, b) => b.length - a.length);

@@ -1,4 +1,5 @@
 import type { AttemptOutcome } from '../../db/webhooks/deliveryAttempts.ts';
+import { credentialsIn, repeatedForms } from '../../domain/shared/credentials.ts';
 import { responseExcerpt } from '../../domain/shared/responseExcerpt.ts';
 import { signatureHeader } from '../../domain/webhooks/signing.ts';
 import {
@@ -39,6 +40,31 @@ export const noResponse = (
   error: { code, message },
 });
 
+/** Shorter parts of a URL are rather words than credentials. */
+const MIN_SECRET_PART_CHARS = 16;
+
+/**
+ * What the endpoint must not show to readers of the response: it may repeat the request. Path and
+ * query are credentials as a whole, since many services accept any caller that knows the URL.
+ */
+function credentialsOf(endpointUrl: string, signature: string): string[] {
+  const { pathname, search, searchParams } = new URL(endpointUrl);
+  const parts = [...pathname.split('/'), ...searchParams.values()].filter(
+    ({ length }) => length >= MIN_SECRET_PART_CHARS,
+  );
+  const signatures = signature.split(' ').flatMap((each) => [each, each.replace(/^v1,/, '')]);
+  return repeatedForms([
+    pathname + search,
+    pathname,
+    search,
+    search.slice(1),
+    ...parts,
+    ...credentialsIn(endpointUrl),
+    signature,
+    ...signatures,
+  ]);
+}
+
 /** Sends messages as the specification Standard Webhooks defines them. */
 export function createWebhookSender({ http }: { http: GuardedHttp }) {
   /**
@@ -66,10 +92,8 @@ export function createWebhookSender({ http }: { http: GuardedHttp }) {
       'webhook-id': id,
       'webhook-timestamp': String(timestamp),
     };
-    const headers = {
-      ...requestHeaders,
-      'webhook-signature': signatureHeader(secrets, { id, timestamp, body }),
-    };
+    const signature = signatureHeader(secrets, { id, timestamp, body });
+    const headers = { ...requestHeaders, 'webhook-signature': signature };
     const startedAt = performance.now();
     try {
       const response = await http.request({
@@ -82,7 +106,7 @@ export function createWebhookSender({ http }: { http: GuardedHttp }) {
         ...(signal && { signal }),
       });
       const { status, durationMs, retryAfterMs } = response;
-      const excerpt = responseExcerpt(response);
+      const excerpt = responseExcerpt(response, credentialsOf(endpointUrl, signature));
       return {
         durationMs,
         httpStatus: status,

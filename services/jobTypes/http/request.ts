@@ -4,6 +4,7 @@ import {
   credentialsIn,
   isCredentialParameter,
   maskText,
+  repeatedForms,
 } from '../../../domain/shared/credentials.ts';
 import { MASK } from '../../../domain/shared/mask.ts';
 import { responseExcerpt } from '../../../domain/shared/responseExcerpt.ts';
@@ -86,18 +87,7 @@ function credentialsOf({ url, headers = {}, body }: Payload): string[] {
     .filter(([name]) => isCredentialParameter(name))
     // `Bearer` and `Basic` are followed by the credential.
     .flatMap(([, value]) => [value, value.slice(value.indexOf(' ') + 1)]);
-  const found = [...ofHeaders, ...credentialsIn({ url, body })];
-  return [...new Set(found.flatMap((value) => [value, decodePercent(value)]))].sort(
-    (a, b) => b.length - a.length,
-  );
-}
-
-function decodePercent(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
+  return repeatedForms([...ofHeaders, ...credentialsIn({ url, body })]);
 }
 
 /** HTTP statuses after which the same request may succeed. */

@@ -200,6 +200,40 @@ test('Retry-After is ignored with other statuses', async () => {
   expect(await waitForDelivery(client, webhook.id)).toMatchObject({ status: 'succeeded' });
 });
 
+test('the recorded response masks what it repeats of the URL and the signature', async () => {
+  const client = asNewTenant();
+  const path = '/hooks/T01/AbCdEfGhIjKlMnOp%2B24';
+  const query = '?key=a%2Fsecret&team=blue';
+  fixture.sink.respond(path, ({ headers }, response) => {
+    const signature = String(headers['webhook-signature']);
+    const lines = [
+      `No hook ${path}${query}, AbCdEfGhIjKlMnOp%2B24 or AbCdEfGhIjKlMnOp+24`,
+      decodeURIComponent(path + query),
+      JSON.stringify({ uri: path }).replaceAll('/', String.raw`\/`),
+      `key a/secret`,
+      `signed ${signature} ${signature.replace('v1,', '')}`,
+    ];
+    response.writeHead(404).end(lines.join('\n'));
+  });
+  const webhook = await register(client, path + query, { retryPolicy: { maxAttempts: 1 } });
+  const test = await client
+    .post<{ responseBody: string }>(`/api/webhooks/${webhook.id}/test`)
+    .expect(200);
+  await createJob(client);
+  const delivery = await waitForDelivery(client, webhook.id);
+  const found = await client.get<DeliveryRecord>(`/api/deliveries/${delivery.id}`).expect(200);
+  for (const text of [test.responseBody, found.attempts[0]?.responseBody])
+    expect(text).toBe(
+      [
+        'No hook ********, ******** or ********',
+        '********',
+        '{"uri":"********"}',
+        'key ********',
+        'signed ******** ********',
+      ].join('\n'),
+    );
+});
+
 test('redirects are not followed', async () => {
   const client = asNewTenant();
   fixture.sink.respond('/moved', respondWith(307, { location: fixture.sink.url('/elsewhere') }));
