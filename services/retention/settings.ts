@@ -78,10 +78,18 @@ export function createRetentionSettings({
     return row;
   }
 
-  /** Error: `invalid_request` for job types that do not exist, or too many. */
-  function checkJobTypes(changed: RetentionOverrides['jobTypes']): void {
-    const names = Object.keys(changed);
-    for (const name of names) jobTypes.get(name, `/jobTypes/${name}`);
+  /**
+   * Checks the job types that have periods after a change. Those that had some before are not checked
+   * again: a deleted type still has records. Error: `invalid_request` for job types that do not exist,
+   * or too many.
+   */
+  function checkJobTypes(
+    before: RetentionOverrides['jobTypes'],
+    after: RetentionOverrides['jobTypes'],
+  ): void {
+    const names = Object.keys(after);
+    for (const name of names)
+      if (!Object.hasOwn(before, name)) jobTypes.get(name, `/jobTypes/${name}`);
     if (names.length > MAX_JOB_TYPES)
       throw invalidField(
         'body',
@@ -102,7 +110,7 @@ export function createRetentionSettings({
       else types.set(name, after);
     }
     const after = { days, jobTypes: Object.fromEntries(types) };
-    checkJobTypes(after.jobTypes);
+    checkJobTypes(row.jobTypes, after.jobTypes);
     return after;
   }
 

@@ -265,6 +265,25 @@ describe('the periods of a tenant', () => {
     expect(await purge()).toEqual({ jobLogs: 2 });
   });
 
+  test('of a job type that was deleted can be changed, and those of others too', async () => {
+    const { owner, tenant } = await newTenant();
+    const path = `/api/retention/${tenant}`;
+    await owner.put(path, { jobTypes: { 'core.echo': { jobLogs: 9 } } }).expect(200);
+    await db()('retention_settings')
+      .where({ tenant_id: tenant })
+      .update({ job_types: JSON.stringify({ 'old.type': { jobLogs: 9 } }) });
+    const change = { days: { events: 8 } };
+    await owner.post('/api/retention/preview', { tenantId: tenant, ...change }).expect(200);
+    await owner.put(path, change).expect(200);
+    await owner.put(path, { jobTypes: { 'new.type': { jobLogs: 7 } } }).expect(400);
+    const ofDeleted = { jobTypes: { 'old.type': { jobLogs: 7 } } };
+    expect((await owner.put<RetentionRecord>(path, ofDeleted).expect(200)).jobTypes).toEqual(
+      ofDeleted.jobTypes,
+    );
+    await owner.put(path, { jobTypes: { 'old.type': 'default' } }).expect(200);
+    await owner.put(path, ofDeleted).expect(400);
+  });
+
   test('say when its audit log is archived: that needs the permission to archive', async () => {
     const { tenant } = await newTenant();
     const role = { id: 'periods', name: 'Periods', permissions: ['rbac:read', 'rbac:write'] };
