@@ -86,8 +86,11 @@ async function selectDeliveries(
   return rows.map((row) => ({ ...row, attempts: row.attempts ?? [] }));
 }
 
-/** Most milliseconds by which the time in an id differs from that of the delivery. */
-const CREATED_AT = { toleranceMs: 60_000 };
+/**
+ * The time in an id is that of the event, by the clock of the process that created it. The delivery is
+ * created when the event is published, which may be much later, or replayed.
+ */
+const CREATED_AT = { toleranceMs: 60_000, earlierIds: true };
 
 /** Lists the deliveries inside `scope`. */
 export async function listDeliveries(

@@ -234,6 +234,25 @@ test('the recorded response masks what it repeats of the URL and the signature',
     );
 });
 
+test('a filter by time finds a delivery of an event that was published late', async () => {
+  const client = asNewTenant();
+  const webhook = await register(client, '/late');
+  await createJob(client);
+  const { id, createdAt } = await waitForDelivery(client, webhook.id);
+  const listed = async (query: string) =>
+    (await client.get<Page<DeliveryRecord>>(`/api/deliveries?${query}`).expect(200)).items.length;
+  const later = (minutes: number) =>
+    new Date(Date.parse(createdAt) + minutes * 60_000).toISOString();
+  await fixture.app.deps
+    .db('deliveries')
+    .where({ id })
+    .update({ created_at: later(10) });
+  expect(await listed(`createdAt.gte=${later(10)}`)).toBe(1);
+  expect(await listed(`createdAt.gt=${later(10)}`)).toBe(0);
+  expect(await listed(`createdAt.lte=${later(10)}`)).toBe(1);
+  expect(await listed(`createdAt.lt=${later(10)}`)).toBe(0);
+});
+
 test('redirects are not followed', async () => {
   const client = asNewTenant();
   fixture.sink.respond('/moved', respondWith(307, { location: fixture.sink.url('/elsewhere') }));
