@@ -287,6 +287,7 @@ export const BackfillPreviewRecord = Type.Object(
     hasRun: BackfillCount('Those that have run or wait to run.'),
     pending: BackfillCount('Those that catch-up can still run.'),
     purged: BackfillCount('Those whose runs are purged: they may have run.'),
+    held: BackfillCount('Those where a legal hold keeps the run of an earlier backfill.'),
   },
   { title: 'BackfillPreview', ...closed },
 );

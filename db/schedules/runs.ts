@@ -1,6 +1,8 @@
+import { raw } from 'objection';
 import type { Knex } from '../core/knex.ts';
 import { Job } from '../models/Job.ts';
 import { ScheduleRun } from '../models/ScheduleRun.ts';
+import { notHeld } from '../retention/holds.ts';
 import type { ScheduleRunData, ScheduleRunWithJob } from '../../domain/schedules/records.ts';
 
 /**
@@ -14,17 +16,27 @@ export async function readPurgedUntil(db: Knex, scheduleId: string): Promise<Dat
   return mark?.until_due ?? null;
 }
 
+/** A run of an occurrence, or of its backfill. `held`: a legal hold keeps it. */
+export type RunAt = Pick<ScheduleRun, 'id' | 'kind' | 'dueAt' | 'outcome'> & { held: boolean };
+
 /** The runs of occurrences and of their backfills at some times, in no order. */
 export const findRunsAt = async (
   db: Knex,
   scheduleId: string,
   times: readonly Date[],
-): Promise<Pick<ScheduleRun, 'kind' | 'dueAt' | 'outcome'>[]> =>
-  ScheduleRun.query(db)
+): Promise<RunAt[]> =>
+  (await ScheduleRun.query(db)
+    .alias('r')
     .where({ schedule_id: scheduleId })
     .whereNot({ kind: 'trigger' })
     .whereIn('due_at', [...times])
-    .select('kind', 'due_at', 'outcome');
+    .select(
+      'id',
+      'kind',
+      'due_at',
+      'outcome',
+      raw(`NOT (${notHeld('schedule_runs', 'r')})`).as('held'),
+    )) as unknown as RunAt[];
 
 /** Adds to each run the state of the job that it created. Reads all jobs in one query. */
 export async function withJobs(

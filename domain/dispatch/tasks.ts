@@ -50,6 +50,7 @@ export type ScheduleRunResult = {
     | 'already_handled'
     | 'left_to_others'
     | 'purged'
+    | 'held'
     | 'not_due';
   reason?: string;
   jobId?: string;

@@ -2,16 +2,17 @@ import type { ScheduleRunData } from './records.ts';
 
 /**
  * What a backfill does with an occurrence: it runs those `toRun`, and leaves out those that have run
- * or wait to run, those that catch-up can still run, and those whose runs are purged.
+ * or wait to run, those that catch-up can still run, those whose runs are purged, and those where
+ * a legal hold keeps the run of an earlier backfill, which it would replace.
  */
-export type BackfillState = 'toRun' | 'hasRun' | 'pending' | 'purged';
+export type BackfillState = 'toRun' | 'hasRun' | 'pending' | 'purged' | 'held';
 
 type Known = {
   /** The first occurrence of the schedule that has no run yet. */
   nextDueAt: Date | null;
   scheduled: Pick<ScheduleRunData, 'outcome'> | undefined;
-  /** The run of an earlier backfill. */
-  backfilled: Pick<ScheduleRunData, 'outcome'> | undefined;
+  /** The run of an earlier backfill; `held`: a legal hold keeps it. */
+  backfilled: (Pick<ScheduleRunData, 'outcome'> & { held: boolean }) | undefined;
   /** See `readPurgedUntil`. */
   purgedUntil: Date | null;
 };
@@ -28,5 +29,6 @@ export function backfillState(dueAt: Date, known: Known): BackfillState {
   const { scheduled, backfilled, purgedUntil } = known;
   if (hasRun(scheduled) || hasRun(backfilled)) return 'hasRun';
   if (!scheduled && !isDecided(known, dueAt)) return 'pending';
-  return purgedUntil !== null && dueAt <= purgedUntil ? 'purged' : 'toRun';
+  if (purgedUntil !== null && dueAt <= purgedUntil) return 'purged';
+  return backfilled?.held ? 'held' : 'toRun';
 }

@@ -95,7 +95,7 @@ export function createBackfills({ db, commit, schedules, jobTypes, jobFactory }:
         new Map(runs.filter((run) => run.kind === kind).map((run) => [run.dueAt.getTime(), run]));
       const scheduled = byTime('scheduled');
       const backfilled = byTime('backfill');
-      const counts = { toRun: 0, hasRun: 0, pending: 0, purged: 0 };
+      const counts = { toRun: 0, hasRun: 0, pending: 0, purged: 0, held: 0 };
       for (const dueAt of times)
         counts[
           backfillState(dueAt, {

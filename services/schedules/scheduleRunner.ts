@@ -9,7 +9,8 @@ import {
   listUnfinishedJobs,
   updateBufferedRun,
 } from '../../db/schedules/schedules.ts';
-import { readPurgedUntil } from '../../db/schedules/runs.ts';
+import { shareHoldLock } from '../../db/retention/holds.ts';
+import { findRunsAt, readPurgedUntil } from '../../db/schedules/runs.ts';
 import { backfillState, isDecided } from '../../domain/schedules/backfill.ts';
 import type { ScheduleRunResult } from '../../domain/dispatch/tasks.ts';
 import { isDue } from '../../domain/schedules/occurrences.ts';
@@ -161,7 +162,8 @@ export function createScheduleRunner({ db, commit, rights, ids, runDecisions, sc
      * Runs a past occurrence, without regard to overlaps. Result `already_handled` for an
      * occurrence that has run or waits to run, and for one that catch-up can still run. An earlier
      * backfill that could not run is replaced. Result `purged` for an occurrence up to which runs
-     * were purged: it may have run. Error: `unavailable`.
+     * were purged: it may have run, and `held` if a legal hold keeps the earlier backfill: history
+     * that is held is neither deleted nor changed. Error: `unavailable`.
      */
     async backfillOccurrence(
       caller: Caller,
@@ -169,19 +171,21 @@ export function createScheduleRunner({ db, commit, rights, ids, runDecisions, sc
       dueAt: Date,
     ): Promise<ScheduleRunResult> {
       const callerOf = () => caller;
-      let isPurged = false;
+      let leftOut: 'purged' | 'held' | undefined;
       const backfilled = await decideLocked(scheduleId, callerOf, async (context) => {
         const { trx, schedule } = context;
         if (!isDue(timingOf(schedule), dueAt)) throw new NoChange();
-        const scheduled = await findRun(trx, scheduleId, 'scheduled', dueAt);
-        const earlierBackfill = await findRun(trx, scheduleId, 'backfill', dueAt);
+        // From now on, no hold is created before the commit.
+        await shareHoldLock(trx, [schedule.tenantId]);
+        const runs = await findRunsAt(trx, scheduleId, [dueAt]);
+        const earlierBackfill = runs.find(({ kind }) => kind === 'backfill');
         const state = backfillState(dueAt, {
           nextDueAt: schedule.nextDueAt,
-          scheduled,
+          scheduled: runs.find(({ kind }) => kind === 'scheduled'),
           backfilled: earlierBackfill,
           purgedUntil: await readPurgedUntil(trx, scheduleId),
         });
-        isPurged = state === 'purged';
+        if (state === 'purged' || state === 'held') leftOut = state;
         if (state !== 'toRun') throw new NoChange();
         if (earlierBackfill) await ScheduleRun.query(trx).deleteById(earlierBackfill.id);
         const found = await examine(context);
@@ -189,7 +193,7 @@ export function createScheduleRunner({ db, commit, rights, ids, runDecisions, sc
           'reason' in found ? found : { outcome: 'fired', job: createJob(context, found) };
         return record(context, decision, { kind: 'backfill', dueAt, actorId: caller.actorId });
       });
-      return isPurged ? { outcome: 'purged' } : resultOf(backfilled);
+      return leftOut ? { outcome: leftOut } : resultOf(backfilled);
     },
   };
 }

@@ -302,6 +302,46 @@ test('what expires is kept while it is held, by its kind', async () => {
     expect(await free(kind, {}).limit(1)).toBeDefined();
 });
 
+test('a hold on a schedule keeps its runs from a backfill', async () => {
+  const { id: tenantId, admin } = await newTenant();
+  const { db, ids } = app.deps;
+  const schedule = await admin
+    .post<{ id: string }>('/api/schedules', {
+      name: 's',
+      cronExpression: '0 3 * * *',
+      jobType: 'core.echo',
+      payload: {},
+    })
+    .expect(201);
+  const dueAt = new Date(Math.floor(Date.now() / 86_400_000) * 86_400_000 - 21 * 3_600_000);
+  const id = ids.next('run');
+  await db('schedule_runs').insert({
+    id,
+    schedule_id: schedule.id,
+    tenant_id: tenantId,
+    kind: 'backfill',
+    due_at: dueAt,
+    outcome: 'skipped',
+    reason: 'owner_denied',
+    caught_up: false,
+    actor_id: 'ann',
+    decided_at: new Date(),
+  });
+  const interval = { since: dueAt.toISOString(), until: dueAt.toISOString() };
+  const path = `/api/schedules/${schedule.id}/backfill`;
+  const backfill = async () =>
+    (await admin.post<{ result: object }>(path, interval, { prefer: 'wait=20' }).expect(202))
+      .result;
+  const preview = () => admin.post<object>(`${path}/preview`, interval).expect(200);
+  const held = await hold(admin, subjectOf('schedule', schedule));
+  expect(await preview()).toMatchObject({ toRun: 0, held: 1 });
+  expect(await backfill()).toEqual({ occurrences: 1, held: 1 });
+  expect(await db('schedule_runs').where({ id }).pluck('reason')).toEqual(['owner_denied']);
+  await release(admin, held).expect(200);
+  expect(await preview()).toMatchObject({ toRun: 1, held: 0 });
+  expect(await backfill()).toEqual({ occurrences: 1, fired: 1 });
+});
+
 test('a hold on a job keeps the import that it has run', async () => {
   const { id: tenantId, admin } = await newTenant();
   const { db, ids } = app.deps;

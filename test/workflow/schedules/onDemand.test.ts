@@ -95,7 +95,7 @@ describe('a backfill', () => {
           until: until.toISOString(),
         })
         .expect(200);
-    const none = { toRun: 0, hasRun: 0, pending: 0, purged: 0 };
+    const none = { toRun: 0, hasRun: 0, pending: 0, purged: 0, held: 0 };
     expect(await preview(hour(-5), hour(-1))).toEqual({ ...none, occurrences: 5, toRun: 5 });
     const job = await backfill(client, id, hour(-5), hour(-1));
     expect(job).toMatchObject({

@@ -131,6 +131,7 @@ const COUNTS = [
   ['hasRun', 'already run, or waiting to run'],
   ['pending', 'late, but still run without a backfill'],
   ['purged', 'with purged records: perhaps run, left out'],
+  ['held', 'with a skipped run that a legal hold keeps: left out'],
 ] as const;
 
 /** How many occurrences the interval has, and what becomes of them. */
