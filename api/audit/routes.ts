@@ -9,7 +9,7 @@ import type { AuditLog } from '../../services/audit/auditLog.ts';
 import { exportResponse, ok } from '../http/response.ts';
 import { choiceField, idField, textField, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
-import type { Caller } from '../../domain/shared/caller.ts';
+import { hasAccount, type Caller } from '../../domain/shared/caller.ts';
 import { maskCredentials } from '../../domain/shared/credentials.ts';
 import { route, type Route } from '../http/route.ts';
 import { REQUEST_ID } from '../middleware/requestContext.ts';
@@ -170,9 +170,20 @@ const ARCHIVES = defineList({
 });
 const ExportQuery = Type.Object(AUDIT.filters, closed);
 
+/**
+ * True for the actor of an entry: the same account, or the same name from a gateway at the same tenant.
+ * A gateway may send any name, also that of the system or of an account.
+ */
+function isActor({ kind, actorId, tenantId }: Caller, entry: AuditEntryDetails): boolean {
+  if (entry.actorId !== actorId) return false;
+  return hasAccount({ kind })
+    ? entry.via === 'session' || entry.via.startsWith('token:')
+    : entry.via === kind && entry.tenantId === tenantId;
+}
+
 /** Presents entries. Only the actor of an entry sees what resembles a credential in it. */
 const presentTo =
-  ({ actorId }: Caller) =>
+  (caller: Caller) =>
   (entry: AuditEntryDetails): AuditEntryRecord => ({
     id: entry.id,
     at: entry.at.toISOString(),
@@ -182,8 +193,8 @@ const presentTo =
     action: entry.action,
     outcome: entry.outcome,
     subject: { type: entry.subjectType, id: entry.subjectId },
-    before: entry.actorId === actorId ? entry.before : maskCredentials(entry.before),
-    after: entry.actorId === actorId ? entry.after : maskCredentials(entry.after),
+    before: isActor(caller, entry) ? entry.before : maskCredentials(entry.before),
+    after: isActor(caller, entry) ? entry.after : maskCredentials(entry.after),
     requestId: entry.requestId,
     address: entry.address,
     seal:

@@ -1,6 +1,6 @@
 import type { Commit } from '../../db/core/commit.ts';
 import type { Subject } from '../../db/core/unitOfWork.ts';
-import type { Caller } from '../../domain/shared/caller.ts';
+import { authorKeyOf, type Caller } from '../../domain/shared/caller.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import { networkOf } from '../../platform/network.ts';
 
@@ -14,10 +14,13 @@ const MAX_BUDGETS = 10_000;
 
 /**
  * The budget that an attempt counts against: one per authenticated actor, and for anonymous callers
- * one per action and network, so that a flood from one network does not hide other attempts.
+ * one per action and network, so that a flood from one network does not hide other attempts. The
+ * names that gateways send count at their tenant, so that a flood in one tenant hides none in others.
  */
-const budgetOf = ({ kind, actorId, address }: Caller, action: string) =>
-  kind === 'anonymous' ? `${action} ${networkOf(address)}` : `${kind}:${actorId}`;
+const budgetOf = (caller: Caller, action: string) =>
+  caller.kind === 'anonymous'
+    ? `${action} ${networkOf(caller.address)}`
+    : `${caller.kind}:${authorKeyOf(caller)}`;
 
 /** Writes denied attempts to the audit log, within budgets. */
 export function createDeniedAttempts({ commit, metrics }: { commit: Commit; metrics: Metrics }) {

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { systemCaller, type Caller } from '../../../domain/shared/caller.ts';
 import { admin as adminCommand } from '../../../processes/cli/admin.ts';
 import { reencryptSecrets } from '../../../processes/cli/reencryptSecrets.ts';
 import { verifyAudit } from '../../../processes/cli/verifyAudit.ts';
@@ -56,6 +57,32 @@ describe('the audit log', () => {
       position: 1,
       hash: expect.stringMatching(/^[0-9a-f]{64}$/),
     });
+  });
+
+  test('shows credentials to their actor only, not to an actor of that name', async () => {
+    const subject = { type: 'test', id: 'own' };
+    const record = (caller: Caller) =>
+      app.deps.commit(caller, (work) => {
+        work.audit('test.own', subject, { after: { password: 'hunter22', by: caller.kind } });
+      });
+    const system = systemCaller('platform', 'audit-own');
+    await record(system);
+    await record({ ...system, kind: 'gateway' });
+    await record({ ...system, kind: 'gateway', tenantId: 'elsewhere' });
+    const { items } = await app.client
+      .as({ actor: 'system', roles: 'platform-admin' })
+      .get<Page<AuditEntryRecord>>('/api/audit?requestId=audit-own')
+      .expect(200);
+    const shown = items.map(({ tenantId, via, after }) => [
+      tenantId,
+      via,
+      (after as { password: string }).password,
+    ]);
+    expect(shown.sort()).toEqual([
+      ['elsewhere', 'gateway', '********'],
+      ['platform', 'gateway', 'hunter22'],
+      ['platform', 'system', '********'],
+    ]);
   });
 
   test('is readable inside the scope of the caller only', async () => {
