@@ -23,6 +23,7 @@ import {
   type QueryPart,
   type SharedQuery,
 } from './queryParts.ts';
+import { namedKey, namedParts } from './namedQueries.ts';
 import { addressParts, neighbourParts, rangeParts, tenantParts } from './spaceQueries.ts';
 import { writableCondition } from './writable.ts';
 import { columnOf, columnsOf, rowOf, siteColumnsOf, sqlTypeOf, tableOf } from './tables.ts';
@@ -36,7 +37,7 @@ const ROWS_PER_TURN = 500;
 
 /**
  * `part` is a resource, `fact:usage` with the id of a prefix as `key`, or `fact` with the position of
- * the need.
+ * the need. The `key` of a resource says how its row was found.
  */
 type FoundRow = { part: string; key: string | null; row: Record<string, unknown> };
 
@@ -54,21 +55,30 @@ export type Targets = ReadonlyMap<string, 'update' | 'delete'>;
 /** A row that a plan has read without a lock. */
 export type UnlockedRow = { resource: ResourceName; row: Row };
 
+type LoadOptions = {
+  locking: Locking;
+  /** Where the caller may read or write: references by name find only what they may use. */
+  visible: Scope;
+  /** Lets other work run. */
+  pause(): Promise<void>;
+  /** Without it, networks come without the usage that a warning is about. */
+  warns: boolean;
+};
+
 /**
- * Loads the needs of a plan into its snapshot, in one statement. `pause` lets other work run. Without
- * `warns`, networks come without the usage that a warning is about. Returns
- * the number of rows, and those that a plan to be written reads without a lock. Error:
- * `limit_reached`.
+ * Loads the needs of a plan into its snapshot, in one statement. Returns the number of rows, and those
+ * that a plan to be written reads without a lock. Error: `limit_reached`.
  */
 export async function loadNeeds(
   db: Knex,
   snapshot: PlanSnapshot,
   needs: readonly DataNeed[],
-  { locking, pause, warns }: { locking: Locking; pause(): Promise<void>; warns: boolean },
+  { locking, visible, pause, warns }: LoadOptions,
 ): Promise<{ count: number; unlocked: UnlockedRow[] }> {
   const parts = [
     ...rowParts(ofKind(needs, 'row'), locking),
     ...lookupParts(ofKind(needs, 'rows')),
+    ...namedParts(needs, visible),
     ...neighbourParts(ofKind(needs, 'neighbours'), warns),
     ...tenantParts(needs),
     ...addressParts(ofKind(needs, 'addresses')),
@@ -123,8 +133,10 @@ async function addToSnapshot(
 ): Promise<void> {
   const isFact = ({ part }: FoundRow) => part.startsWith('fact');
   const facts = Map.groupBy(found.filter(isFact), ({ part, key }) => `${part}|${key ?? ''}`);
+  const keys = Map.groupBy(found, ({ key }) => key);
   for (const [i, need] of needs.entries()) {
-    if (need.kind === 'fact') {
+    if (need.kind === 'named') snapshot.markLoaded(need, keys.get(namedKey(i))?.length);
+    else if (need.kind === 'fact') {
       const key = need.name === 'usage' ? `fact:usage|${need.id}` : `fact|${i}`;
       snapshot.markLoaded(need, factOf(need.name, facts.get(key) ?? []));
     } else snapshot.markLoaded(need);

@@ -12,6 +12,29 @@ export type Lookup = {
 };
 
 /**
+ * The records with a value in a field that the caller may use for records of a tenant: a reference by
+ * name. Other tenants may have any number of records with that value, so the loader leaves out what the
+ * caller may not use. With `near`, it loads only those that match best, as `NEAR_FIELDS` says.
+ */
+export type NamedLookup = {
+  resource: ResourceName;
+  field: string;
+  value: string;
+  /** The tenant of the record that refers: what is shared with it can be used, too. */
+  tenantId: string;
+  near?: Near;
+};
+
+/** The values of a record that refers by name, as far as they are known. */
+export type Near = Readonly<Partial<Record<(typeof NEAR_FIELDS)[number], string>>>;
+
+/** The fields that decide between records of one name, the most important first. */
+export const NEAR_FIELDS = ['tenantId', 'siteId', 'vrfId', 'deviceId'] as const;
+
+/** The number of records of one name that are loaded, for each reason to use them. */
+export const MAX_NAMED = 100;
+
+/**
  * Data that a plan needs, in the address space of a tenant in a VRF. `neighbours`: the prefixes that
  * contain a network and the outermost prefixes inside it. `addresses`: the addresses with a host.
  * `ranges`: the IP ranges that overlap an interval. `sharedInside`: the prefixes of the platform that
@@ -22,6 +45,7 @@ export type Lookup = {
 export type DataNeed =
   | { kind: 'row'; resource: ResourceName; id: string }
   | ({ kind: 'rows' } & Lookup)
+  | ({ kind: 'named' } & NamedLookup)
   | { kind: 'neighbours'; vrf: string; tenantId: string; cidr: string }
   | { kind: 'addresses'; vrf: string; tenantId: string; host: string }
   | { kind: 'ranges'; vrf: string; tenantId: string; first: string; last: string }
@@ -184,6 +208,8 @@ export type SnapshotListener = (change: PlannedChange) => void;
 export class PlanSnapshot {
   private readonly loaded = new Set<string>();
   private readonly facts = new Map<string, unknown>();
+  /** The lookups by name that have found as many rows as they load. */
+  private readonly cut = new Set<string>();
   private readonly tables = new Map<ResourceName, Table>();
   private readonly netChanges = new Map<string, PlannedChange>();
   private readonly createdIds = new Set<string>();
@@ -206,11 +232,15 @@ export class PlanSnapshot {
     this.listeners.push(listener);
   }
 
-  /** Marks a need as loaded; `fact` is its value. Rows are added with `addLoadedRows`. */
+  /**
+   * Marks a need as loaded. `fact` is the value of a fact, and of a lookup by name the number of rows
+   * found. Rows are added with `addLoadedRows`.
+   */
   markLoaded(need: DataNeed, fact?: unknown): void {
     this.loaded.add(needKey(need));
     if (need.kind === 'row') this.tableOf(need.resource).loadedIds.add(need.id);
     if (need.kind === 'fact') this.facts.set(needKey(need), fact);
+    if (need.kind === 'named' && Number(fact) >= MAX_NAMED) this.cut.add(needKey(need));
   }
 
   /**
@@ -310,8 +340,30 @@ export class PlanSnapshot {
     limit?: number,
   ): Row[] {
     this.require({ kind: 'rows', resource, fields, values, ...(limit !== undefined && { limit }) });
+    return this.loadedWith(resource, fields, values);
+  }
+
+  private loadedWith(
+    resource: ResourceName,
+    fields: readonly string[],
+    values: readonly unknown[],
+  ): Row[] {
     const ids = this.indexOf(resource, fields).ids.get(JSON.stringify(values)) ?? new Set();
     return [...ids].flatMap((id) => this.rowsOf(resource).get(id) ?? []);
+  }
+
+  /**
+   * The rows with the value of a lookup that are loaded, planned changes included. They may include rows
+   * that the caller may not use. `isCut` when there may be more than were loaded.
+   */
+  named(lookup: NamedLookup): { rows: Row[]; isCut: boolean } {
+    const { resource, field, value } = lookup;
+    const need: DataNeed = { kind: 'named', ...lookup };
+    if (!this.isLoaded(need)) throw new MissingData([need]);
+    return {
+      rows: this.loadedWith(resource, [field], [value]),
+      isCut: this.cut.has(needKey(need)),
+    };
   }
 
   /** The addresses of a VRF with a host, as far as they are loaded. */

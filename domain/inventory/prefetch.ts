@@ -4,7 +4,7 @@ import type { Mutation } from './planning.ts';
 import type { ResourceName } from './names.ts';
 import type { Resource } from './resource.ts';
 import { RESOURCES } from './resources/index.ts';
-import { GLOBAL_VRF, type DataNeed, type Lookup, type PlanSnapshot } from './planSnapshot.ts';
+import { GLOBAL_VRF, type DataNeed, type NamedLookup, type PlanSnapshot } from './planSnapshot.ts';
 
 /** True when a value has the form of an id; other values cannot exist in the database. */
 export const isPlainId = (value: unknown): value is string =>
@@ -52,7 +52,7 @@ export function prefetchNeeds(
   return [
     ...ownRecord,
     ...definitionNeeds(declared, fields, callerTenant),
-    ...referenceNeeds(declared, fields),
+    ...referenceNeeds(declared, fields, callerTenant),
     ...(operation === 'create'
       ? [
           ...duplicateLookups(declared, fields, callerTenant),
@@ -80,18 +80,24 @@ function definitionNeeds(
 function referenceNeeds(
   { fields: declared }: Resource,
   fields: Readonly<Record<string, unknown>>,
+  callerTenant: string,
 ): DataNeed[] {
+  const tenantId = tenantFor(fields, callerTenant);
   return Object.entries(declared).flatMap(([name, { reference, derived }]): DataNeed[] => {
     const value = fields[name];
     if (reference === undefined || derived) return [];
     if (isPlainId(value)) return [{ kind: 'row', resource: reference, id: value }];
-    const lookup = lookupByName(reference, value);
-    return lookup ? [{ kind: 'rows', ...lookup }] : [];
+    const lookup = lookupByName(reference, value, tenantId);
+    return lookup ? [{ kind: 'named', ...lookup }] : [];
   });
 }
 
 /** The lookup of a reference such as `{ "name": "ams1" }`; undefined for any other value. */
-function lookupByName(reference: ResourceName, value: unknown): Required<Lookup> | undefined {
+function lookupByName(
+  reference: ResourceName,
+  value: unknown,
+  tenantId: string,
+): NamedLookup | undefined {
   const [field, by] =
     typeof value === 'object' && value !== null ? (Object.entries(value)[0] ?? []) : [];
   if (
@@ -104,8 +110,12 @@ function lookupByName(reference: ResourceName, value: unknown): Required<Lookup>
   const canonical = RESOURCES[reference].fields[field]?.canonical?.(text) ?? text;
   if (typeof canonical !== 'string') return undefined;
   const searched = lookupFieldFor(field, canonical);
-  return { resource: reference, fields: [searched], values: [canonical], limit: 100 };
+  return { resource: reference, field: searched, value: canonical, tenantId };
 }
+
+/** The tenant that a record is likely to have. */
+const tenantFor = (fields: Readonly<Record<string, unknown>>, callerTenant: string): string =>
+  asPlainId(fields.tenantId) ?? callerTenant;
 
 /**
  * A mutation with ids instead of the names that exactly one loaded record has, so that what depends on
@@ -114,17 +124,18 @@ function lookupByName(reference: ResourceName, value: unknown): Required<Lookup>
 export function withResolvedNames(
   { resource, operation, record }: Mutation,
   snapshot: PlanSnapshot,
+  callerTenant: string,
 ): Mutation | undefined {
   if (!Object.hasOwn(RESOURCES, resource) || typeof record !== 'object' || record === null)
     return undefined;
+  const tenantId = tenantFor(record as Record<string, unknown>, callerTenant);
   const resolved = Object.entries(RESOURCES[resource as ResourceName].fields).flatMap(
     ([name, { reference, derived }]): [string, string][] => {
       const value = (record as Record<string, unknown>)[name];
       if (reference === undefined || derived || typeof value !== 'object') return [];
-      const lookup = lookupByName(reference, value);
-      if (!lookup || !snapshot.isLoaded({ kind: 'rows', ...lookup })) return [];
-      const { fields, values, limit } = lookup;
-      const [found, ...others] = snapshot.where(reference, fields, values, limit);
+      const lookup = lookupByName(reference, value, tenantId);
+      if (!lookup || !snapshot.isLoaded({ kind: 'named', ...lookup })) return [];
+      const [found, ...others] = snapshot.named(lookup).rows;
       return found && others.length === 0 ? [[name, found.id]] : [];
     },
   );

@@ -6,11 +6,9 @@ import { isSharedWith } from './sharing.ts';
 import type { ResourceName } from './names.ts';
 import type { Viewer } from './planning.ts';
 import { lookupFieldFor } from './prefetch.ts';
+import { NEAR_FIELDS, type NamedLookup } from './planSnapshot.ts';
 import type { Resource, Row } from './resource.ts';
 import { RESOURCES } from './resources/index.ts';
-
-/** The number of records that a reference by name is compared with. */
-const MAX_MATCHES = 100;
 
 /**
  * The order in which references are resolved. Site, VRF and device come first, because they decide
@@ -201,20 +199,40 @@ function findByField(
 ): readonly Row[] {
   const canonical = target.fields[field]?.canonical?.(text) ?? text;
   if (typeof canonical !== 'string') return [];
-  const rows = draft.snapshot
-    .where(target.name, [lookupFieldFor(field, canonical)], [canonical], MAX_MATCHES)
-    .filter(
-      (row) =>
-        viewer.isInside(target, row) ||
-        (tenantOf(target, row) === PLATFORM &&
-          (viewer.canRead(target, row) || isSharedWith(row, tenantOfDraft(draft, viewer)))),
-    );
+  const rows = loadNamed(draft, target, {
+    resource: target.name,
+    field: lookupFieldFor(field, canonical),
+    value: canonical,
+    tenantId: tenantOfDraft(draft, viewer),
+  }).filter(
+    (row) =>
+      viewer.isInside(target, row) ||
+      (tenantOf(target, row) === PLATFORM &&
+        (viewer.canRead(target, row) || isSharedWith(row, tenantOfDraft(draft, viewer)))),
+  );
   return bestMatches(draft, rows);
 }
 
-/** Of several records: those with the same tenant, then site, VRF and device as the draft. */
+/**
+ * The records of a name that are loaded. If there are more, those that match the draft best are loaded
+ * as well: they decide, and need not be among the first.
+ */
+function loadNamed({ after, snapshot }: OpenDraft, target: Resource, lookup: NamedLookup): Row[] {
+  const { rows, isCut } = snapshot.named(lookup);
+  const known = NEAR_FIELDS.flatMap((field): [string, string][] => {
+    const value = after[field];
+    return typeof value === 'string' && Object.hasOwn(target.fields, field) ? [[field, value]] : [];
+  });
+  if (!isCut || known.length === 0) return rows;
+  return snapshot.named({ ...lookup, near: Object.fromEntries(known) }).rows;
+}
+
+/**
+ * Of several records: those with the same tenant, then site, VRF and device as the draft. `namedParts` in
+ * `db/inventory/namedQueries.ts` finds the same in SQL.
+ */
 const bestMatches = ({ after }: OpenDraft, rows: readonly Row[]): readonly Row[] =>
-  ['tenantId', 'siteId', 'vrfId', 'deviceId'].reduce((remaining, field) => {
+  NEAR_FIELDS.reduce((remaining, field) => {
     const better = remaining.filter(
       (row) => typeof after[field] === 'string' && row[field] === after[field],
     );

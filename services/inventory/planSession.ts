@@ -41,6 +41,8 @@ export type PlanCost = { statements: number; rows: number; attempts: number };
 
 type Options = {
   viewer: Viewer;
+  /** Where the caller may read or write. */
+  visible: Scope;
   /** When the plan is written: where the records that it reads are locked. */
   locks: Scope | null;
   pause: Pause;
@@ -69,7 +71,7 @@ const MAX_TRIED_EFFECTS = 5_000;
  * they need in the same statement, and then undone. How many are tried depends on how far this gets,
  * so that the work grows linearly with the mutations even if each depends on the one before it.
  */
-export function createPlanSession(db: Knex, { viewer, locks, pause, cost }: Options) {
+export function createPlanSession(db: Knex, { viewer, visible, locks, pause, cost }: Options) {
   const snapshot = new PlanSnapshot({ lockedOnly: locks !== null });
   const prefixTree = new PrefixTree(snapshot);
   const context = { snapshot, prefixTree, spans: new Spans(snapshot), viewer };
@@ -84,6 +86,7 @@ export function createPlanSession(db: Knex, { viewer, locks, pause, cost }: Opti
     cost.statements++;
     const { count, unlocked: found } = await loadNeeds(db, snapshot, distinct, {
       locking,
+      visible,
       pause,
       warns: viewer.warns,
     });
@@ -148,7 +151,9 @@ export function createPlanSession(db: Knex, { viewer, locks, pause, cost }: Opti
           mutations.flatMap((mutation) => prefetchNeeds(mutation, viewer.tenantId)),
           locking,
         );
-        const named = mutations.flatMap((each) => withResolvedNames(each, snapshot) ?? []);
+        const named = mutations.flatMap(
+          (each) => withResolvedNames(each, snapshot, viewer.tenantId) ?? [],
+        );
         await load(
           named.flatMap((mutation) => prefetchNeeds(mutation, viewer.tenantId)),
           locking,

@@ -74,8 +74,11 @@ const noCost = (): PlanCost => ({ statements: 0, rows: 0, attempts: 0 });
  * planner loads the data that they need. Nothing is written before the whole plan is made.
  */
 export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
+  const visibleTo = (caller: Caller): Scope =>
+    access.scope(caller, 'inventory:read', 'inventory:write');
+
   function createViewer(caller: Caller, { perMutation, warns = true }: PlanOptions): Viewer {
-    const visibleScope = access.scope(caller, 'inventory:read', 'inventory:write');
+    const visibleScope = visibleTo(caller);
     const writeScope = access.scope(caller, 'inventory:write');
     const idByRequest = new WeakMap<object, string>();
     return {
@@ -139,7 +142,13 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
         locked.spaces,
         () =>
           planWithDefinitions(trx, locked.definitions, viewer, () =>
-            createPlanSession(trx, { viewer, locks: scope, pause, cost: noCost() }).plan(mutations),
+            createPlanSession(trx, {
+              viewer,
+              visible: visibleTo(caller),
+              locks: scope,
+              pause,
+              cost: noCost(),
+            }).plan(mutations),
           ),
         (spaces) => lockSpaces(trx, { spaces, forPlatform: locked.forPlatform }),
         (plan) => isPermitted(plan, viewer),
@@ -173,6 +182,7 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
       const pause = createPause({ signal, isPatient: true, maxRestMs });
       const session: PlanSession = createPlanSession(trx, {
         viewer,
+        visible: visibleTo(caller),
         locks: null,
         pause,
         cost,

@@ -187,7 +187,8 @@ test('a search and a plan read no networks of other spaces', async () => {
     const near = (cidr: string) => ({ kind: 'neighbours', vrf, tenantId: tenant, cidr }) as const;
     const many = Array.from({ length: 10 }, (_, n) => near(`10.0.${30 + n}.0/24`));
     for (const needs of [[near('10.0.40.0/24')], [near('10.0.40.0/21')], many]) {
-      const options = { locking: null, warns: true, pause: () => Promise.resolve() };
+      const visible = { kind: 'everywhere' } as const;
+      const options = { locking: null, visible, warns: true, pause: () => Promise.resolve() };
       const load = (trx: Knex) => loadNeeds(trx, new PlanSnapshot(), needs, options);
       expect(await readsOf(load)).toBeLessThan(20 * needs.length);
     }
@@ -294,6 +295,7 @@ async function loadAround(trx: Knex, stored: readonly Stored[], networks: readon
   );
   await loadNeeds(trx, snapshot, needs, {
     locking: null,
+    visible: { kind: 'everywhere' },
     warns: true,
     pause: () => Promise.resolve(),
   });

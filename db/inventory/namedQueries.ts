@@ -1,0 +1,117 @@
+import { PLATFORM, type Scope } from '../../domain/access/scope.ts';
+import { MAX_NAMED, NEAR_FIELDS, type DataNeed } from '../../domain/inventory/planSnapshot.ts';
+import type { Resource } from '../../domain/inventory/resource.ts';
+import { RESOURCES } from '../../domain/inventory/resources/index.ts';
+import { sharesReadIn } from '../../domain/inventory/sharing.ts';
+import { scopeReasons } from '../core/scopeSql.ts';
+import { anyOf, type Sql } from '../core/sql.ts';
+import { grouped, type Group, type NeedOf, type QueryPart } from './queryParts.ts';
+import { columnOf, columnsOf, scopeColumnsOf, sqlTypeOf, tableOf } from './tables.ts';
+
+type Named = NeedOf<'named'> & { key: string };
+
+/** Best matches that are loaded: of several, a message names some. */
+const MAX_BEST = 11;
+
+/** The `key` of the rows of the lookup by name at this position of the needs. */
+export const namedKey = (position: number): string => `named ${position}`;
+
+/**
+ * Rows by a value, of those that a caller who reads or writes in `visible` may use. The conditions are
+ * part of the query: of other tenants any number of records may have the value.
+ */
+export function namedParts(needs: readonly DataNeed[], visible: Scope): QueryPart[] {
+  const named = needs.flatMap((need, i): Named[] =>
+    need.kind === 'named' ? [{ ...need, key: namedKey(i) }] : [],
+  );
+  const sameShape = ({ resource, field, near }: Named) =>
+    [resource, field, ...Object.keys(near ?? {})].join('|');
+  return grouped(named, sameShape).map((group) => {
+    const resource = RESOURCES[group[0].resource];
+    const reasons = usableReasons(resource, visible);
+    return lookup(
+      group,
+      group[0].near
+        ? [bestMatches(group[0], reasons)]
+        : reasons.map((one) => matches(group[0], one)),
+    );
+  });
+}
+
+/** The reasons for which a record can be referred to by name, each for an index of its own. */
+function usableReasons(resource: Resource, visible: Scope): Sql[] {
+  const columns = scopeColumnsOf(resource);
+  if (!columns || visible.kind === 'everywhere') return [{ sql: 'TRUE', bindings: [] }];
+  const inside = scopeReasons(visible, columns);
+  const ofPlatform = `tenant_id = '${PLATFORM}'`;
+  if (resource.isPlatformPublic) return [...inside, { sql: ofPlatform, bindings: [] }];
+  if (!resource.sharable) return inside;
+  const sql = `(${ofPlatform} AND shared_with <> '{}' AND shared_with && (?::text[] || asked.tenant_id))`;
+  return [...inside, { sql, bindings: [sharesReadIn(visible)] }];
+}
+
+/** The rows with the value that is asked for, under a condition. */
+function matches({ resource: name, field }: Named, { sql, bindings }: Sql): Sql {
+  const resource = RESOURCES[name];
+  const where = `${columnOf(field)} = asked.value AND ${sql}`;
+  return {
+    sql: `SELECT ${columnsOf(resource)} FROM ${tableOf(resource)} WHERE ${where} LIMIT ${MAX_NAMED}`,
+    bindings,
+  };
+}
+
+/**
+ * The rows that match the values in `near` best: the more important of two fields decides. For every set
+ * of the fields, the rows that have the values of all of them; the set of the best rows comes first, and
+ * has no others. Each is a lookup in an index.
+ */
+function bestMatches({ resource: name, field, near }: Named, reasons: readonly Sql[]): Sql {
+  const resource = RESOURCES[name];
+  const fields = NEAR_FIELDS.filter((each) => near?.[each] !== undefined);
+  const usable = anyOf(reasons);
+  const sets = Array.from({ length: 2 ** fields.length - 1 }, (_, i) => 2 ** fields.length - 1 - i);
+  const parts = sets.map((set): Sql => {
+    const isIn = (i: number) => (set & (2 ** (fields.length - 1 - i))) !== 0;
+    const same = fields.filter((_, i) => isIn(i)).map(columnOf);
+    const where = [
+      `${columnOf(field)} = asked.value`,
+      ...same.map((column) => `${column} = asked.${column}`),
+      usable.sql,
+    ];
+    return {
+      sql: `(SELECT id, ${set} AS fit FROM ${tableOf(resource)} WHERE ${where.join(' AND ')} LIMIT ${MAX_BEST})`,
+      bindings: usable.bindings,
+    };
+  });
+  return {
+    sql: `SELECT ${columnsOf(resource)} FROM ${tableOf(resource)} WHERE id IN (
+      SELECT id FROM (${parts.map(({ sql }) => sql).join(' UNION ALL ')}) AS fitting
+      ORDER BY fit DESC LIMIT ${MAX_BEST})`,
+    bindings: parts.flatMap(({ bindings }) => bindings),
+  };
+}
+
+/** For each need of a group the rows of `queries`, which name its values `asked`. */
+function lookup(group: Group<Named>, queries: readonly Sql[]): QueryPart {
+  const [{ resource: name, field, near }] = group;
+  const resource = RESOURCES[name];
+  const fields = NEAR_FIELDS.filter((each) => each !== 'tenantId' && near?.[each] !== undefined);
+  const columns = ['key', 'value', 'tenant_id', ...fields.map(columnOf)];
+  const types = ['text', sqlTypeOf(resource, field), 'text', ...fields.map(() => 'text')];
+  const found =
+    queries.length === 0
+      ? `SELECT ${columnsOf(resource)} FROM ${tableOf(resource)} WHERE FALSE`
+      : queries.map(({ sql }) => `(${sql})`).join(' UNION ALL ');
+  return {
+    sql: `SELECT '${name}' AS part, asked.key, to_json(x) AS row
+      FROM unnest(${types.map((type) => `?::${type}[]`).join(', ')}) AS asked (${columns.join(', ')})
+      CROSS JOIN LATERAL (${found}) AS x`,
+    bindings: [
+      group.map(({ key }) => key),
+      group.map(({ value }) => value),
+      group.map((each) => each.near?.tenantId ?? each.tenantId),
+      ...fields.map((each) => group.map((need) => need.near?.[each] ?? '')),
+      ...queries.flatMap(({ bindings }) => bindings),
+    ],
+  };
+}
