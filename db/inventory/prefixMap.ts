@@ -46,9 +46,10 @@ export async function listPrefixesInside(
       limit,
     ],
   );
-  return rows.map(({ id, cidr, status, readable: isReadable }) =>
-    isReadable === true ? { cidr, id, status } : { cidr, id: null, status: null },
-  );
+  return rows.map(({ id, cidr: text, status, readable: isReadable }) => {
+    const cidr = canonicalText(RESOURCES.prefixes, 'cidr', text);
+    return isReadable === true ? { cidr, id, status } : { cidr, id: null, status: null };
+  });
 }
 
 /** An address in a prefix. All but the address is null outside the scope. */

@@ -25,12 +25,27 @@ export function parseHost(text: string): { family: Family; value: bigint } | und
       value: BigInt(text.split('.').reduce((sum, octet) => sum * 256 + Number(octet), 0)),
     };
   if (!text.includes(':') || text.includes('%') || text.length > 45) return undefined;
+  const hex = withoutDots(text);
+  if (hex === undefined) return undefined;
   try {
     // Asking first whether it is valid would parse it twice, and maps and imports have thousands.
-    return { family: 6, value: valueOf(ipaddr.IPv6.parse(text).parts) };
+    return { family: 6, value: valueOf(ipaddr.IPv6.parse(hex).parts) };
   } catch {
     return undefined;
   }
+}
+
+/**
+ * An IPv6 address without an IPv4 suffix. ipaddr.js reads `::10.0.0.5` as `::ffff:10.0.0.5`, which is
+ * another address (RFC 4291, 2.5.5), and other forms of numbers in a suffix. Undefined for these forms.
+ */
+function withoutDots(text: string): string | undefined {
+  if (!text.includes('.')) return text;
+  const start = text.lastIndexOf(':') + 1;
+  const suffix = text.slice(start);
+  if (!IPV4.test(suffix)) return undefined;
+  const [a = 0, b = 0, c = 0, d = 0] = suffix.split('.').map(Number);
+  return `${text.slice(0, start)}${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`;
 }
 
 /** The number that parts of 16 bits make. */

@@ -43,6 +43,31 @@ test('a page of a tree starts at a network, or ends before one', async () => {
     await root.get(`${path}?${query}`).expect(400);
 });
 
+test('IPv6 networks that PostgreSQL writes with an IPv4 suffix are read as they were written', async () => {
+  const top = await make('prefixes', { cidr: '::a00:0/104' });
+  const inside = await make('prefixes', { cidr: '::a00:100/120' });
+  const { id } = await make('ip-addresses', { address: '::10.0.1.5/120' });
+  type Read = { cidr?: string; address?: string; parentPrefixId?: string };
+  expect(await root.get<Read>(`/api/inventory/prefixes/${inside.id}`).expect(200)).toMatchObject({
+    cidr: '::a00:100/120',
+    parentPrefixId: top.id,
+  });
+  expect((await root.get<Read>(`/api/inventory/ip-addresses/${id}`).expect(200)).address).toBe(
+    '::a00:105/120',
+  );
+  type Map = { prefixes: { cidr: string }[] };
+  const path = `/api/inventory/prefixes/${top.id}`;
+  expect((await root.get<Map>(`${path}/map`).expect(200)).prefixes).toMatchObject([
+    { cidr: '::a00:100/120' },
+  ]);
+  const { children, free } = await root.get<TreePage>(`${path}/tree`).expect(200);
+  expect([children[0]?.cidr, free[0], free.at(-1)]).toEqual([
+    '::a00:100/120',
+    '::a00:0/120',
+    '::a80:0/105',
+  ]);
+});
+
 type Contents = {
   addresses: { address: string; id: string | null; interfaceId: string | null }[];
   ranges: { start: string; end: string }[];
