@@ -8,6 +8,9 @@ import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 /** The number of characters of a value that a report shows. */
 export const MAX_VALUE_LENGTH = 200;
 
+/** The message of a finding for who may not see what the file has. */
+const HIDDEN_MESSAGE = 'The message is for the sender of the file.';
+
 /** A row of an import with its outcome. What the file has is null for who may not see it. */
 export type ImportRowReport = {
   line: number;
@@ -52,22 +55,37 @@ function labelOf(resource: string, record: unknown): string | null {
 /** A stored row as a report has it. */
 export function reportedRow(row: ReportedRow, isContentVisible: boolean): ImportRowReport {
   const { errors = [], conflicts = [], warnings = [] } = (row.report ?? {}) as Partial<Findings>;
+  const { line, outcome, record_id: id } = row;
   const { resource, operation, record } = row.mutation;
-  const content = isContentVisible && { resource, operation, label: labelOf(resource, record) };
+  if (!isContentVisible)
+    return {
+      ...{ line, outcome, id, resource: null, operation: null, label: null },
+      errors: errors.map((error) => ({ ...withoutContent(error), value: null })),
+      conflicts: conflicts.map((conflict) => ({
+        ...withoutContent(conflict),
+        ...{ resource: null, id: null },
+      })),
+      warnings: warnings.map(withoutContent),
+    };
   return {
-    line: row.line,
-    outcome: row.outcome,
-    id: row.record_id,
-    ...{ resource: null, operation: null, label: null },
-    ...content,
-    errors: errors.map((error) => ({
-      ...error,
-      value: isContentVisible ? textOf(valueAt(record, error.pointer)) : null,
-    })),
+    ...{ line, outcome, id, resource, operation, label: labelOf(resource, record) },
+    errors: errors.map((error) => ({ ...error, value: textOf(valueAt(record, error.pointer)) })),
     conflicts,
     warnings,
   };
 }
+
+/**
+ * A finding for who may not see what the file has. Its message quotes values of the file and suggests
+ * others, and may name records that only the sender may read.
+ */
+const withoutContent = <T extends string | null>({
+  pointer,
+  code,
+}: {
+  pointer: T;
+  code: string;
+}) => ({ pointer, code, message: HIDDEN_MESSAGE });
 
 const COLUMNS = [
   'line',

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { TestClient } from '../../support/client.ts';
 import { importRowsAs, NO_ROWS, uploadAs, WAIT, type Import } from '../../support/imports.ts';
-import { recordFactory } from '../../support/inventory.ts';
+import { recordFactory, type Finding } from '../../support/inventory.ts';
 import { admin, type Page } from '../../support/users.ts';
 
 let app: TestApp;
@@ -74,6 +74,7 @@ describe('files', () => {
     expect(String((await seen(sender)).body)).toContain('of another');
     const [hidden] = await rowsOf(id, '', other);
     expect(hidden).toMatchObject({ outcome: 'invalid', label: null, resource: null });
+    expect(JSON.stringify(hidden)).not.toContain('elsewhere');
     expect(String((await seen(other)).body)).not.toContain('of another');
     const read = await other.get<Import>(`/api/inventory/imports/${id}`).expect(200);
     expect(read.contentVisible).toBe(false);
@@ -81,6 +82,48 @@ describe('files', () => {
     expect((await root.get<Import>(`/api/inventory/imports/${id}`)).body.contentVisible).toBe(true);
     // In the tenant of another session the rows would be about other records.
     await apply(root, id).expect(409);
+  });
+
+  test('for others, findings have no message that quotes the file or names records', async () => {
+    const sender = app.client.as({ actor: 'ann', roles: 'platform-admin', tenant: 'quoted' });
+    const other = app.client.as({ actor: 'bob', roles: 'platform-admin', tenant: 'quoted' });
+    const make = recordFactory(() => sender);
+    const { id: vrfId } = await make('vrfs', { name: 'quoted' });
+    const taken = await make('prefixes', { cidr: '172.29.1.0/24', vrfId });
+    const file = ['172.29.9.9/24', '172.29.1.0/24', '172.29.0.0/16'];
+    const { id } = await upload(
+      ['cidr,vrfId', ...file.map((cidr) => `${cidr},${vrfId}`)].join('\n'),
+      'resource=prefixes&dryRun=true',
+      'text/csv',
+      sender,
+    ).expect(202);
+    const rows = await rowsOf(id, '', other);
+    const found = rows.map(({ errors, conflicts, warnings }) =>
+      [...errors, ...conflicts, ...(warnings as Finding[])].map(({ pointer, code }) => [
+        pointer,
+        code,
+      ]),
+    );
+    expect(found).toEqual([
+      [['/cidr', 'host_bits']],
+      [['/cidr', 'duplicate']],
+      [['/cidr', 'contains_siblings']],
+    ]);
+    const visible = JSON.stringify(await rowsOf(id, '', sender));
+    expect([visible.includes('172.29.9.0'), visible.includes(taken.id)]).toEqual([true, true]);
+    const path = `/api/inventory/imports/${id}/report`;
+    for (const text of [
+      JSON.stringify(rows),
+      ...(await Promise.all(
+        ['csv', 'ndjson'].map(async (format) =>
+          String((await other.get(`${path}?format=${format}`)).body),
+        ),
+      )),
+    ]) {
+      expect(text).toContain('host_bits');
+      expect(text).not.toContain('172.29.');
+      expect(text).not.toContain(taken.id);
+    }
   });
 
   test('a report has a line for each finding, and its cells are no formulas', async () => {
