@@ -18,6 +18,7 @@ import {
   type ImportMode,
 } from '../../domain/inventory/importLimits.ts';
 import type { Mutation, Planned } from '../../domain/inventory/planning.ts';
+import { JobFailure } from '../../domain/jobs/jobType.ts';
 import { systemCaller, type Caller } from '../../domain/shared/caller.ts';
 import { AppError } from '../../domain/shared/errors.ts';
 import type { Slots } from '../../platform/slots.ts';
@@ -26,6 +27,7 @@ import { createImportPace } from './importPace.ts';
 import type { Questions } from './planner.ts';
 import { isPlanningError } from './planningError.ts';
 import type { InventoryQuestions } from './questions.ts';
+import { isConcurrentChange } from './retryOnConflict.ts';
 import { outcomeOf, type InventoryWrites } from './writes.ts';
 
 /** The number of rows that one step of a transaction plans. */
@@ -37,13 +39,11 @@ const MAX_WRITE_ALL_MS = 30_000;
 /** When an import that took too long is tried again. */
 const RETRY_AFTER_SECONDS = 60;
 
-/** Errors of a write that are outcomes of its rows. All other errors fail the attempt. */
-const REJECTION_CODES: ReadonlySet<string> = new Set([
-  'conflict',
-  'in_use',
-  'legal_hold',
-  'limit_reached',
-]);
+/**
+ * Errors of a write that are outcomes of its rows. All other errors fail the attempt, also `conflict`:
+ * conflicts with other records are part of a plan, so that it means that concurrent changes interfered.
+ */
+const REJECTION_CODES: ReadonlySet<string> = new Set(['in_use', 'legal_hold', 'limit_reached']);
 
 type Deps = {
   db: Knex;
@@ -90,8 +90,9 @@ export function createImportRun({
     writeUnaudited((trx) => recordOutcomes(trx, importId, outcomes));
 
   /**
-   * Writes up to `limit` rows. When the whole batch is rejected, it writes half of it. When a
-   * single row is rejected, the error is its outcome.
+   * Writes up to `limit` rows. When the whole batch is rejected, or concurrent changes always interfere,
+   * it writes half of it. When a single row is rejected, the error is its outcome. Error:
+   * `concurrent_change`, to be tried again.
    */
   async function writeRows(importId: string, caller: Caller, limit: number): Promise<void> {
     let rows: FileRow[] = [];
@@ -112,8 +113,9 @@ export function createImportRun({
         },
       });
     } catch (error) {
-      if (!isRejection(error)) throw error;
+      if (!isRejection(error) && !isConcurrentChange(error)) throw error;
       if (rows.length > 1) return writeRows(importId, caller, Math.ceil(rows.length / 2));
+      if (isConcurrentChange(error)) throw concurrentFailure(error);
       await storeOutcomes(
         importId,
         rows.map((row) => rejectedOutcome(row, error)),
@@ -142,7 +144,7 @@ export function createImportRun({
 
   /**
    * Writes all rows in one transaction. Returns their outcomes if one of them is invalid: then none
-   * is written. Errors: `unavailable` when it takes too long; the reason of `signal`.
+   * is written. Errors: `unavailable` when it takes too long; `concurrent_change`; the reason of `signal`.
    */
   async function writeTogether(
     importId: string,
@@ -183,7 +185,7 @@ export function createImportRun({
       if (late.aborted) throw tookTooLong(maxWriteAllMs);
       if (error instanceof RejectedImport) return [...error.outcomes];
       if (isRejection(error)) return all.map((row) => rejectedOutcome(row, error));
-      throw error;
+      throw isConcurrentChange(error) ? concurrentFailure(error) : error;
     }
   }
 
@@ -206,7 +208,7 @@ export function createImportRun({
     /**
      * Writes all rows in one transaction, or none when one of them is invalid, and stores their
      * outcomes. A repeated attempt starts from the first row. Few such imports write at a time.
-     * Returns the progress. Errors: `too_many_requests` and `unavailable`, to be tried again.
+     * Returns the progress. Errors: `too_many_requests`, `unavailable` and `concurrent_change`, to be tried again.
      */
     async writeAll(
       importId: string,
@@ -266,6 +268,10 @@ const tookTooLong = (timeoutMs: number): AppError =>
     `The rows could not be written together within ${timeoutMs / 1_000} s. Try again, or split the file.`,
     { retryAfterSeconds: RETRY_AFTER_SECONDS },
   );
+
+/** Concurrent changes say nothing about the rows: another attempt may write them. */
+const concurrentFailure = ({ message }: Error): JobFailure =>
+  new JobFailure('concurrent_change', message, { retryable: true });
 
 const batchesOf = (rows: readonly FileRow[]): FileRow[][] =>
   Array.from({ length: Math.ceil(rows.length / STEP_SIZE) }, (_, i) =>

@@ -46,6 +46,15 @@ export async function retryOnConflict<T>(
   }
 }
 
+type ConcurrentChange = AppError & { code: 'conflict' };
+
+/**
+ * True for the error of a change with which concurrent changes always interfered. A conflict with other
+ * records lists these, and remains.
+ */
+export const isConcurrentChange = (error: unknown): error is ConcurrentChange =>
+  error instanceof AppError && error.code === 'conflict' && error.extra.conflicts === undefined;
+
 const busyError = () =>
   new AppError('unavailable', 'Other changes occupy what this change needs. Try again.', {
     retryAfterSeconds: 2,

@@ -1,6 +1,7 @@
 import { AppError } from '../../../domain/shared/errors.ts';
 import { JobFailure } from '../../../domain/jobs/jobType.ts';
 import { busyFailure } from '../../jobs/busy.ts';
+import { isConcurrentChange } from '../../inventory/retryOnConflict.ts';
 import { AttemptSuperseded } from '../../inventory/approvedChanges.ts';
 
 /**
@@ -21,12 +22,7 @@ export function applyFailure(error: unknown): unknown {
   if (busy) return busy;
   if (error.code === 'permission_denied')
     return new JobFailure('permission_lost', error.message, { retryable: false });
-  const isConcurrentChange = error.code === 'conflict' && error.extra.conflicts === undefined;
-  return new JobFailure(
-    isConcurrentChange ? 'concurrent_change' : 'change_rejected',
-    error.message,
-    {
-      retryable: isConcurrentChange,
-    },
-  );
+  return isConcurrentChange(error)
+    ? new JobFailure('concurrent_change', error.message, { retryable: true })
+    : new JobFailure('change_rejected', error.message, { retryable: false });
 }

@@ -1,0 +1,49 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { AppError } from '../../../domain/shared/errors.ts';
+import { createImportRun } from '../../../services/inventory/importRun.ts';
+import type { InventoryWrites } from '../../../services/inventory/writes.ts';
+import { startApp, type TestApp } from '../../support/app.ts';
+import type { TestClient } from '../../support/client.ts';
+import { importRowsAs, type Import } from '../../support/imports.ts';
+import { admin } from '../../support/users.ts';
+
+let app: TestApp;
+let root: TestClient;
+beforeAll(async () => {
+  app = await startApp({}, { idle: true });
+  root = admin(app);
+});
+afterAll(() => app.stop());
+
+const receive = (mode: string): Promise<Import> =>
+  root
+    .post<Import>(`/api/inventory/import?resource=regions&mode=${mode}`, 'name\nnorth\nsouth', {
+      'content-type': 'text/csv',
+    })
+    .expect(202);
+
+/** The run of imports whose writes fail with this error. */
+function runWith(error: Error) {
+  const { inventory } = app.deps;
+  const apply: InventoryWrites['apply'] = async (_, source) => {
+    if (typeof source === 'function') await source(app.deps.db);
+    throw error;
+  };
+  const writes = { ...inventory.writes, apply, applyInSteps: () => Promise.reject(error) };
+  return createImportRun({ ...app.deps, ...inventory, writes });
+}
+
+const { signal } = new AbortController();
+
+test('concurrent changes fail the attempt, and are no outcome of the rows', async () => {
+  const run = runWith(new AppError('conflict', 'Concurrent changes. Try again.'));
+  const failure = { code: 'concurrent_change', retryable: true };
+  const each = await receive('each');
+  await expect(run.writeBatch(each.id, signal)).rejects.toMatchObject(failure);
+  const all = await receive('all');
+  await expect(run.writeAll(all.id, signal, () => undefined)).rejects.toMatchObject(failure);
+  for (const { id } of [each, all])
+    expect((await importRowsAs(root, id)).map(({ outcome }) => outcome)).toEqual([null, null]);
+  const { writeBatch } = createImportRun({ ...app.deps, ...app.deps.inventory });
+  expect(await writeBatch(each.id, signal)).toMatchObject({ done: 2 });
+});
