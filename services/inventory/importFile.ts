@@ -134,7 +134,10 @@ export async function* readCsv(source: Readable, resource: Resource): AsyncGener
   }
 }
 
-/** Splits a file into lines at line feeds only, because JSON may contain other separators. */
+/**
+ * Splits a file into lines at line feeds only, because JSON may contain other separators. The last line
+ * is too long if the file was not read to its end.
+ */
 async function* linesOf(source: Readable): AsyncGenerator<string> {
   let rest = '';
   for await (const piece of decodeUtf8(source)) {
@@ -157,9 +160,10 @@ export async function* readNdjson(
   let line = 0;
   for await (const text of linesOf(source)) {
     line++;
-    if (text.trim() === '') continue;
+    // Also an empty line: the rest of the file after a part that is too long is not read.
     if (text.length > MAX_ROW_LENGTH)
       throw lineError(line, `is longer than ${MAX_ROW_LENGTH} characters`);
+    if (text.trim() === '') continue;
     yield checkStorable({ line, mutation: readLine(text, line, resource) });
   }
 }

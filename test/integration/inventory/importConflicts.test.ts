@@ -4,7 +4,7 @@ import { createImportRun } from '../../../services/inventory/importRun.ts';
 import type { InventoryWrites } from '../../../services/inventory/writes.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { TestClient } from '../../support/client.ts';
-import { importRowsAs, type Import } from '../../support/imports.ts';
+import { importRowsAs, uploadAs, type Import } from '../../support/imports.ts';
 import { admin } from '../../support/users.ts';
 
 let app: TestApp;
@@ -46,4 +46,17 @@ test('concurrent changes fail the attempt, and are no outcome of the rows', asyn
     expect((await importRowsAs(root, id)).map(({ outcome }) => outcome)).toEqual([null, null]);
   const { writeBatch } = createImportRun({ ...app.deps, ...app.deps.inventory });
   expect(await writeBatch(each.id, signal)).toMatchObject({ done: 2 });
+});
+
+test('the rest of a file after a long blank part is not dropped', async () => {
+  const row = (name: string) => JSON.stringify({ name });
+  const send = (blank: string) =>
+    uploadAs(
+      root,
+      `${row('one')}\n${blank}\n${row('two')}`,
+      'resource=regions',
+      'application/x-ndjson',
+    );
+  const { status, body } = await send(' '.repeat(1_000_000));
+  expect([status, JSON.stringify(body)]).toEqual([400, expect.stringContaining('line 2')]);
 });
