@@ -1,18 +1,14 @@
+import type { Scope } from '../../domain/access/scope.ts';
 import { MAX_FINDINGS, type ChangeKind } from '../../domain/backups/backups.ts';
 import { heldRecord, HELD_TABLES } from '../retention/holds.ts';
 import { quoteIdentifier, type Reference, type RunQuery } from './catalog.ts';
+import { findForeignTies } from './foreignTies.ts';
+import type { RestoreConflict } from './restoreConflict.ts';
 import { isDerived, type PlannedTable, type RestorePlan } from './restorePlan.ts';
 import { restoredTable } from './restoredTables.ts';
 import { columnList, columnsEqual, diffTable, liveTable, refersTo } from './sql.ts';
 import { TABLES, type BackedUpTable } from './tables.ts';
-
-/** A record that prevents a restore. `other` is the key of the record that it refers to. */
-export type RestoreConflict = {
-  code: 'still_referenced' | 'missing_reference' | 'owned_by_other_tenant' | 'legal_hold';
-  table: string;
-  key: string;
-  other: string;
-};
+import { findUnassignedSpace } from './unassignedSpace.ts';
 
 /** Tables whose rows a restore deletes or recalculates together with the rows they refer to. */
 const CASCADING_TABLES: ReadonlySet<string> = new Set([
@@ -28,12 +24,14 @@ type ChangeCounts = ReadonlyMap<string, Readonly<Record<ChangeKind, number>>>;
 
 /**
  * Finds the current records that prevent a restore, at most 100 for each foreign key. Requires
- * `findDifferences`. Only tables that `changes` counts differences of can have any.
+ * `findDifferences`. Only tables that `changes` counts differences of can have any. `writable`: where the
+ * owner of the restore may write in the inventory.
  */
 export async function findConflicts(
   query: RunQuery,
   plan: RestorePlan,
   changes: ChangeCounts,
+  writable: Scope,
 ): Promise<RestoreConflict[]> {
   const byName = new Map(plan.tables.map((planned) => [planned.table.name, planned]));
   const hasAny = ({ table }: PlannedTable, ...kinds: ChangeKind[]) =>
@@ -54,6 +52,11 @@ export async function findConflicts(
     if (child && !reference.remembers && hasAny(child, 'created', 'changed'))
       found.push(...(await findMissingReferences(query, plan, reference, child, parent)));
   }
+  const written = plan.tables.filter(
+    (each) => each.table.section === 'inventory' && hasAny(each, 'created', 'changed'),
+  );
+  found.push(...(await findForeignTies(query, plan, written, writable)));
+  found.push(...(await findUnassignedSpace(query, plan, written, writable)));
   return found;
 }
 

@@ -1,16 +1,18 @@
 import { createHmac } from 'node:crypto';
 import type { RunQuery } from '../../db/backups/catalog.ts';
-import { findConflicts, type RestoreConflict } from '../../db/backups/conflicts.ts';
+import { findConflicts } from '../../db/backups/conflicts.ts';
 import {
   countDifferences,
   sampleDifferences,
   type DifferenceSample,
 } from '../../db/backups/differenceReport.ts';
+import type { RestoreConflict } from '../../db/backups/restoreConflict.ts';
 import { findPlanned, type RestorePlan } from '../../db/backups/restorePlan.ts';
 import { countNotEnabled } from '../../db/backups/restoredTables.ts';
 import { countInterruptedJobs, findLockoutRisks } from '../../db/backups/restoreRisks.ts';
 import { TABLES } from '../../db/backups/tables.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
+import type { Scope } from '../../domain/access/scope.ts';
 import {
   MAX_DIFFERENCES,
   MAX_FINDINGS,
@@ -36,6 +38,13 @@ const CONFLICT_MESSAGES: Readonly<
   legal_hold: ({ table, key }) =>
     `a legal hold keeps ${table} ${key}, which the restore would change or delete`,
   owned_by_other_tenant: ({ table, key }) => `${table} ${key} belongs to another tenant now`,
+  not_shared: ({ table, key, other }) =>
+    `${table} ${key} refers to ${other} of another tenant, which is not shared with this one now`,
+  not_assigned: ({ table, key }) =>
+    `${table} ${key} takes space in a prefix of the platform that the tenant does not have now; ` +
+    'only the platform assigns it',
+  already_assigned: ({ table, key, other }) =>
+    `${table} ${key} takes space that is assigned to another tenant now: ${other}`,
 };
 
 const finding = (
@@ -50,6 +59,8 @@ type Requester = {
   actorId: string;
   /** The actor accepts lockout risks: they become warnings instead of errors. */
   confirmed: boolean;
+  /** Where the owner of the restore may write in the inventory. */
+  writable: Scope;
 };
 
 /**
@@ -61,11 +72,11 @@ export async function buildRestoreReport(
   query: RunQuery,
   plan: RestorePlan,
   header: ArchiveHeader,
-  { actorId, confirmed }: Requester,
+  { actorId, confirmed, writable }: Requester,
 ): Promise<RestoreEvaluation> {
   const { tables, fingerprint } = await countTables(query, plan);
   const changes = new Map(tables.map((counts) => [counts.table, counts]));
-  const conflicts = (await findConflicts(query, plan, changes))
+  const conflicts = (await findConflicts(query, plan, changes, writable))
     .slice(0, MAX_FINDINGS)
     .map(toFinding);
   const risks = await lockoutFindings(query, plan, actorId);

@@ -18,6 +18,7 @@ import type { WriteUnaudited } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { MIGRATIONS } from '../../db/migrations/index.ts';
 import { Backup, RestoreRun } from '../../db/models/Backup.ts';
+import { scopeOf } from '../../domain/access/scope.ts';
 import { isSection, permissionsToRestore, type Section } from '../../domain/backups/backups.ts';
 import { JobFailure } from '../../domain/jobs/jobType.ts';
 import { counted } from '../../domain/shared/counted.ts';
@@ -143,6 +144,7 @@ export function createRestoreRun({
     return buildRestoreReport(query, plan, header, {
       actorId: tools.caller.actorId,
       confirmed: payloadOf(tools).confirm === true,
+      writable: scopeOf(tools.caller.rights, 'inventory:write'),
     });
   }
 
