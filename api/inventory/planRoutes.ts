@@ -5,6 +5,7 @@ import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { columnKindOf } from '../../domain/inventory/lists.ts';
 import {
   MAX_CONTENTS,
+  MAX_FREE,
   MAX_MAPPED,
   type AddressSpace,
   type TreeChild,
@@ -90,6 +91,9 @@ const TreeView = Type.Object(
     exact: Type.Boolean({
       description:
         'False when the page has more than 4,096 addresses or ranges: free may then include some of them.',
+    }),
+    complete: Type.Boolean({
+      description: `False when the page has more than ${MAX_FREE.toLocaleString('en')} free networks: the first are listed.`,
     }),
     nextCursor: Nullable(Type.String()),
   },
@@ -257,13 +261,13 @@ export function inventoryPlanRoutes({ questions, batches, addressSpace, records 
       query: TreeQuery,
       expensiveRead: {},
       responses: { 200: TreeView },
-      handle: async ({ caller, params, query }) => {
+      handle: async ({ caller, params, query, signal }) => {
         const list = [`inventory:tree:${params.id}`];
         const { cursor, limit, from, before } = query;
         if ([cursor, from, before].filter((each) => each !== undefined).length > 1)
           throw invalidField('query', '', 'exclusive', 'has only one of cursor, from and before');
         const key = decodeKey(list, cursor, RECORD_ID, BY_NETWORK);
-        const { prefix, usage, children, free, exact, next } = await addressSpace.tree(
+        const { prefix, usage, children, free, exact, complete, next } = await addressSpace.tree(
           caller,
           params.id,
           {
@@ -272,6 +276,7 @@ export function inventoryPlanRoutes({ questions, batches, addressSpace, records 
             ...(from !== undefined && { from }),
             ...(before !== undefined && { before }),
           },
+          signal,
         );
         return ok({
           prefix,
@@ -279,6 +284,7 @@ export function inventoryPlanRoutes({ questions, batches, addressSpace, records 
           children: children.map(childView),
           free,
           exact,
+          complete,
           nextCursor: next && encodeKey(list, next),
         });
       },

@@ -140,22 +140,30 @@ export const sameSpan = (one: Span, other: Span): boolean =>
 export const isReserved = (block: Block, value: bigint): boolean =>
   block.family === 4 && block.length < 31 && (value === block.first || value === block.last);
 
-/** The fewest networks that together are a span, in order. */
-export function coveringBlocks({ family, first, last }: Span): Block[] {
-  const blocks: Block[] = [];
+/** The number of bits of a positive number. */
+function bitsOf(value: bigint): number {
+  const digits = value.toString(16);
+  return 4 * digits.length - (Math.clz32(Number.parseInt(digits.charAt(0), 16)) - 28);
+}
+
+/**
+ * The fewest networks that together are a span, in order, one at a time: a span of IPv6 may have a
+ * hundred of them. Each is as large as the zeros at the end of its first address, and what is left of
+ * the span, allow.
+ */
+export function* eachCoveringBlock({ family, first, last }: Span): Generator<Block> {
   for (let next = first; next <= last;) {
-    let length = addressBits(family);
-    while (length > 0) {
-      const wider = blockAt(family, next, length - 1);
-      if (wider.first !== next || wider.last > last) break;
-      length--;
-    }
-    const block = blockAt(family, next, length);
-    blocks.push(block);
+    const fitting = bitsOf(last - next + 1n) - 1;
+    const aligned = next === 0n ? addressBits(family) : bitsOf(next & -next) - 1;
+    const length = addressBits(family) - Math.min(fitting, aligned);
+    const block = { family, first: next, last: next + sizeOfLength(family, length) - 1n, length };
+    yield block;
     next = block.last + 1n;
   }
-  return blocks;
 }
+
+/** The fewest networks that together are a span, in order. */
+export const coveringBlocks = (span: Span): Block[] => [...eachCoveringBlock(span)];
 
 /** Merges spans of one family that touch or overlap. Returns them in order. */
 export function mergeSpans(spans: readonly Span[]): Span[] {

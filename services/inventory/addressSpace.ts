@@ -8,7 +8,8 @@ import { listRecords } from '../../db/inventory/records.ts';
 import { readUsage, type Usage } from '../../db/inventory/usage.ts';
 import {
   contains,
-  coveringBlocks,
+  eachCoveringBlock,
+  blockAt,
   formatBlock,
   gapsIn,
   isBlock,
@@ -25,12 +26,16 @@ import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { invalidField, notFound } from '../../domain/shared/errors.ts';
 import { pageOf } from '../../domain/shared/lists.ts';
+import { createPause } from '../../platform/turns.ts';
 import { createAllocate } from './allocations.ts';
 
 export type { Usage } from '../../db/inventory/usage.ts';
 
 /** Larger maps have the largest prefixes only; a part of the network has the others. */
 export const MAX_MAPPED = 20_000;
+
+/** Most free networks of one answer. */
+export const MAX_FREE = 5_000;
 
 /** Most addresses, and most ranges, of one answer. */
 export const MAX_CONTENTS = 5_000;
@@ -54,11 +59,44 @@ export function createAddressSpace(deps: Deps) {
     prefix: Row,
     children: readonly Row[],
     page: Span | null,
-  ): Promise<{ free: string[]; exact: boolean }> {
-    if (!page) return { free: [], exact: true };
+    signal: AbortSignal | undefined,
+  ): Promise<{ free: string[]; exact: boolean; complete: boolean }> {
+    if (!page) return { free: [], exact: true, complete: true };
     const { spans, exact } = await listOccupied(db, prefix.id, page);
-    const gaps = gapsIn(page, mergeSpans([...children.map(blockOf), ...spans]));
-    return { free: gaps.flatMap(coveringBlocks).map(formatBlock), exact };
+    // A few thousand addresses in a /64 leave hundreds of thousands of networks.
+    const pause = createPause({ signal });
+    const free: string[] = [];
+    for (const gap of gapsIn(page, mergeSpans([...children.map(blockOf), ...spans])))
+      for (const block of eachCoveringBlock(gap)) {
+        if (free.length === MAX_FREE) return { free, exact, complete: false };
+        free.push(formatBlock(block));
+        await pause();
+      }
+    return { free, exact, complete: true };
+  }
+
+  /** The largest child that contains a network: a page that starts there does not list it. */
+  async function childAround(prefix: Row, network: Block): Promise<Row[]> {
+    const { family, first, length } = network;
+    const outer = blockOf(prefix).length + 1;
+    const contains = Array.from({ length: Math.max(0, length - outer) }, (_, i) =>
+      formatBlock(blockAt(family, first, outer + i)),
+    );
+    if (contains.length === 0) return [];
+    const { items } = await listRecords(
+      db,
+      prefixes,
+      EVERYWHERE,
+      { contains },
+      {
+        ...pageOf(1, undefined),
+        where: [
+          { ...columnKindOf(prefixes, 'parentPrefixId'), operator: 'in', values: [prefix.id] },
+        ],
+        sort: { ...columnKindOf(prefixes, 'cidr'), descending: false },
+      },
+    );
+    return items;
   }
 
   /** Reads the children of a page in order, whatever the caller may read. */
@@ -127,7 +165,7 @@ export function createAddressSpace(deps: Deps) {
     /**
      * Reads a prefix, one page of its children in order, and the free networks between them. A page
      * continues after the network of `after`, starts at the network `from`, or ends before the network
-     * `before`. Errors: `not_found`, `invalid_request` when one of these is no network of the prefix.
+     * `before`. `complete` is false when there are more free networks than 5,000. Errors: `not_found`, `invalid_request` when one of these is no network of the prefix.
      */
     async tree(
       caller: Caller,
@@ -137,6 +175,7 @@ export function createAddressSpace(deps: Deps) {
         before,
         ...page
       }: Omit<TreePart, 'from' | 'before'> & { from?: string; before?: string },
+      signal?: AbortSignal,
     ) {
       const prefix = await records.read(caller, 'prefixes', prefixId);
       const scope = access.scope(caller, 'inventory:read');
@@ -147,6 +186,7 @@ export function createAddressSpace(deps: Deps) {
         ...(before !== undefined && { before: networkIn(whole, before, 'before') }),
       };
       const { items, next, isFirst } = await childrenOf(prefix, part);
+      const around = part.from ? await childAround(prefix, part.from) : [];
       const usages = await readUsage(db, [prefix.id, ...items.map(({ id }) => id)]);
       const children = items.map((row): TreeChild => {
         const canRead = isReadable(scope, prefixes, row);
@@ -165,7 +205,7 @@ export function createAddressSpace(deps: Deps) {
         prefix,
         usage: usageOf(usages, prefix.id),
         children,
-        ...(await freeNetworks(prefix, items, span)),
+        ...(await freeNetworks(prefix, [...around, ...items], span, signal)),
         next,
       };
     },

@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { formatHost } from '../../../domain/inventory/cidr.ts';
+import { MAX_FREE } from '../../../services/inventory/addressSpace.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { TestClient } from '../../support/client.ts';
 import { recordFactory } from '../../support/inventory.ts';
@@ -13,7 +15,12 @@ beforeAll(async () => {
 afterAll(() => app.stop());
 const make = recordFactory(() => root);
 
-type TreePage = { children: { cidr: string }[]; free: string[]; nextCursor: string | null };
+type TreePage = {
+  children: { cidr: string }[];
+  free: string[];
+  complete: boolean;
+  nextCursor: string | null;
+};
 
 test('a page of a tree starts at a network, or ends before one', async () => {
   const top = await make('prefixes', { cidr: '172.27.0.0/16' });
@@ -41,6 +48,32 @@ test('a page of a tree starts at a network, or ends before one', async () => {
   expect([first.children, first.free]).toEqual([['172.27.0.0/24', '172.27.1.0/24'], []]);
   for (const query of ['from=10.0.0.0/24', 'before=x', `from=172.27.3.0/24&before=172.27.4.0/24`])
     await root.get(`${path}?${query}`).expect(400);
+});
+
+test('a page of a tree that starts inside a child has nothing of it as free', async () => {
+  const top = await make('prefixes', { cidr: '172.26.0.0/16' });
+  await make('prefixes', { cidr: '172.26.0.0/24' });
+  await make('prefixes', { cidr: '172.26.2.0/24' });
+  const path = `/api/inventory/prefixes/${top.id}/tree?limit=2&from=172.26.0.128/25`;
+  const { children, free } = await root.get<TreePage>(path).expect(200);
+  expect(children.map(({ cidr }) => cidr)).toEqual(['172.26.2.0/24']);
+  expect(free[0]).toBe('172.26.1.0/24');
+});
+
+test('a tree lists a part of very many free networks', async () => {
+  const top = await make('prefixes', { cidr: '2001:db8:26::/64' });
+  const first = 0x20010db800260000n << 64n;
+  const address = (n: number) =>
+    formatHost(6, first + ((BigInt(n) * 0x9e3779b97f4a7c15n) & (2n ** 64n - 1n)));
+  const mutations = Array.from({ length: 200 }, (_, n) => ({
+    resource: 'ip-addresses',
+    operation: 'create',
+    record: { address: address(n + 1) },
+  }));
+  await root.post('/api/inventory/bulk', { mutations }).expect(200);
+  const path = `/api/inventory/prefixes/${top.id}/tree`;
+  const { free, ...page } = await root.get<TreePage>(path).expect(200);
+  expect([free.length, page.complete]).toEqual([MAX_FREE, false]);
 });
 
 test('IPv6 networks that PostgreSQL writes with an IPv4 suffix are read as they were written', async () => {

@@ -150,6 +150,18 @@ describe('operations agree with enumerating every address', () => {
       }),
     );
   });
+  test('thousands of addresses in an IPv6 network leave networks that are exactly the rest', () => {
+    const whole = blockAt(6, 0x20010db8n << 96n, 64);
+    const used = Array.from({ length: 500 }, (_, i) => {
+      const value = whole.first + ((BigInt(i + 1) * 0x9e3779b97f4a7c15n) & (2n ** 64n - 1n));
+      return { family: 6, first: value, last: value } as const;
+    });
+    const blocks = gapsIn(whole, mergeSpans(used)).flatMap(coveringBlocks);
+    const rest = blocks.reduce((sum, { first, last }) => sum + last - first + 1n, 0n);
+    expect(rest).toBe(2n ** 64n - 500n);
+    for (const block of blocks) expect(blockAt(6, block.first, block.length)).toEqual(block);
+    expect(coveringBlocks(blockAt(6, 0n, 0))).toEqual([blockAt(6, 0n, 0)]);
+  });
   test('network and broadcast address are reserved in IPv4 networks shorter than /31 only', () => {
     expect([24, 30, 31, 32].map((length) => isReserved(blockAt(4, 0n, length), 0n))).toEqual([
       true,
