@@ -65,6 +65,10 @@ const externalReferrers = (
   bindings: [tokensOf(group), idsOf(group)],
 });
 
+/** SQL: an approval request waits for a decision, or what was approved has not been done yet. */
+const IS_OPEN_APPROVAL = `(status = 'pending'
+  OR (status = 'approved' AND job_type IS NOT NULL AND execution IN ('none', 'queued', 'running')))`;
+
 /** SQL: the id of the record in the id of the fact. */
 const RECORD_ID = "split_part(asked.id, '/', 2)";
 /** SQL: an element of the JSON array that is the id of the fact. */
@@ -188,6 +192,10 @@ const FACT_QUERIES: Readonly<Record<FactName, (group: Group<FactNeed>) => QueryP
         at('users', 'users', 'username'),
         at('webhooks', 'webhooks', 'id', ' AND deleted_at IS NULL'),
         at('schedules', 'schedules', 'name', ' AND deleted_at IS NULL'),
+        at('secrets', 'secrets', 'name'),
+        at('backups', 'backups', 'id', ` AND status NOT IN ('deleting', 'deleted')`),
+        at('workflows', 'approvals', 'title', ` AND ${IS_OPEN_APPROVAL}`),
+        at('jobs', 'jobs', 'id', ` AND status IN ('queued', 'running')`),
       ];
     }),
 

@@ -12,6 +12,10 @@ const EXTERNAL_READERS: ReadonlyMap<string, readonly Permission[]> = new Map<
   ['users', ['user:read']],
   ['webhooks', ['webhook:read']],
   ['schedules', ['schedule:read']],
+  ['secrets', ['secret:read']],
+  ['backups', ['backup:read']],
+  ['workflows', ['workflow:read']],
+  ['jobs', ['job:read']],
   ['legal-holds', ['hold:read']],
 ]);
 

@@ -68,8 +68,8 @@ export type DataNeed =
  * - `tagReferrers`: records with a tag; id of the tag
  * - `customFieldReferrers`: records with a value; `[tenant, resource, field name, tenants whose records
  *   do not count]` as JSON
- * - `externalReferrers`: grants, users, webhooks and schedules that belong to a tenant, site or
- *   device; `<resource>/<id>`
+ * - `externalReferrers`: grants that belong to a tenant, site or device, and users, webhooks, schedules,
+ *   secrets, backups, open approval requests and unfinished jobs of a tenant; `<resource>/<id>`
  * - `grantsAt`: role assignments and provider mappings of exactly a site or a device;
  *   `<resource>/<id>`
  * - `duplicates`: prefixes and addresses that a VRF has more than once, of equal prefixes all but

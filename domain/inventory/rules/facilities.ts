@@ -226,7 +226,7 @@ export const deviceTypeRules: Rules = {
   },
 };
 
-/** Adds a conflict for each grant, user, webhook or schedule that belongs to the record. */
+/** Adds a conflict for each record outside the inventory that belongs to this one, such as a grant. */
 export function checkNoExternalReferrers({ snapshot, resource, after, conflict }: Draft): void {
   const id = `${resource.name}/${after.id}`;
   const referrers = snapshot.fact('externalReferrers', id, MAX_REFERRERS);
