@@ -11,6 +11,9 @@ export const violatesUnique = (error: unknown, name: string): boolean =>
 /** True when a row violates a foreign key (SQLSTATE 23503). */
 export const isForeignKeyViolation = (error: unknown): boolean => sqlState(error) === '23503';
 
+/** True when a row violates any constraint (class 23 of SQLSTATE). */
+export const isViolation = (error: unknown): boolean => String(sqlState(error)).startsWith('23');
+
 /** True when a lock timeout has expired (SQLSTATE 55P03). */
 export const isLockTimeout = (error: unknown): boolean => sqlState(error) === '55P03';
 

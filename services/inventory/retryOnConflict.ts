@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isConcurrencyError, isLockTimeout } from '../../db/core/constraints.ts';
+import { isConcurrencyError, isLockTimeout, isViolation } from '../../db/core/constraints.ts';
 import { AppError } from '../../domain/shared/errors.ts';
 
 /** How often a change is attempted when concurrent changes of the same records interfere. */
@@ -37,9 +37,12 @@ export async function retryOnConflict<T>(
       }
       if (!isConcurrencyError(error)) throw error;
       if (++conflicts === MAX_ATTEMPTS)
-        throw new AppError(
-          'conflict',
-          'Concurrent changes of the same records prevented this change. Try again.',
+        throw Object.assign(
+          new AppError(
+            'conflict',
+            'Concurrent changes of the same records prevented this change. Try again.',
+          ),
+          { cause: error },
         );
       await sleep(5 * conflicts * Math.random());
     }
@@ -54,6 +57,13 @@ type ConcurrentChange = AppError & { code: 'conflict' };
  */
 export const isConcurrentChange = (error: unknown): error is ConcurrentChange =>
   error instanceof AppError && error.code === 'conflict' && error.extra.conflicts === undefined;
+
+/**
+ * True for a change that the database has refused every time, however often it was planned again: what
+ * it refuses is the change itself, and no concurrent one.
+ */
+export const isRefusedChange = (error: unknown): boolean =>
+  isConcurrentChange(error) && error.cause !== undefined && isViolation(error.cause);
 
 const busyError = () =>
   new AppError('unavailable', 'Other changes occupy what this change needs. Try again.', {
