@@ -1,5 +1,6 @@
 import type { Knex } from '../core/knex.ts';
 import { minIdAt } from '../../platform/ids.ts';
+import type { Import } from '../models/Import.ts';
 import type { Mutation } from '../../domain/inventory/planning.ts';
 
 /** A row of an imported file. `line` counts from 1. */
@@ -27,7 +28,7 @@ export const nextRows = (db: Knex, importId: string, limit: number): Promise<Fil
     .limit(limit)
     .select('line', 'mutation');
 
-/** Stores the outcomes of rows and adds them to the progress of the import. */
+/** Stores the outcomes of rows and adds them to the progress and the counts of the import. */
 export async function recordOutcomes(
   db: Knex,
   importId: string,
@@ -35,23 +36,39 @@ export async function recordOutcomes(
 ): Promise<void> {
   await db.raw(
     `WITH r AS (SELECT * FROM json_to_recordset(?::json) AS r (line integer, outcome text, "recordId" text, report json)),
-      ended AS (UPDATE import_rows AS t SET outcome = r.outcome, record_id = r."recordId", report = r.report FROM r WHERE t.import_id = ? AND t.line = r.line RETURNING 1)
-     UPDATE imports SET done = done + (SELECT count(*) FROM ended) WHERE id = ?`,
+      ended AS (UPDATE import_rows AS t SET outcome = r.outcome, record_id = r."recordId", report = r.report FROM r WHERE t.import_id = ? AND t.line = r.line RETURNING r.outcome)
+     UPDATE imports SET done = done + (SELECT count(*) FROM ended),
+       counts = coalesce((SELECT jsonb_object_agg(outcome, rows) FROM (
+         SELECT outcome, sum(rows) AS rows FROM (
+           SELECT key AS outcome, value::bigint AS rows FROM jsonb_each_text(imports.counts)
+           UNION ALL SELECT outcome, 1 FROM ended) AS each
+         GROUP BY outcome) AS summed), '{}')
+     WHERE id = ?`,
     [JSON.stringify(outcomes), importId, importId],
   );
 }
 
-/** Counts the rows of each import by outcome. */
+type Counted = Pick<Import, 'id' | 'done' | 'counts'>;
+
+/** The counts of an import include all its outcomes: a process of an earlier release keeps none. */
+const isCounted = ({ done, counts }: Counted): boolean =>
+  Object.values(counts).reduce((sum, rows) => sum + rows, 0) === done;
+
+/** The rows of each import by outcome. Those of imports that have no counts are counted. */
 export async function countOutcomes(
   db: Knex,
-  importIds: readonly string[],
-): Promise<Map<string, Record<string, number>>> {
+  imports: readonly Counted[],
+): Promise<Map<string, Readonly<Record<string, number>>>> {
+  const counts = new Map<string, Readonly<Record<string, number>>>(
+    imports.filter(isCounted).map((each) => [each.id, each.counts]),
+  );
+  const uncounted = imports.filter(({ id }) => !counts.has(id)).map(({ id }) => id);
+  if (uncounted.length === 0) return counts;
   const rows: { import_id: string; outcome: string; count: string }[] = await db('import_rows')
-    .whereIn('import_id', [...importIds])
+    .whereIn('import_id', uncounted)
     .whereNotNull('outcome')
     .groupBy('import_id', 'outcome')
     .select('import_id', 'outcome', db.raw('count(*) AS count'));
-  const counts = new Map<string, Record<string, number>>();
   for (const { import_id: id, outcome, count } of rows)
     counts.set(id, { ...counts.get(id), [outcome]: Number(count) });
   return counts;

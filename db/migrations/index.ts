@@ -62,6 +62,7 @@ import * as queuedJobs from './0073_queued_jobs.ts';
 import * as indexOfDryRuns from './0074_index_of_dry_runs.ts';
 import * as requestsByJobType from './0075_requests_by_job_type.ts';
 import * as finishedJobs from './0083_finished_jobs.ts';
+import * as importCounts from './0078_import_counts.ts';
 
 /**
  * All migrations in the order in which they run. A released migration is never edited. Numbers that
@@ -131,4 +132,5 @@ export const MIGRATIONS: Migrations = {
   '0074_index_of_dry_runs': indexOfDryRuns,
   '0075_requests_by_job_type': requestsByJobType,
   '0083_finished_jobs': finishedJobs,
+  '0078_import_counts': importCounts,
 };

@@ -5,7 +5,7 @@ import type { Authority } from '../../domain/shared/caller.ts';
 /** An imported file. Its rows are in `import_rows`. */
 export class Import extends Model {
   static override tableName = 'imports';
-  static override jsonAttributes = ['authority'];
+  static override jsonAttributes = ['authority', 'counts'];
   static override columnNameMappers = snakeCaseMappers();
 
   declare id: string;
@@ -20,6 +20,8 @@ export class Import extends Model {
   /** The number of rows of the file, and of those that have an outcome. */
   declare rows: number;
   declare done: number;
+  /** The number of rows for each outcome. Read them with `countOutcomes`. */
+  declare counts: Readonly<Record<string, number>>;
   /** Whose rights apply to the rows. */
   declare authority: Authority;
   declare createdBy: string;

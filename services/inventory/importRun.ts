@@ -27,7 +27,7 @@ import { createImportPace } from './importPace.ts';
 import type { Questions } from './planner.ts';
 import { isPlanningError } from './planningError.ts';
 import type { InventoryQuestions } from './questions.ts';
-import { isConcurrentChange } from './retryOnConflict.ts';
+import { isConcurrentChange, isRefusedChange } from './retryOnConflict.ts';
 import { outcomeOf, type InventoryWrites } from './writes.ts';
 
 /** The number of rows that one step of a transaction plans. */
@@ -41,7 +41,8 @@ const RETRY_AFTER_SECONDS = 60;
 
 /**
  * Errors of a write that are outcomes of its rows. All other errors fail the attempt, also `conflict`:
- * conflicts with other records are part of a plan, so that it means that concurrent changes interfered.
+ * conflicts with other records are part of a plan, so that it means that concurrent changes interfered,
+ * unless the database has always refused the rows.
  */
 const REJECTION_CODES: ReadonlySet<string> = new Set(['in_use', 'legal_hold', 'limit_reached']);
 
@@ -113,9 +114,10 @@ export function createImportRun({
         },
       });
     } catch (error) {
-      if (!isRejection(error) && !isConcurrentChange(error)) throw error;
-      if (rows.length > 1) return writeRows(importId, caller, Math.ceil(rows.length / 2));
-      if (isConcurrentChange(error)) throw concurrentFailure(error);
+      const isRejected = isRejection(error);
+      if (rows.length > 1 && (isRejected || isConcurrentChange(error)))
+        return writeRows(importId, caller, Math.ceil(rows.length / 2));
+      if (!isRejected) throw isConcurrentChange(error) ? concurrentFailure(error) : error;
       await storeOutcomes(
         importId,
         rows.map((row) => rejectedOutcome(row, error)),
@@ -200,9 +202,9 @@ export function createImportRun({
 
     /** Why an import fails although all its rows have an outcome; null when it succeeds. */
     async failure(importId: string): Promise<string | null> {
-      const { mode, rows } = await readImport(db, importId);
-      const counts = await countOutcomes(db, [importId]);
-      return importFailure(mode, rows, counts.get(importId) ?? {});
+      const record = await readImport(db, importId);
+      const counts = await countOutcomes(db, [record]);
+      return importFailure(record.mode, record.rows, counts.get(importId) ?? {});
     },
 
     /**
@@ -287,7 +289,9 @@ const skipValid = (outcomes: readonly RowOutcome[]): RowOutcome[] =>
 
 /** True for an error that concerns the rows and not the attempt. */
 const isRejection = (error: unknown): boolean =>
-  error instanceof AppError ? REJECTION_CODES.has(error.code) : isPlanningError(error);
+  error instanceof AppError
+    ? REJECTION_CODES.has(error.code) || isRefusedChange(error)
+    : isPlanningError(error);
 
 /** The outcome of a row that cannot be written even by itself. */
 function rejectedOutcome({ line }: FileRow, error: unknown): RowOutcome {

@@ -123,10 +123,7 @@ export function createInventoryImports(deps: Deps) {
 
   async function withCounts(caller: Caller, records: readonly Import[]): Promise<ImportState[]> {
     const [counts, jobs] = await Promise.all([
-      countOutcomes(
-        db,
-        records.map(({ id }) => id),
-      ),
+      countOutcomes(db, records),
       readImportJobs(
         db,
         records.map(({ jobId }) => jobId),
@@ -203,6 +200,7 @@ export function createInventoryImports(deps: Deps) {
         tenantId: caller.tenantId,
         jobId: job.id,
         done: 0,
+        counts: {},
         authority: authorityOf(caller),
         createdBy: caller.actorId,
         createdAt: work.now,

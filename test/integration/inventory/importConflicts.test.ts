@@ -4,8 +4,8 @@ import { createImportRun } from '../../../services/inventory/importRun.ts';
 import type { InventoryWrites } from '../../../services/inventory/writes.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { TestClient } from '../../support/client.ts';
-import { importRowsAs, uploadAs, type Import } from '../../support/imports.ts';
-import { admin } from '../../support/users.ts';
+import { importRowsAs, NO_ROWS, uploadAs, type Import } from '../../support/imports.ts';
+import { admin, type Page } from '../../support/users.ts';
 
 let app: TestApp;
 let root: TestClient;
@@ -46,6 +46,28 @@ test('concurrent changes fail the attempt, and are no outcome of the rows', asyn
     expect((await importRowsAs(root, id)).map(({ outcome }) => outcome)).toEqual([null, null]);
   const { writeBatch } = createImportRun({ ...app.deps, ...app.deps.inventory });
   expect(await writeBatch(each.id, signal)).toMatchObject({ done: 2 });
+});
+
+test('the counts of an import are kept with it, and are counted if an earlier release has written rows', async () => {
+  const { id } = await receive('each');
+  await createImportRun({ ...app.deps, ...app.deps.inventory }).writeBatch(id, signal);
+  const countsOf = async () => {
+    const { items } = await root.get<Page<Import>>('/api/inventory/imports').expect(200);
+    return items.find((each) => each.id === id)?.counts;
+  };
+  const { db } = app.deps;
+  // The regions exist since the test before.
+  const expected = { ...NO_ROWS, conflict: 2 };
+  expect(await countsOf()).toEqual(expected);
+  const kept = await db('imports').where({ id }).first('counts');
+  await db('imports').where({ id }).update({ counts: '{}' });
+  expect(await countsOf()).toEqual(expected);
+  // No list reads the rows.
+  await db('imports')
+    .where({ id })
+    .update({ counts: JSON.stringify(kept.counts) });
+  await db('import_rows').where({ import_id: id }).del();
+  expect(await countsOf()).toEqual(expected);
 });
 
 test('the rest of a file after a long blank part is not dropped', async () => {
