@@ -42,24 +42,23 @@ export async function findLastState(
   return (entry?.after ?? entry?.before ?? undefined) as Row | undefined;
 }
 
-/** The number of entries of one request that are returned. */
-const MAX_REQUEST_ENTRIES = 20_000;
+/** What a request has done with each of its mutations. */
+export type BulkResults = readonly {
+  resource: string;
+  outcome: string;
+  id: string | null;
+  version: number | null;
+}[];
 
-/** Lists all changes made by the request of this actor that last changed a record. */
-export async function listRequestEntries(
+/** The results of a request of this actor that many mutations were part of, from its audit entry. */
+export async function findBulkResults(
   db: Knex,
-  subjectId: string,
-  actorId: string,
-): Promise<AuditEntry[]> {
+  { actorId, tenantId }: { actorId: string; tenantId: string },
+  bulkId: string,
+): Promise<BulkResults | undefined> {
   const [entry] = await AuditEntry.query(db)
-    .where({ subject_id: subjectId, actor_id: actorId, outcome: 'done' })
-    .where('action', 'like', 'inventory.%')
-    .orderBy('id', 'desc')
+    .where({ subject_type: 'bulk', subject_id: bulkId, action: 'inventory.bulk' })
+    .where({ actor_id: actorId, tenant_id: tenantId, outcome: 'done' })
     .limit(1);
-  if (!entry) return [];
-  return AuditEntry.query(db)
-    .where({ request_id: entry.requestId, actor_id: actorId, outcome: 'done' })
-    .where('action', 'like', 'inventory.%')
-    .orderBy('id')
-    .limit(MAX_REQUEST_ENTRIES);
+  return (entry?.after as { results: BulkResults } | null | undefined)?.results;
 }
