@@ -131,6 +131,6 @@ export const MIGRATIONS: Migrations = {
   '0073_queued_jobs': queuedJobs,
   '0074_index_of_dry_runs': indexOfDryRuns,
   '0075_requests_by_job_type': requestsByJobType,
-  '0083_finished_jobs': finishedJobs,
   '0078_import_counts': importCounts,
+  '0083_finished_jobs': finishedJobs,
 };
