@@ -230,9 +230,14 @@ function maskTextAt(text: string, onMasked: OnMasked, depth: number): string {
   );
 }
 
+/** What JSON ends with, by what it begins with. */
+const ENDS: Readonly<Record<string, string>> = { '[': ']', '{': '}', '"': '"' };
+
 /** The text with masked credentials if it is JSON that contains some. */
 function maskJson(text: string, onMasked: OnMasked, depth: number): string | undefined {
-  if (!/^\s*[[{"]/.test(text)) return undefined;
+  // Most texts that only begin like JSON differ from it at their end, and parsing them in vain costs more than the rest.
+  const [, first = ''] = /^\s*([[{"])/.exec(text) ?? [];
+  if (first === '' || ENDS[first] !== text.trimEnd().at(-1)) return undefined;
   try {
     const parsed: unknown = JSON.parse(text);
     const masked = JSON.stringify(maskValue(parsed, onMasked, depth + 1));

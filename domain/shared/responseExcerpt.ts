@@ -17,20 +17,38 @@ const escapeControls = (text: string) =>
 /** Shorter values would be found in ordinary words. */
 const MIN_CREDENTIAL_CHARS = 4;
 
+/** Of a request with more credentials, the response is not recorded: each of them is searched in it. */
+const MAX_CREDENTIALS = 1_000;
+
+/** The text without credentials, as far as it can be part of the excerpt. Undefined if there are too many of them. */
+function withoutCredentials(
+  body: string,
+  credentials: readonly string[],
+): { text: string; isCut: boolean } | undefined {
+  const searched = new Set(credentials.filter((value) => value.length >= MIN_CREDENTIAL_CHARS));
+  if (searched.size > MAX_CREDENTIALS) return undefined;
+  const longest = Math.max(0, ...[...searched].map((value) => value.length));
+  const start = body.slice(0, MAX_EXCERPT_BYTES + longest);
+  const masked = [...searched].reduce((text, value) => text.replaceAll(value, MASK), start);
+  // The cut may have divided a credential, which is no longer found as a whole.
+  const isCut = start.length < body.length;
+  return { text: isCut ? masked.slice(0, masked.length - longest) : masked, isCut };
+}
+
 /**
  * The start of a response, as it is recorded: credentials masked, among them those of the request,
- * which servers may repeat; control characters escaped; at most 4 KiB.
+ * which servers may repeat; control characters escaped; at most 4 KiB. Only the mask if the request has more than 1,000
+ * credentials.
  */
 export function responseExcerpt(
   response: { body: string; truncated: boolean },
   credentialsOfRequest: readonly string[] = [],
 ): { body: string; truncated: boolean } {
-  const withoutRepeated = credentialsOfRequest
-    .filter((value) => value.length >= MIN_CREDENTIAL_CHARS)
-    .reduce((text, value) => text.replaceAll(value, MASK), response.body);
-  const bytes = Buffer.from(escapeControls(maskText(withoutRepeated)));
+  const found = withoutCredentials(response.body, credentialsOfRequest);
+  if (!found) return { body: MASK, truncated: true };
+  const bytes = Buffer.from(escapeControls(maskText(found.text)));
   if (bytes.length <= MAX_EXCERPT_BYTES)
-    return { body: bytes.toString(), truncated: response.truncated };
+    return { body: bytes.toString(), truncated: response.truncated || found.isCut };
   // A character that the cut divides is left out.
   const body = new TextDecoder().decode(bytes.subarray(0, MAX_EXCERPT_BYTES), { stream: true });
   return { body, truncated: true };

@@ -14,7 +14,7 @@ import type { RetryPolicy } from '../../domain/jobs/retry.ts';
 import type { TargetRef } from '../../domain/jobs/targets.ts';
 import type { OverlapPolicy, TimingFields } from '../../domain/schedules/schedules.ts';
 import { canonicalTimeZone } from '../../domain/schedules/timeZone.ts';
-import { escapePointer } from '../../platform/schemaCheck.ts';
+import { escapePointer, MAX_POINTER_CHARS } from '../../platform/schemaCheck.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 
 /** The fields that a caller can set; null removes a bound or limit. */
@@ -145,12 +145,36 @@ export function checkJob(
   return type;
 }
 
-/** Yields every string in a JSON value, with its JSON Pointer (RFC 6901). */
-function* stringsIn(value: unknown, pointer: string): Generator<{ pointer: string; text: string }> {
-  if (typeof value === 'string') yield { pointer, text: value };
-  if (typeof value !== 'object' || value === null) return;
-  for (const [name, child] of Object.entries(value))
-    yield* stringsIn(child, `${pointer}/${escapePointer(name)}`);
+/** Most masked secrets that an error lists. */
+const MAX_MASKED = 50;
+
+/** A value of a payload, and what others see of it. `parent` and `name` lead to it. */
+type Shown = { sent: unknown; shown: unknown; parent: Shown | null; name: string };
+
+function pointerOf(value: Shown): string {
+  const names: string[] = [];
+  for (let at = value; at.parent; at = at.parent)
+    names.unshift(escapePointer(at.name.slice(0, MAX_POINTER_CHARS)));
+  return ['/payload', ...names].join('/').slice(0, MAX_POINTER_CHARS);
+}
+
+/** The pointers of texts that contain the mask and are shown as a secret, at most `MAX_MASKED`. */
+function maskedPointers(payload: object, shownPayload: object): string[] {
+  const found: string[] = [];
+  const rest: Shown[] = [{ sent: payload, shown: shownPayload, parent: null, name: '' }];
+  for (let at = rest.pop(); at && found.length < MAX_MASKED; at = rest.pop()) {
+    const { sent, shown } = at;
+    if (typeof sent === 'string') {
+      if (sent.includes(MASK) && typeof shown === 'string' && shown.includes(MASK))
+        found.push(pointerOf(at));
+    } else if (typeof sent === 'object' && sent !== null) {
+      const all = Object.entries(sent).reverse();
+      const shownFields = new Map(Object.entries(typeof shown === 'object' ? (shown ?? {}) : {}));
+      for (const [name, child] of all)
+        rest.push({ sent: child, shown: shownFields.get(name), parent: at, name });
+    }
+  }
+  return found;
 }
 
 /**
@@ -162,27 +186,18 @@ function rejectMaskedSecrets(
   type: JobType,
   payload: Record<string, unknown>,
 ): void {
-  const masked = [...stringsIn(payload, '/payload')]
-    .filter(({ text }) => text.includes(MASK))
-    .map(({ pointer }) => pointer);
-  if (masked.length === 0) return;
-  const probe = JSON.parse(JSON.stringify(payload).replaceAll(MASK, 'unmasked')) as Record<
-    string,
-    unknown
-  >;
-  const secretPointers = new Set(
-    [...stringsIn(jobTypes.show(type.name, probe, { isAuthor: false }), '/payload')]
-      .filter(({ text }) => text.includes(MASK))
-      .map(({ pointer }) => pointer),
-  );
-  const errors = masked
-    .filter((pointer) => secretPointers.has(pointer))
-    .map((pointer): FieldError => ({
+  const text = JSON.stringify(payload);
+  if (!text.includes(MASK)) return;
+  // Without masks, what is masked in it is a secret.
+  const probe = JSON.parse(text.replaceAll(MASK, 'unmasked')) as Record<string, unknown>;
+  const errors = maskedPointers(payload, jobTypes.show(type.name, probe, { isAuthor: false })).map(
+    (pointer): FieldError => ({
       in: 'body',
       pointer,
       code: 'masked',
       message: 'contains a mask; a changed payload must contain its secrets again',
-    }));
+    }),
+  );
   if (errors.length > 0) throw invalidFields(errors);
 }
 

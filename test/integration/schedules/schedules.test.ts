@@ -200,6 +200,17 @@ describe('a schedule', () => {
     expect(JSON.stringify(await listAudit(admin(app), id))).not.toContain('s3cret');
   });
 
+  it('is refused with at most 50 errors for the masks in its payload, however many there are', async () => {
+    const name = 'k'.repeat(17_000);
+    const payload = { [name]: { password: Array.from({ length: 50_000 }, () => '********') } };
+    const problem = await clientOfNewTenant()
+      .post<ProblemBody>('/api/schedules', { ...request, jobType: 'core.echo', payload })
+      .expect(400);
+    expect(fieldErrors(problem)).toEqual(
+      Array.from({ length: 50 }, () => [`/payload/${'k'.repeat(991)}`, 'masked']),
+    );
+  });
+
   it('is created once by requests with the same idempotency key', async () => {
     const client = clientOfNewTenant();
     const create = () =>
