@@ -1,8 +1,8 @@
 import { _, Ajv2020, type CodeKeywordDefinition, type ValidateFunction } from 'ajv/dist/2020.js';
-import type { RegExpEngine, RegExpLike } from 'ajv/dist/types/index.js';
+import type { RegExpEngine } from 'ajv/dist/types/index.js';
 import addFormats from 'ajv-formats';
 import { linearPattern } from '../domain/shared/linearPattern.ts';
-import { sizeOf, type Size } from './checkEffort.ts';
+import { sizeOf } from './checkEffort.ts';
 import {
   errorsOf,
   useLinearUniqueItems,
@@ -14,19 +14,20 @@ import {
 export class SchemaError extends Error {}
 
 /**
- * Maximum work of a check: the parts of the value times those of the schema, and the characters of the value times the
- * patterns of the schema. It takes about a second.
+ * Maximum work of a check, about half a second: the parts of the value times those of the schema, the characters that are
+ * matched times the steps of their patterns, and `WORK_OF_REFERENCE` for each reference that is followed.
  */
-const MAX_WORK = 50_000_000;
+const MAX_WORK = 20_000_000;
+const WORK_OF_REFERENCE = 20;
 
 /** Maximum work of a check that goes on after the first error: each part can have an error for each part of the schema. */
 const MAX_LISTED_WORK = 200_000;
 
-/** Maximum number of references that a check follows: each can lead to several others. */
-const MAX_FOLLOWED = 1_000_000;
-
-/** Keywords that read the characters of a text or a name. */
-const READING = ['pattern', 'patternProperties', 'format'];
+/** Limits of a schema, since compiling takes time, too: its objects, lists and values, and the steps of all its patterns. */
+const MAX_PARTS = 20_000;
+const MAX_PATTERN_STEPS = 20_000;
+/** Ajv tests each name of an object by all patterns of names, and compiles them in more than linear time. */
+const MAX_NAME_PATTERNS = 300;
 
 const TOO_COMPLEX: Refusal = {
   pointer: '',
@@ -37,15 +38,27 @@ const TOO_COMPLEX: Refusal = {
 
 class TooMuchWork extends Error {}
 
-/** Ajv distinguishes patterns by their text. */
-const linearRegExp: RegExpEngine = Object.assign(
-  (pattern: string): RegExpLike =>
-    Object.assign(linearPattern(pattern), { toString: () => pattern }),
-  { code: 'linearRegExp' },
-);
+/** @param spend called with the work of each test. */
+function linearRegExp(spend: (work: number) => void): RegExpEngine {
+  let steps = 0;
+  const compile = (text: string) => {
+    const pattern = linearPattern(text);
+    steps += pattern.size;
+    if (steps > MAX_PATTERN_STEPS) throw new SchemaError('The patterns are too long');
+    return {
+      test(value: string): boolean {
+        spend(value.length * pattern.size);
+        return pattern.test(value);
+      },
+      // Ajv distinguishes patterns by their text.
+      toString: () => text,
+    };
+  };
+  return Object.assign(compile, { code: 'linearRegExp' });
+}
 
-/** @param follow called for each reference that a check follows. */
-function createAjv(allErrors: boolean, follow: () => void): Ajv2020 {
+/** @param spend called with the work of what a check repeats. */
+function createAjv(allErrors: boolean, spend: (work: number) => void): Ajv2020 {
   const ajv = new Ajv2020({
     allErrors,
     strict: false,
@@ -53,11 +66,12 @@ function createAjv(allErrors: boolean, follow: () => void): Ajv2020 {
     verbose: true,
     // It would print what others wrote.
     logger: false,
-    code: { optimize: false, regExp: linearRegExp },
+    code: { optimize: false, regExp: linearRegExp(spend) },
   });
   (addFormats as unknown as (ajv: Ajv2020, options: { mode: 'fast' }) => void)(ajv, {
     mode: 'fast',
   });
+  const follow = () => spend(WORK_OF_REFERENCE);
   for (const keyword of ['$ref', '$dynamicRef']) {
     const { code } = ajv.getKeyword(keyword) as CodeKeywordDefinition;
     ajv.removeKeyword(keyword).addKeyword({
@@ -74,11 +88,13 @@ function createAjv(allErrors: boolean, follow: () => void): Ajv2020 {
   return ajv;
 }
 
-/** The parts of a schema, and how many of them read characters. */
-function sizeOfSchema(schema: object): { parts: number; patterns: number } {
-  const text = JSON.stringify(schema);
-  const patterns = READING.map((keyword) => text.split(`"${keyword}":`).length - 1);
-  return { parts: sizeOf(schema).parts, patterns: patterns.reduce((sum, each) => sum + each, 0) };
+/** How many patterns of names there are in a schema, wherever they are. */
+function namePatternsIn(schema: unknown): number {
+  if (typeof schema !== 'object' || schema === null) return 0;
+  const { patternProperties } = schema as { patternProperties?: unknown };
+  const own =
+    typeof patternProperties === 'object' ? Object.keys(patternProperties ?? {}).length : 0;
+  return Object.values(schema).reduce<number>((sum, each) => sum + namePatternsIn(each), own);
 }
 
 /**
@@ -88,27 +104,29 @@ function sizeOfSchema(schema: object): { parts: number; patterns: number } {
  * Error: `SchemaError`.
  */
 export function compileForeignSchema(schema: object): SchemaCheck {
-  let followed = 0;
-  const follow = () => {
-    followed += 1;
-    if (followed > MAX_FOLLOWED) throw new TooMuchWork();
+  const parts = sizeOf(schema);
+  if (parts > MAX_PARTS) throw new SchemaError(`The schema has more than ${MAX_PARTS} parts`);
+  if (namePatternsIn(schema) > MAX_NAME_PATTERNS)
+    throw new SchemaError(`The schema has more than ${MAX_NAME_PATTERNS} patterns of names`);
+  let left = Infinity;
+  const spend = (work: number) => {
+    left -= work;
+    if (left < 0) throw new TooMuchWork();
   };
   const compile = (allErrors: boolean): ValidateFunction => {
-    followed = 0;
+    left = Infinity;
     try {
-      return createAjv(allErrors, follow).compile(schema);
+      return createAjv(allErrors, spend).compile(schema);
     } catch (error) {
       throw new SchemaError(error instanceof Error ? error.message : String(error));
     }
   };
   const all = compile(true);
   let first: ValidateFunction | undefined;
-  const { parts, patterns } = sizeOfSchema(schema);
-  const workOf = (size: Size) => size.parts * parts + size.characters * patterns;
 
   /** Undefined if there is too much to do. */
-  function errorsWith(validate: ValidateFunction, value: unknown): Refusal[] | undefined {
-    followed = 0;
+  function errorsWith(validate: ValidateFunction, value: unknown, work: number) {
+    left = MAX_WORK - work;
     try {
       return validate(value) ? [] : errorsOf(validate);
     } catch (error) {
@@ -118,9 +136,9 @@ export function compileForeignSchema(schema: object): SchemaCheck {
   }
 
   return (value) => {
-    const work = workOf(sizeOf(value));
+    const work = sizeOf(value) * parts;
     if (work > MAX_WORK) return [TOO_COMPLEX];
-    const errors = work > MAX_LISTED_WORK ? undefined : errorsWith(all, value);
-    return errors ?? errorsWith((first ??= compile(false)), value) ?? [TOO_COMPLEX];
+    const errors = work > MAX_LISTED_WORK ? undefined : errorsWith(all, value, work);
+    return errors ?? errorsWith((first ??= compile(false)), value, work) ?? [TOO_COMPLEX];
   };
 }

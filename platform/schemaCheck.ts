@@ -12,6 +12,9 @@ export type SchemaError = Omit<FieldError, 'in'>;
 /** Checks a value, sets defaults in place, and returns all errors; none if it is valid. */
 export type SchemaCheck = (value: unknown) => SchemaError[];
 
+/** Longer pointers are cut: a client chooses how long its keys are. */
+export const MAX_POINTER_CHARS = 1_000;
+
 /** Maximum number of errors that are reported. */
 const MAX_ERRORS = 50;
 
@@ -162,9 +165,12 @@ function toSchemaError({
   const property = [missingProperty, additionalProperty, details.propertyName, propertyName].find(
     (name) => typeof name === 'string',
   );
+  const path = instancePath.slice(0, MAX_POINTER_CHARS);
   return {
     pointer:
-      typeof property === 'string' ? `${instancePath}/${escapePointer(property)}` : instancePath,
+      typeof property === 'string'
+        ? `${path}/${escapePointer(property)}`.slice(0, MAX_POINTER_CHARS)
+        : path,
     code: CODES[keyword] ?? keyword,
     message: KEYWORD_RULES[keyword]?.(details, parentSchema ?? {}) ?? UNKNOWN_RULE,
   };
@@ -240,7 +246,7 @@ function compile(schema: TSchema, extent: Extent): ValidateFunction {
 export function compileCheck(schema: TSchema): SchemaCheck {
   const compiled: Partial<Record<Extent, ValidateFunction>> = {};
   return (value) => {
-    const extent = sizeOf(value).parts > MAX_LISTED_PARTS ? 'first' : 'all';
+    const extent = sizeOf(value) > MAX_LISTED_PARTS ? 'first' : 'all';
     const validate = (compiled[extent] ??= compile(schema, extent));
     return validate(value) ? [] : errorsOf(validate);
   };
@@ -250,7 +256,11 @@ export function compileCheck(schema: TSchema): SchemaCheck {
 export function errorsOf(validate: ValidateFunction): SchemaError[] {
   const errors = (validate.errors ?? []).slice(0, MAX_READ_ERRORS);
   validate.errors = null;
-  const all = simplifyUnions(errors).map(toSchemaError);
-  const different = new Map(all.map((error) => [JSON.stringify(error), error]));
-  return [...different.values()].slice(0, MAX_ERRORS);
+  const different = new Map<string, SchemaError>();
+  for (const each of simplifyUnions(errors)) {
+    const error = toSchemaError(each);
+    different.set(JSON.stringify(error), error);
+    if (different.size === MAX_ERRORS) break;
+  }
+  return [...different.values()];
 }

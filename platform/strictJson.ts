@@ -1,10 +1,7 @@
 import { MAX_DEPTH } from './jsonDepth.ts';
-import { escapePointer, type SchemaError } from './schemaCheck.ts';
+import { escapePointer, MAX_POINTER_CHARS, type SchemaError } from './schemaCheck.ts';
 
 const MAX_ERRORS = 50;
-
-/** Longer pointers are cut: a client chooses how long its keys are. */
-const MAX_POINTER_CHARS = 1_000;
 
 /** An object or array that the scanner is inside of; an array has no keys. */
 type Container = { keys: Set<string> | undefined; key: string; index: number };

@@ -1,6 +1,6 @@
 import { RESOURCE_NAMES, type ResourceName } from '../inventory/names.ts';
 import { isObject, type Schema } from './anySchema.ts';
-import { schemasOfItem, schemasOfProperty, schemasOfValue } from './schemaWalk.ts';
+import { schemasOf, type ValueSchemas } from './schemaWalk.ts';
 
 /**
  * Schema keyword: the value is the id of a record of this inventory resource, such as `devices`, or a
@@ -16,8 +16,8 @@ export type PayloadReference = { pointer: string; id: string; resources: readonl
 
 const escapeToken = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1');
 
-const resourcesOf = (schemas: readonly Schema[]): string[] =>
-  schemas.flatMap(({ [REFERENCE_KEYWORD]: resource }) =>
+const resourcesOf = ({ all }: ValueSchemas): string[] =>
+  [...all].flatMap(({ [REFERENCE_KEYWORD]: resource }) =>
     typeof resource === 'string' ? [resource] : [],
   );
 
@@ -26,25 +26,24 @@ const resourcesOf = (schemas: readonly Schema[]): string[] =>
  * count together: the id must be that of a record of one of their resources.
  */
 function* referencesAt(
-  root: Schema,
   value: unknown,
-  schemas: readonly Schema[],
+  schemas: ValueSchemas,
   pointer: string,
   inherited: readonly string[] = [],
 ): Generator<PayloadReference> {
-  const applicable = [...schemasOfValue(root, schemas)];
-  const resources = [...new Set([...inherited, ...resourcesOf(applicable)])];
+  const resources = [...new Set([...inherited, ...resourcesOf(schemas)])];
   if (typeof value === 'string' && resources.length > 0) yield { pointer, id: value, resources };
   else if (Array.isArray(value))
     for (const [i, item] of value.entries()) {
-      const ofItem = applicable.flatMap((schema) => schemasOfItem(schema, i));
-      yield* referencesAt(root, item, ofItem, `${pointer}/${i}`, resources);
+      const ofItem = schemas.ofItem(i);
+      if (ofItem.all.size > 0 || resources.length > 0)
+        yield* referencesAt(item, ofItem, `${pointer}/${i}`, resources);
     }
   else if (isObject(value))
     for (const [name, child] of Object.entries(value)) {
-      const ofChild = applicable.flatMap((schema) => schemasOfProperty(schema, name));
-      if (ofChild.length > 0)
-        yield* referencesAt(root, child, ofChild, `${pointer}/${escapeToken(name)}`);
+      const ofChild = schemas.ofProperty(name);
+      if (ofChild.all.size > 0)
+        yield* referencesAt(child, ofChild, `${pointer}/${escapeToken(name)}`);
     }
 }
 
@@ -82,7 +81,7 @@ export const unknownReferencesIn = (schema: object): string[] =>
 export function referencesIn(schema: object, payload: unknown): PayloadReference[] {
   if (knownKeywords(schema).length === 0) return [];
   const found: PayloadReference[] = [];
-  for (const reference of referencesAt(schema as Schema, payload, [schema as Schema], '')) {
+  for (const reference of referencesAt(payload, schemasOf(schema as Schema), '')) {
     found.push(reference);
     if (found.length > MAX_REFERENCES) break;
   }

@@ -10,6 +10,8 @@ type SchemaIndex = {
   byUri: Map<string, Schema>;
   /** Schemas by their dynamic anchor, wherever they are. */
   byDynamicAnchor: Map<string, Schema[]>;
+  /** What has been found so far. */
+  found: WeakMap<Schema, readonly Schema[]>;
 };
 
 /** Undefined if it is no URI reference. */
@@ -21,7 +23,12 @@ const withoutFragment = (uri: string): string => uri.replace(/#.*$/s, '');
 
 /** Finds the URI of each schema inside of `root`. Objects that are no schemas count as schemas, too. */
 function indexOf(root: Schema): SchemaIndex {
-  const index: SchemaIndex = { bases: new WeakMap(), byUri: new Map(), byDynamicAnchor: new Map() };
+  const index: SchemaIndex = {
+    bases: new WeakMap(),
+    byUri: new Map(),
+    byDynamicAnchor: new Map(),
+    found: new WeakMap(),
+  };
   const rest: { node: unknown; base: string }[] = [{ node: root, base: BASE }];
   index.byUri.set(BASE, root);
   for (let next = rest.pop(); next; next = rest.pop()) {
@@ -88,10 +95,18 @@ function referred({ bases, byUri }: SchemaIndex, schema: Schema, reference: stri
  * `$id` of another schema in it. A dynamic reference counts for every schema with its anchor, since the way of the
  * check to it decides which one it is.
  */
-export function schemasReferredBy(root: Schema, schema: Schema): Schema[] {
+export function schemasReferredBy(root: Schema, schema: Schema): readonly Schema[] {
   const { $ref, $dynamicRef } = schema;
   if (typeof $ref !== 'string' && typeof $dynamicRef !== 'string') return [];
   const index = knownIndex(root);
+  // A list has as many values as a client sends, with one schema.
+  const targets = index.found.get(schema) ?? find(index, schema);
+  index.found.set(schema, targets);
+  return targets;
+}
+
+function find(index: SchemaIndex, schema: Schema): readonly Schema[] {
+  const { $ref, $dynamicRef } = schema;
   const targets = [$ref, $dynamicRef].flatMap((reference) =>
     typeof reference === 'string' ? [referred(index, schema, reference)] : [],
   );

@@ -8,10 +8,53 @@ const SAME_VALUE = ['allOf', 'anyOf', 'oneOf', 'if', 'then', 'else', 'not'];
 const schemasIn = (value: unknown): Schema[] => [value].flat().filter(isObject);
 
 /**
+ * The schemas of one value. They remember those of its items and properties: a list can have half a million items, all
+ * with the same schemas.
+ */
+export type ValueSchemas = {
+  /** All schemas that say something about the value. */
+  all: ReadonlySet<Schema>;
+  ofItem(index: number): ValueSchemas;
+  ofProperty(name: string): ValueSchemas;
+};
+
+/** Most properties of a value whose schemas are remembered: names are chosen by who sends the value. */
+const MAX_REMEMBERED = 1_000;
+
+/** The schemas of a value that has the schema `root`. */
+export const schemasOf = (root: Schema): ValueSchemas => valueSchemas(root, [root]);
+
+function valueSchemas(root: Schema, schemas: readonly Schema[]): ValueSchemas {
+  const all = schemasOfValue(root, schemas);
+  const properties = new Map<string, ValueSchemas>();
+  const prefix = Math.max(0, ...[...all].map(prefixLength));
+  const items = new Map<number, ValueSchemas>();
+  const child = (schemasIn: (schema: Schema) => Schema[]) =>
+    valueSchemas(root, [...all].flatMap(schemasIn));
+  return {
+    all,
+    ofItem(index) {
+      const at = Math.min(index, prefix);
+      const known = items.get(at) ?? child((schema) => schemasOfItem(schema, at));
+      items.set(at, known);
+      return known;
+    },
+    ofProperty(name) {
+      const known = properties.get(name) ?? child((schema) => schemasOfProperty(schema, name));
+      if (properties.size < MAX_REMEMBERED) properties.set(name, known);
+      return known;
+    },
+  };
+}
+
+const prefixLength = ({ prefixItems }: Schema): number =>
+  Array.isArray(prefixItems) ? prefixItems.length : 0;
+
+/**
  * All schemas that say something about one value, whatever the value is: alternatives count, too,
  * because a value that violates the schema must not show its secrets.
  */
-export function schemasOfValue(root: Schema, schemas: readonly Schema[]): Set<Schema> {
+function schemasOfValue(root: Schema, schemas: readonly Schema[]): ReadonlySet<Schema> {
   const all = new Set(schemas);
   for (const schema of all) {
     const further = [
@@ -45,7 +88,7 @@ function compiled(pattern: string): LinearPattern | undefined {
 }
 
 /** The schemas of a property, by a schema of its object. */
-export const schemasOfProperty = (schema: Schema, name: string): Schema[] => {
+const schemasOfProperty = (schema: Schema, name: string): Schema[] => {
   const { properties, patternProperties } = schema;
   return [
     ...(isObject(properties) && Object.hasOwn(properties, name) ? schemasIn(properties[name]) : []),
@@ -60,9 +103,12 @@ export const schemasOfProperty = (schema: Schema, name: string): Schema[] => {
 };
 
 /** The schemas of an item, by a schema of its list. */
-export const schemasOfItem = ({ prefixItems, ...schema }: Schema, index: number): Schema[] => [
+const schemasOfItem = (
+  { prefixItems, items, contains, unevaluatedItems }: Schema,
+  index: number,
+): Schema[] => [
   ...(Array.isArray(prefixItems) ? schemasIn(prefixItems[index]) : []),
-  ...schemasIn(schema.items),
-  ...schemasIn(schema.contains),
-  ...schemasIn(schema.unevaluatedItems),
+  ...schemasIn(items),
+  ...schemasIn(contains),
+  ...schemasIn(unevaluatedItems),
 ];

@@ -1,6 +1,6 @@
 import { MASK } from '../shared/mask.ts';
 import { isObject, type Schema } from './anySchema.ts';
-import { schemasOfItem, schemasOfProperty, schemasOfValue } from './schemaWalk.ts';
+import { schemasOf, type ValueSchemas } from './schemaWalk.ts';
 
 /** Schema keyword: only the author of a payload sees the value. */
 export const SECRET_KEYWORD = 'x-holdfast-secret';
@@ -8,24 +8,16 @@ export const SECRET_KEYWORD = 'x-holdfast-secret';
 /** Called with the value of each field that the schema marks; its result replaces the value. */
 type Replace = (secret: unknown) => unknown;
 
-function replaceIn(
-  root: Schema,
-  value: unknown,
-  schemas: readonly Schema[],
-  replace: Replace,
-): unknown {
-  const applicable = [...schemasOfValue(root, schemas)];
-  if (applicable.length === 0) return value;
-  if (applicable.some((schema) => schema[SECRET_KEYWORD] === true)) return replace(value);
-  const inner = (child: unknown, schemasOf: (schema: Schema) => Schema[]) =>
-    replaceIn(root, child, applicable.flatMap(schemasOf), replace);
+function replaceIn(value: unknown, schemas: ValueSchemas, replace: Replace): unknown {
+  if (schemas.all.size === 0) return value;
+  if ([...schemas.all].some((schema) => schema[SECRET_KEYWORD] === true)) return replace(value);
   if (Array.isArray(value))
-    return value.map((item, i) => inner(item, (schema) => schemasOfItem(schema, i)));
+    return value.map((item, i) => replaceIn(item, schemas.ofItem(i), replace));
   if (!isObject(value)) return value;
   return Object.fromEntries(
     Object.entries(value).map(([name, child]) => [
       name,
-      inner(child, (schema) => schemasOfProperty(schema, name)),
+      replaceIn(child, schemas.ofProperty(name), replace),
     ]),
   );
 }
@@ -44,7 +36,7 @@ function hasSecrets(schema: object): boolean {
 /** A copy of a payload in which the values that its schema marks as secret are masked as a whole. */
 export const maskSecretFields = <T>(schema: object, payload: T): T =>
   hasSecrets(schema)
-    ? (replaceIn(schema as Schema, payload, [schema as Schema], (value) =>
+    ? (replaceIn(payload, schemasOf(schema as Schema), (value) =>
         value === null || value === '' ? value : MASK,
       ) as T)
     : payload;
@@ -57,7 +49,7 @@ export function secretValuesIn(schema: object, payload: unknown): string[] {
     else if (typeof value === 'object' && value !== null) Object.values(value).forEach(collect);
   };
   if (hasSecrets(schema))
-    replaceIn(schema as Schema, payload, [schema as Schema], (value) => {
+    replaceIn(payload, schemasOf(schema as Schema), (value) => {
       collect(value);
       return value;
     });

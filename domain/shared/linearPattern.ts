@@ -4,6 +4,8 @@ import { RE2JS } from 're2js';
 export type LinearPattern = {
   /** Whether the text has a match anywhere. */
   test(text: string): boolean;
+  /** The number of its instructions. A test takes at most that many steps for each character. */
+  size: number;
 };
 
 /**
@@ -12,5 +14,5 @@ export type LinearPattern = {
  */
 export function linearPattern(pattern: string): LinearPattern {
   const compiled = RE2JS.compile(RE2JS.translateRegExp(pattern));
-  return { test: (text) => compiled.matcher(text).find() };
+  return { test: (text) => compiled.matcher(text).find(), size: compiled.programSize() };
 }

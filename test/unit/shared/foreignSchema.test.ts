@@ -80,3 +80,37 @@ test('items are unique whatever they are, also if there are many', () => {
   ).toMatchObject([{ code: 'uniqueItems' }]);
   expect(check([{ a: 1 }, { a: '1' }, [{ a: 1 }], 'a', null, 0, false, '0'])).toEqual([]);
 });
+
+test('a text costs what its patterns do', () => {
+  const check = compileForeignSchema({
+    properties: {
+      plain: { type: 'string', pattern: '^[a-z]+$' },
+      long: { type: 'string', pattern: '[a-z]{0,500}[0-9]' },
+    },
+  });
+  expect(check({ plain: 'a'.repeat(1_000_000) })).toEqual([]);
+  expect(check({ long: `${'a'.repeat(1_000)}1` })).toEqual([]);
+  expect(check({ long: 'a'.repeat(1_000_000) })).toEqual(TOO_COMPLEX);
+});
+
+test('pointers of errors are cut, however long a name is', () => {
+  const check = compileForeignSchema({
+    additionalProperties: { type: 'array', items: { type: 'string' } },
+  });
+  const errors = check({ ['k'.repeat(17_000)]: Array.from({ length: 20_000 }, () => 1) });
+  expect(errors).toEqual([expect.objectContaining({ pointer: `/${'k'.repeat(999)}` })]);
+});
+
+test.each([
+  [
+    'names',
+    { patternProperties: Object.fromEntries(Array.from({ length: 301 }, (_, i) => [`^${i}`, {}])) },
+  ],
+  [
+    'long patterns',
+    { allOf: Array.from({ length: 30 }, (_, i) => ({ pattern: `[a-z]{900}${i}` })) },
+  ],
+  ['parts', { enum: Array.from({ length: 20_001 }, (_, i) => i) }],
+])('a schema with too many %s is refused', (_, schema) => {
+  expect(() => compileForeignSchema(schema)).toThrow(SchemaError);
+});
