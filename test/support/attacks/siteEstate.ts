@@ -113,7 +113,7 @@ function outsideSite(estate: SiteEstate): Attack[] {
     create('regions', { name: 'new' }),
     create('vrfs', { name: 'new' }),
     create('custom-fields', { resource: 'racks', name: 'new', type: 'text' }),
-    create('tags', { id: 'new', name: 'New' }),
+    create('tags', { id: 'added', name: 'New' }),
     create('racks', { name: 'new', siteId }),
     create('devices', { name: 'new', siteId, deviceTypeId }),
     create('interfaces', { name: 'new', deviceId: there.own }),

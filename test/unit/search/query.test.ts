@@ -35,10 +35,10 @@ describe('a search text is', () => {
     expect(parseSearch(text).network).toBeUndefined();
   });
 
-  test('words, without outer and double spaces, in lower case', () => {
+  test('words, without outer and double spaces', () => {
     expect(parseSearch('  Core\t Switch ')).toMatchObject({
       text: 'Core Switch',
-      words: ['core', 'switch'],
+      words: ['Core', 'Switch'],
     });
   });
 
