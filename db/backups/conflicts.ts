@@ -52,12 +52,14 @@ export async function findConflicts(
     if (child && !reference.remembers && hasAny(child, 'created', 'changed'))
       found.push(...(await findMissingReferences(query, plan, reference, child, parent)));
   }
+  const { tenantId } = plan.scope;
+  if (tenantId === null) return found;
   const written = plan.tables.filter(
     (each) => each.table.section === 'inventory' && hasAny(each, 'created', 'changed'),
   );
-  found.push(...(await findForeignTies(query, plan, written, writable)));
-  found.push(...(await findUnassignedSpace(query, plan, written, writable)));
-  return found;
+  const restore = { plan, tenantId, written, writable };
+  const ties = await findForeignTies(query, restore);
+  return [...found, ...ties, ...(await findUnassignedSpace(query, restore))];
 }
 
 /** Records that would remain and refer to records that would be deleted. */

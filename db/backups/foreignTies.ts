@@ -1,13 +1,13 @@
 import { escapeLiteral } from 'pg';
-import type { Scope } from '../../domain/access/scope.ts';
 import { MAX_FINDINGS } from '../../domain/backups/backups.ts';
 import type { Resource } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
+import { numbered } from '../core/sql.ts';
 import { columnOf, tableOf } from '../inventory/tables.ts';
 import { writableCondition } from '../inventory/writable.ts';
 import type { RunQuery } from './catalog.ts';
-import type { RestoreConflict } from './restoreConflict.ts';
-import type { PlannedTable, RestorePlan } from './restorePlan.ts';
+import type { RestoreConflict, TenantRestore } from './restoreConflict.ts';
+import type { PlannedTable } from './restorePlan.ts';
 import { restoredTable } from './restoredTables.ts';
 import { diffTable, liveTable } from './sql.ts';
 import { SPACE_OF, supernetsOf } from './unassignedSpace.ts';
@@ -19,18 +19,15 @@ import { SPACE_OF, supernetsOf } from './unassignedSpace.ts';
  */
 export async function findForeignTies(
   query: RunQuery,
-  plan: RestorePlan,
-  planned: readonly PlannedTable[],
-  writable: Scope,
+  restore: TenantRestore,
 ): Promise<RestoreConflict[]> {
-  const { tenantId } = plan.scope;
-  if (tenantId === null || writable.kind === 'everywhere') return [];
+  if (restore.writable.kind === 'everywhere') return [];
   const found: RestoreConflict[] = [];
-  for (const each of planned) {
+  for (const each of restore.written) {
     const resource = Object.values(RESOURCES).find((one) => tableOf(one) === each.table.name);
     if (!resource) continue;
     for (const [field, target] of foreignReferences(resource)) {
-      const { sql, bindings } = tiesSql(plan, each, { field, target, tenantId, writable });
+      const { sql, bindings } = tiesSql(restore, each, field, target);
       found.push(...(await query<RestoreConflict>(sql, bindings)));
     }
   }
@@ -46,19 +43,16 @@ function foreignReferences({ fields }: Resource): [field: string, target: Resour
   });
 }
 
-type Tie = { field: string; target: Resource; tenantId: string; writable: Scope };
-
 function tiesSql(
-  plan: RestorePlan,
+  { plan, tenantId, writable }: TenantRestore,
   { table }: PlannedTable,
-  { field, target, tenantId, writable }: Tie,
+  field: string,
+  target: Resource,
 ) {
   const column = columnOf(field);
   const name = tableOf(target);
   const tenant = escapeLiteral(tenantId);
   const allowed = writableCondition(target.name, writable);
-  let position = 0;
-  const isWritable = allowed.sql.replaceAll('?', () => `$${++position}`);
   const isShared = target.sharable ? `p.shared_with && ARRAY['*', ${tenant}]` : 'false';
   return {
     sql: `SELECT 'not_shared' AS code, '${table.name}' AS table, c.id AS key,
@@ -69,7 +63,7 @@ function tiesSql(
         LEFT JOIN ${liveTable(table)} AS l ON l.id = c.id
       WHERE l.${column} IS DISTINCT FROM c.${column} AND NOT (${isShared})
         AND NOT ${isInOwnPrefix(table.name, column, tenant)}
-        AND NOT EXISTS (SELECT FROM public.${name} WHERE ${name}.id = p.id AND ${isWritable})
+        AND NOT EXISTS (SELECT FROM public.${name} WHERE ${name}.id = p.id AND ${numbered(allowed.sql)})
       LIMIT ${MAX_FINDINGS}`,
     bindings: allowed.bindings,
   };

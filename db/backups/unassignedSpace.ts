@@ -1,8 +1,7 @@
 import { escapeLiteral } from 'pg';
-import type { Scope } from '../../domain/access/scope.ts';
 import { MAX_FINDINGS } from '../../domain/backups/backups.ts';
 import type { RunQuery } from './catalog.ts';
-import type { RestoreConflict } from './restoreConflict.ts';
+import type { RestoreConflict, TenantRestore } from './restoreConflict.ts';
 import { findPlanned, type PlannedTable, type RestorePlan } from './restorePlan.ts';
 import { restoredTable } from './restoredTables.ts';
 import { diffTable, liveTable } from './sql.ts';
@@ -51,22 +50,19 @@ export const supernetsOf = (network: string): string => `public.supernets(${netw
  */
 export async function findUnassignedSpace(
   query: RunQuery,
-  plan: RestorePlan,
-  planned: readonly PlannedTable[],
-  writable: Scope,
+  { plan, tenantId, written, writable }: TenantRestore,
 ): Promise<RestoreConflict[]> {
-  const { tenantId } = plan.scope;
-  if (tenantId === null) return [];
+  const tenant = escapeLiteral(tenantId);
   const found: RestoreConflict[] = [];
-  for (const each of planned) {
+  for (const each of written) {
     const space = SPACE_OF[each.table.name];
     if (!space) continue;
-    const taken = takenSql(plan, each, space, escapeLiteral(tenantId));
+    const taken = takenSql(plan, each, space, tenant);
     const { name } = each.table;
     found.push(
       ...(await query<RestoreConflict>(
         writable.kind === 'everywhere'
-          ? assignedToOthersSql(taken, name, escapeLiteral(tenantId))
+          ? assignedToOthersSql(taken, name, tenant)
           : `${taken} SELECT 'not_assigned' AS code, '${name}' AS table, id AS key, '' AS other
              FROM taken LIMIT ${MAX_FINDINGS}`,
       )),

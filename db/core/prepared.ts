@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Knex } from './knex.ts';
+import { numbered } from './sql.ts';
 import type { Statement } from './statementGroups.ts';
 
 /** Most statements that get a name. Each uses memory in every connection of the server. */
@@ -13,8 +14,7 @@ const statements = new Map<string, NamedStatement>();
 function statementOf(sql: string): NamedStatement {
   const known = statements.get(sql);
   if (known) return known;
-  let bindings = 0;
-  const text = sql.replaceAll('?', () => `$${++bindings}`);
+  const text = numbered(sql);
   if (statements.size >= MAX_NAMES) return { text };
   const name = createHash('sha256').update(sql).digest('base64url').slice(0, 20);
   statements.set(sql, { text, name });

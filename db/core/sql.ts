@@ -3,6 +3,12 @@ import type { Knex } from './knex.ts';
 /** A part of a statement. Every `?` in the text is one of the bindings. */
 export type Sql = { sql: string; bindings: Knex.RawBinding[] };
 
+/** A text with numbered values, as PostgreSQL has them, instead of question marks. */
+export function numbered(sql: string): string {
+  let values = 0;
+  return sql.replaceAll('?', () => `$${++values}`);
+}
+
 /** True if every condition is; TRUE without any. */
 export const allOf = (conditions: readonly Sql[]): Sql => ({
   sql: conditions.map(({ sql }) => `(${sql})`).join(' AND ') || 'TRUE',
