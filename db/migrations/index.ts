@@ -61,8 +61,8 @@ import * as upgrades from './0072_upgrades.ts';
 import * as queuedJobs from './0073_queued_jobs.ts';
 import * as indexOfDryRuns from './0074_index_of_dry_runs.ts';
 import * as requestsByJobType from './0075_requests_by_job_type.ts';
-import * as finishedJobs from './0083_finished_jobs.ts';
 import * as importCounts from './0078_import_counts.ts';
+import * as finishedJobs from './0083_finished_jobs.ts';
 
 /**
  * All migrations in the order in which they run. A released migration is never edited. Numbers that

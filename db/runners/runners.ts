@@ -9,7 +9,7 @@ import { Job } from '../models/Job.ts';
 import { prepared } from '../core/prepared.ts';
 
 /** SQL: true for runners, of the alias `r`, that were heard of lately. */
-const IS_ALIVE = `r.seen_at > now() - interval '${RUNNER_LIFETIME_SECONDS} seconds'`;
+export const IS_ALIVE = `r.seen_at > now() - interval '${RUNNER_LIFETIME_SECONDS} seconds'`;
 
 type Announcement = Pick<
   RunnerData,
