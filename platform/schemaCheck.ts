@@ -4,19 +4,14 @@ import addFormats from 'ajv-formats';
 import type { TSchema } from 'typebox';
 import { REFERENCE_KEYWORD } from '../domain/jobs/payloadReferences.ts';
 import { SECRET_KEYWORD } from '../domain/jobs/secretFields.ts';
-import type { FieldError } from '../domain/shared/errors.ts';
+import { MAX_FIELD_ERRORS, type FieldError } from '../domain/shared/errors.ts';
+import { cutPointer, pointerTo } from '../domain/shared/jsonPointer.ts';
 import { areUnique, sizeOf } from './checkEffort.ts';
 
 export type SchemaError = Omit<FieldError, 'in'>;
 
 /** Checks a value, sets defaults in place, and returns all errors; none if it is valid. */
 export type SchemaCheck = (value: unknown) => SchemaError[];
-
-/** Longer pointers are cut: a client chooses how long its keys are. */
-export const MAX_POINTER_CHARS = 1_000;
-
-/** Maximum number of errors that are reported. */
-const MAX_ERRORS = 50;
 
 /** Maximum number of errors that are read to report them: a union has errors of each of its alternatives. */
 const MAX_READ_ERRORS = 5_000;
@@ -75,10 +70,6 @@ const createAjv = (allErrors: boolean) => {
 };
 
 const ENGINES = { all: createAjv(true), first: createAjv(false) } as const;
-
-/** Escapes a name as a token of a JSON Pointer (RFC 6901, 3). */
-export const escapePointer = (name: string): string =>
-  name.replaceAll('~', '~0').replaceAll('/', '~1');
 
 const count = (limit: number, one: string, many: string): string =>
   `${limit} ${limit === 1 ? one : many}`;
@@ -165,12 +156,9 @@ function toSchemaError({
   const property = [missingProperty, additionalProperty, details.propertyName, propertyName].find(
     (name) => typeof name === 'string',
   );
-  const path = instancePath.slice(0, MAX_POINTER_CHARS);
+  const path = cutPointer(instancePath);
   return {
-    pointer:
-      typeof property === 'string'
-        ? `${path}/${escapePointer(property)}`.slice(0, MAX_POINTER_CHARS)
-        : path,
+    pointer: typeof property === 'string' ? cutPointer(path + pointerTo([property])) : path,
     code: CODES[keyword] ?? keyword,
     message: KEYWORD_RULES[keyword]?.(details, parentSchema ?? {}) ?? UNKNOWN_RULE,
   };
@@ -260,7 +248,7 @@ export function errorsOf(validate: ValidateFunction): SchemaError[] {
   for (const each of simplifyUnions(errors)) {
     const error = toSchemaError(each);
     different.set(JSON.stringify(error), error);
-    if (different.size === MAX_ERRORS) break;
+    if (different.size === MAX_FIELD_ERRORS) break;
   }
   return [...different.values()];
 }

@@ -1,7 +1,7 @@
 import { MAX_DEPTH } from './jsonDepth.ts';
-import { escapePointer, MAX_POINTER_CHARS, type SchemaError } from './schemaCheck.ts';
-
-const MAX_ERRORS = 50;
+import { MAX_FIELD_ERRORS } from '../domain/shared/errors.ts';
+import { pointerTo } from '../domain/shared/jsonPointer.ts';
+import type { SchemaError } from './schemaCheck.ts';
 
 /** An object or array that the scanner is inside of; an array has no keys. */
 type Container = { keys: Set<string> | undefined; key: string; index: number };
@@ -89,11 +89,9 @@ function findProblems(text: string, storesAnyText: StoresAnyText): SchemaError[]
   const hasUnicodeEscapes = text.includes('\\u');
   let expectsKey = false;
   const report = (code: string, message: string) => {
-    if (errors.length === MAX_ERRORS) return;
-    const path = open.map(
-      ({ keys, key, index }) => `/${keys ? escapePointer(key.slice(0, MAX_POINTER_CHARS)) : index}`,
-    );
-    errors.push({ pointer: path.join('').slice(0, MAX_POINTER_CHARS), code, message });
+    if (errors.length === MAX_FIELD_ERRORS) return;
+    const pointer = pointerTo(open.map(({ keys, key, index }) => (keys ? key : index)));
+    errors.push({ pointer, code, message });
   };
   const isAnyTextStored = () => open[0]?.keys !== undefined && storesAnyText(open[0].key);
 

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Type, type TObject, type TSchema } from 'typebox';
 import { invalidFields, versionConflict, type FieldError } from '../../domain/shared/errors.ts';
-import { escapePointer } from '../../platform/schemaCheck.ts';
+import { escapePointer } from '../../domain/shared/jsonPointer.ts';
 import { expectedVersion } from './etag.ts';
 import type { Route } from './route.ts';
 

@@ -7,7 +7,8 @@ import {
   type FieldLocation,
 } from '../../domain/shared/errors.ts';
 import { compileNullDrop } from '../../platform/nulls.ts';
-import { compileCheck, escapePointer } from '../../platform/schemaCheck.ts';
+import { escapePointer } from '../../domain/shared/jsonPointer.ts';
+import { compileCheck } from '../../platform/schemaCheck.ts';
 import { once } from '../../platform/once.ts';
 import { unstorable } from '../../platform/strictJson.ts';
 import { withReadOnly } from './presentedRecord.ts';

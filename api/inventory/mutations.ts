@@ -1,6 +1,6 @@
 import { invalidField } from '../../domain/shared/errors.ts';
 import { MAX_MUTATIONS } from '../../domain/inventory/mutations.ts';
-import { escapePointer } from '../../platform/schemaCheck.ts';
+import { escapePointer } from '../../domain/shared/jsonPointer.ts';
 import type { Mutation } from '../../domain/inventory/planning.ts';
 
 const stringOrEmpty = (value: unknown): string => (typeof value === 'string' ? value : '');

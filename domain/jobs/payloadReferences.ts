@@ -1,4 +1,5 @@
 import { RESOURCE_NAMES, type ResourceName } from '../inventory/names.ts';
+import { escapePointer } from '../shared/jsonPointer.ts';
 import { isObject, type Schema } from './anySchema.ts';
 import { schemasOf, type ValueSchemas } from './schemaWalk.ts';
 
@@ -13,8 +14,6 @@ export const MAX_REFERENCES = 500;
 
 /** An id in a payload, and the resources of which one has to have a record with it. */
 export type PayloadReference = { pointer: string; id: string; resources: readonly string[] };
-
-const escapeToken = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1');
 
 const resourcesOf = ({ all }: ValueSchemas): string[] =>
   [...all].flatMap(({ [REFERENCE_KEYWORD]: resource }) =>
@@ -43,7 +42,7 @@ function* referencesAt(
     for (const [name, child] of Object.entries(value)) {
       const ofChild = schemas.ofProperty(name);
       if (ofChild.all.size > 0)
-        yield* referencesAt(child, ofChild, `${pointer}/${escapeToken(name)}`);
+        yield* referencesAt(child, ofChild, `${pointer}/${escapePointer(name)}`);
     }
 }
 

@@ -1,3 +1,5 @@
+import { unescapePointer } from '../shared/jsonPointer.ts';
+import { decodePercent } from '../shared/percent.ts';
 import { isObject, type Schema } from './anySchema.ts';
 
 /** Where schemas without an `$id` of their own are. Nothing is read from there. */
@@ -61,19 +63,11 @@ function knownIndex(root: Schema): SchemaIndex {
   return known;
 }
 
-function decodePercent(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
-}
-
 /** What a JSON Pointer, without its first slash, leads to. */
 function follow(start: Schema, pointer: string): unknown {
   let found: unknown = start;
   for (const token of pointer.split('/')) {
-    const name = decodePercent(token).replaceAll('~1', '/').replaceAll('~0', '~');
+    const name = unescapePointer(decodePercent(token));
     found = (found as Record<string, unknown>)[name];
     if (typeof found !== 'object' || found === null) return undefined;
   }

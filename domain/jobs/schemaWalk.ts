@@ -29,8 +29,8 @@ function valueSchemas(root: Schema, schemas: readonly Schema[]): ValueSchemas {
   const properties = new Map<string, ValueSchemas>();
   const prefix = Math.max(0, ...[...all].map(prefixLength));
   const items = new Map<number, ValueSchemas>();
-  const child = (schemasIn: (schema: Schema) => Schema[]) =>
-    valueSchemas(root, [...all].flatMap(schemasIn));
+  const child = (schemasOfChild: (schema: Schema) => Schema[]) =>
+    valueSchemas(root, [...all].flatMap(schemasOfChild));
   return {
     all,
     ofItem(index) {

@@ -1,3 +1,4 @@
+import { decodePercent } from './percent.ts';
 import { MASK } from './mask.ts';
 
 /** Parts of names, without case and separators, whose values are credentials. */
@@ -263,14 +264,6 @@ export function credentialsIn(value: unknown): string[] {
   const found = new Set<string>();
   maskValue(value, (each) => found.add(each), 0);
   return [...found].sort((a, b) => b.length - a.length);
-}
-
-function decodePercent(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }
 
 /** The forms in which a server may repeat a value: also decoded, and escaped for JSON or HTML. */

@@ -126,6 +126,9 @@ export const invalidField = (
   message: string,
 ): AppError => invalidFields([{ in: location, pointer, code, message }]);
 
+/** Most bad fields of one request that an error lists. */
+export const MAX_FIELD_ERRORS = 50;
+
 /** `invalid_request` that names every bad field. */
 export const invalidFields = (errors: readonly FieldError[]): AppError =>
   new AppError(

@@ -4,6 +4,7 @@ import { isReservedTypeName } from '../../domain/jobs/jobTypeNames.ts';
 import { MAX_DEFINITION_BYTES, RemoteTypeDefinition } from '../../domain/runners/definition.ts';
 import { compileForeignSchema } from '../../platform/foreignSchema.ts';
 import { isDeeperThan, MAX_DEPTH } from '../../platform/jsonDepth.ts';
+import { unescapePointer } from '../../domain/shared/jsonPointer.ts';
 import { compileCheck } from '../../platform/schemaCheck.ts';
 import { parseArgument, problemOfField } from './placeholders.ts';
 import { Declaration } from './schema.ts';
@@ -73,11 +74,9 @@ function toValue(document: Document, file: string): unknown {
   }
 }
 
-const unescape = (token: string) => token.replaceAll('~1', '/').replaceAll('~0', '~');
-
 /** Where a field is in the file; of one that is missing, where the object is that should have it. */
 function offsetOf(document: Document, pointer: string): number | undefined {
-  const tokens = pointer.split('/').slice(1).map(unescape);
+  const tokens = pointer.split('/').slice(1).map(unescapePointer);
   let offset = document.contents?.range?.[0];
   for (let depth = 1; depth <= tokens.length; depth++) {
     const parent: unknown =

@@ -4,6 +4,7 @@ import { cellOfText } from '../../domain/inventory/imports.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { PlanConflict, PlanError, PlanWarning } from '../../domain/inventory/planning.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
+import { unescapePointer } from '../../domain/shared/jsonPointer.ts';
 
 /** The number of characters of a value that a report shows. */
 export const MAX_VALUE_LENGTH = 200;
@@ -36,7 +37,7 @@ const textOf = (value: unknown): string | null => {
 function valueAt(record: unknown, pointer: string): unknown {
   let value = record;
   for (const part of pointer.split('/').slice(1)) {
-    const name = part.replaceAll('~1', '/').replaceAll('~0', '~');
+    const name = unescapePointer(part);
     if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name))
       return undefined;
     value = (value as Record<string, unknown>)[name];

@@ -10,12 +10,14 @@ import {
   referencesIn,
   type PayloadReference,
 } from '../../domain/jobs/payloadReferences.ts';
-import { invalidField, invalidFields, type FieldError } from '../../domain/shared/errors.ts';
+import {
+  invalidField,
+  invalidFields,
+  MAX_FIELD_ERRORS,
+  type FieldError,
+} from '../../domain/shared/errors.ts';
 
 export type JobReferences = ReturnType<typeof createJobReferences>;
-
-/** Most errors of one payload that are reported. */
-const MAX_ERRORS = 50;
 
 const kindsOf = ({ resources }: PayloadReference): string =>
   resources.map((name) => (isReferable(name) ? RESOURCES[name].kind : name)).join(' or ');
@@ -65,7 +67,7 @@ export function createJobReferences({ db }: { db: Knex }) {
       const unreadable = await findUnreadable(rights, references, db);
       if (unreadable.length === 0) return;
       throw invalidFields(
-        unreadable.slice(0, MAX_ERRORS).map((each): FieldError => ({
+        unreadable.slice(0, MAX_FIELD_ERRORS).map((each): FieldError => ({
           in: 'body',
           pointer: `${pointer}${each.pointer}`,
           code: 'not_found',

@@ -7,14 +7,19 @@ import {
   type Timing,
   type UpcomingOccurrence,
 } from '../../domain/schedules/occurrences.ts';
-import { invalidField, invalidFields, type FieldError } from '../../domain/shared/errors.ts';
+import {
+  invalidField,
+  invalidFields,
+  MAX_FIELD_ERRORS,
+  type FieldError,
+} from '../../domain/shared/errors.ts';
+import { pointerTo } from '../../domain/shared/jsonPointer.ts';
 import type { JobType } from '../../domain/jobs/jobType.ts';
 import { MASK } from '../../domain/shared/mask.ts';
 import type { RetryPolicy } from '../../domain/jobs/retry.ts';
 import type { TargetRef } from '../../domain/jobs/targets.ts';
 import type { OverlapPolicy, TimingFields } from '../../domain/schedules/schedules.ts';
 import { canonicalTimeZone } from '../../domain/schedules/timeZone.ts';
-import { escapePointer, MAX_POINTER_CHARS } from '../../platform/schemaCheck.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 
 /** The fields that a caller can set; null removes a bound or limit. */
@@ -145,24 +150,20 @@ export function checkJob(
   return type;
 }
 
-/** Most masked secrets that an error lists. */
-const MAX_MASKED = 50;
-
 /** A value of a payload, and what others see of it. `parent` and `name` lead to it. */
 type Shown = { sent: unknown; shown: unknown; parent: Shown | null; name: string };
 
 function pointerOf(value: Shown): string {
   const names: string[] = [];
-  for (let at = value; at.parent; at = at.parent)
-    names.unshift(escapePointer(at.name.slice(0, MAX_POINTER_CHARS)));
-  return ['/payload', ...names].join('/').slice(0, MAX_POINTER_CHARS);
+  for (let at = value; at.parent; at = at.parent) names.unshift(at.name);
+  return pointerTo(['payload', ...names]);
 }
 
-/** The pointers of texts that contain the mask and are shown as a secret, at most `MAX_MASKED`. */
+/** The pointers of texts that contain the mask and are shown as a secret, at most `MAX_FIELD_ERRORS`. */
 function maskedPointers(payload: object, shownPayload: object): string[] {
   const found: string[] = [];
   const rest: Shown[] = [{ sent: payload, shown: shownPayload, parent: null, name: '' }];
-  for (let at = rest.pop(); at && found.length < MAX_MASKED; at = rest.pop()) {
+  for (let at = rest.pop(); at && found.length < MAX_FIELD_ERRORS; at = rest.pop()) {
     const { sent, shown } = at;
     if (typeof sent === 'string') {
       if (sent.includes(MASK) && typeof shown === 'string' && shown.includes(MASK))
