@@ -13,7 +13,12 @@ export type IdempotencyKeys = {
   keyOf(content: unknown): string;
   /** Called with the result of a request, if it failed with its error. Once it was answered, the next one is another request. */
   end(error?: unknown): void;
+  /** Sends a request with the key of its content, and ends it with its result. */
+  once<Made>(content: unknown, send: (header: KeyHeader) => Promise<Made>): Promise<Made>;
 };
+
+/** The header that a request has its key in. */
+export type KeyHeader = { 'Idempotency-Key': string };
 
 /** The server has answered with an outcome. A proxy, which answers without a code of Holdfast, does not know it. */
 const isDecided = (error: unknown): boolean =>
@@ -25,7 +30,7 @@ const isDecided = (error: unknown): boolean =>
 
 export function createIdempotencyKeys(): IdempotencyKeys {
   let current: { content: string; key: string } | undefined;
-  return {
+  const keys: IdempotencyKeys = {
     keyOf(content) {
       const text = JSON.stringify(content ?? null);
       if (current?.content !== text) current = { content: text, key: newKey() };
@@ -37,7 +42,18 @@ export function createIdempotencyKeys(): IdempotencyKeys {
       const hasSucceeded = error === undefined || error === null;
       if (hasSucceeded || isDecided(error)) current = undefined;
     },
+    async once(content, send) {
+      try {
+        const made = await send({ 'Idempotency-Key': keys.keyOf(content) });
+        keys.end();
+        return made;
+      } catch (error) {
+        keys.end(error);
+        throw error;
+      }
+    },
   };
+  return keys;
 }
 
 /** Keys for the requests of a form: a double click, or a repeat after an outage, creates one record. */

@@ -1,9 +1,9 @@
 import { useMutation } from '@tanstack/react-query';
 import { useRef } from 'react';
-import { useIdempotencyKeys } from './idempotency.ts';
+import { useIdempotencyKeys, type KeyHeader } from './idempotency.ts';
 
 type Options<Content, Made> = {
-  send: (content: Content, header: { 'Idempotency-Key': string }) => Promise<Made>;
+  send: (content: Content, header: KeyHeader) => Promise<Made>;
   /** Leads to what was made. */
   onMade: (made: Made) => void;
 };
@@ -17,13 +17,9 @@ export function useCreation<Content, Made>({ send, onMade }: Options<Content, Ma
   const keys = useIdempotencyKeys();
   const isBusy = useRef(false);
   const mutation = useMutation({
-    mutationFn: (content: Content) => send(content, { 'Idempotency-Key': keys.keyOf(content) }),
-    onSuccess: (made) => {
-      keys.end();
-      onMade(made);
-    },
-    onError: (error) => {
-      keys.end(error);
+    mutationFn: (content: Content) => keys.once(content, (header) => send(content, header)),
+    onSuccess: onMade,
+    onError: () => {
       isBusy.current = false;
     },
   });

@@ -31,17 +31,12 @@ function useRotation(token: Schemas['Token']) {
   const rotate = useMutation({
     mutationFn: (overlapSeconds: number) => {
       const body = { overlapSeconds };
-      const header = {
-        'Idempotency-Key': keys.keyOf({ ...body, version }),
-        'If-Match': `"${version}"`,
-      };
-      const params = { path: { id }, header };
-      return watch(answer(api.POST('/api/auth/tokens/{id}/rotate', { params, body })));
+      return keys.once({ ...body, version }, (key) => {
+        const params = { path: { id }, header: { ...key, 'If-Match': `"${version}"` } };
+        return watch(answer(api.POST('/api/auth/tokens/{id}/rotate', { params, body })));
+      });
     },
-    onSettled: (_made, error) => {
-      keys.end(error);
-      return queryClient.invalidateQueries({ queryKey: TOKENS_KEY });
-    },
+    onSettled: () => queryClient.invalidateQueries({ queryKey: TOKENS_KEY }),
   });
   return { rotate, started };
 }

@@ -63,20 +63,18 @@ function useCreate(accountId: string | undefined) {
       if (last.current?.form !== form)
         last.current = { form, body: toRequest(form, new Date(serverNow())) };
       const { body } = last.current;
-      const header = { 'Idempotency-Key': keys.keyOf(body) };
-      return answer(
-        accountId === undefined
-          ? api.POST('/api/auth/tokens', { params: { header }, body })
-          : api.POST('/api/service-accounts/{id}/tokens', {
-              params: { path: { id: accountId }, header },
-              body,
-            }),
+      return keys.once(body, (header) =>
+        answer(
+          accountId === undefined
+            ? api.POST('/api/auth/tokens', { params: { header }, body })
+            : api.POST('/api/service-accounts/{id}/tokens', {
+                params: { path: { id: accountId }, header },
+                body,
+              }),
+        ),
       );
     },
-    onSettled: (_made, error) => {
-      keys.end(error);
-      return queryClient.invalidateQueries({ queryKey: TOKENS_KEY });
-    },
+    onSettled: () => queryClient.invalidateQueries({ queryKey: TOKENS_KEY }),
   });
 }
 

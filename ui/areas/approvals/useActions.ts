@@ -24,13 +24,9 @@ const send = (
 export function useActions(id: string) {
   const keys = useIdempotencyKeys();
   return useMutation({
-    mutationFn: (act: Act) => send(id, act, keys.keyOf(act)),
-    onSuccess: (answer) => {
-      keys.end();
-      showAnswer(answer);
-    },
+    mutationFn: (act: Act) => keys.once(act, (header) => send(id, act, header['Idempotency-Key'])),
+    onSuccess: showAnswer,
     onError: (error) => {
-      keys.end(error);
       if (isOvertaken(error)) void queryClient.invalidateQueries({ queryKey: ['approvals'] });
     },
   });

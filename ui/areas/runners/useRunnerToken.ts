@@ -37,14 +37,10 @@ function useRequests(pool: string) {
       displayName: `Runners of the pool ${pool}`,
       tenantId: PLATFORM.tenantId,
     };
-    const header = { 'Idempotency-Key': accountKeys.keyOf(body) };
     const headers = { [TENANT_HEADER]: PLATFORM.tenantId };
-    const call = api.POST('/api/service-accounts', { params: { header }, headers, body });
-    const { id } = await answer(call).catch((error: unknown) => {
-      accountKeys.end(error);
-      throw error;
-    });
-    accountKeys.end();
+    const { id } = await accountKeys.once(body, (header) =>
+      answer(api.POST('/api/service-accounts', { params: { header }, headers, body })),
+    );
     account.current = { name, id };
     return id;
   }
@@ -62,15 +58,10 @@ function useRequests(pool: string) {
       expiresAt: expiry.current.expiresAt,
       ...(draft.networks.length > 0 && { allowedNetworks: draft.networks }),
     };
-    const header = { 'Idempotency-Key': tokenKeys.keyOf(body) };
-    const params = { path: { id }, header };
-    const call = api.POST('/api/service-accounts/{id}/tokens', { params, body });
-    const token = await answer(call).catch((error: unknown) => {
-      tokenKeys.end(error);
-      throw error;
+    return tokenKeys.once(body, (header) => {
+      const params = { path: { id }, header };
+      return answer(api.POST('/api/service-accounts/{id}/tokens', { params, body }));
     });
-    tokenKeys.end();
-    return token;
   };
 }
 

@@ -22,15 +22,10 @@ function useTrigger({ id, jobType }: Schedule, onDone: (note: ReactNode) => void
   const keys = useIdempotencyKeys();
   return useMutation({
     mutationFn: () =>
-      answer(
-        api.POST('/api/schedules/{id}/trigger', {
-          params: { path: { id }, header: { 'Idempotency-Key': keys.keyOf(id) } },
-        }),
+      keys.once(id, (header) =>
+        answer(api.POST('/api/schedules/{id}/trigger', { params: { path: { id }, header } })),
       ),
-    onSettled: (_run, error) => {
-      keys.end(error);
-      return client.invalidateQueries({ queryKey: ['schedules'] });
-    },
+    onSettled: () => client.invalidateQueries({ queryKey: ['schedules'] }),
     onSuccess: ({ jobId }) =>
       onDone(
         jobId === null ? (

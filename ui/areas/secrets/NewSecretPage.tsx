@@ -26,13 +26,9 @@ function useCreate(headers: Record<string, string>, onSaved: () => void) {
   const keys = useIdempotencyKeys();
   return async (draft: Draft): Promise<void> => {
     const body = { ...draft, name: draft.name.trim() };
-    const header = { 'Idempotency-Key': keys.keyOf(body) };
-    const call = api.POST('/api/secrets', { params: { header }, headers, body });
-    const { id } = await answer(call).catch((error: unknown) => {
-      keys.end(error);
-      throw error;
-    });
-    keys.end();
+    const { id } = await keys.once(body, (header) =>
+      answer(api.POST('/api/secrets', { params: { header }, headers, body })),
+    );
     onSaved();
     void client.invalidateQueries({ queryKey: ['secrets'] });
     await navigate({ to: '/secrets/$secretId', params: { secretId: id } });

@@ -31,15 +31,12 @@ function Test({ webhook: { id, endpointUrl }, onClose }: Omit<Props, 'opened'>) 
   const [startedAt, setStartedAt] = useState<string>();
   const keys = useIdempotencyKeys();
   const test = useMutation({
-    mutationFn: () => {
-      const params = { path: { id }, header: { 'Idempotency-Key': keys.keyOf(id) } };
-      return answer(api.POST('/api/webhooks/{id}/test', { params }));
-    },
+    mutationFn: () =>
+      keys.once(id, (header) =>
+        answer(api.POST('/api/webhooks/{id}/test', { params: { path: { id }, header } })),
+      ),
     onMutate: () => setStartedAt(new Date(serverNow()).toISOString()),
-    onSettled: (_report, error) => {
-      keys.end(error);
-      return client.invalidateQueries({ queryKey: [...webhookKey(id), 'history'] });
-    },
+    onSettled: () => client.invalidateQueries({ queryKey: [...webhookKey(id), 'history'] }),
   });
   const { data, error, isPending } = test;
   return (

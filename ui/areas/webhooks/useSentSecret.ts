@@ -1,8 +1,6 @@
 import { useState } from 'react';
-import { useIdempotencyKeys } from '../../app/idempotency.ts';
+import { useIdempotencyKeys, type KeyHeader } from '../../app/idempotency.ts';
 import { useSend } from '../../app/useSend.ts';
-
-type KeyHeader = { 'Idempotency-Key': string };
 
 /**
  * Sends what makes a secret. The secret is in `made` only, and is forgotten with the page: the cache of the query
@@ -19,14 +17,6 @@ export function useSentSecret<Body, Made>(
     busy,
     problem,
     send: (body: Body): Promise<boolean> =>
-      send(async () => {
-        try {
-          setMade(await request(body, { 'Idempotency-Key': keys.keyOf(body) }));
-          keys.end();
-        } catch (error) {
-          keys.end(error);
-          throw error;
-        }
-      }),
+      send(async () => setMade(await keys.once(body, (header) => request(body, header)))),
   };
 }

@@ -68,13 +68,9 @@ function useCreate({ kind }: Kind, onMade: () => void) {
       enabled,
       config: { ...objectOf(config), ...secretsRequest(secrets) },
     };
-    const header = { 'Idempotency-Key': keys.keyOf(body) };
-    const call = api.POST('/api/auth/providers', { params: { header }, body });
-    const { id } = await answer(call).catch((error: unknown) => {
-      keys.end(error);
-      throw error;
-    });
-    keys.end();
+    const { id } = await keys.once(body, (header) =>
+      answer(api.POST('/api/auth/providers', { params: { header }, body })),
+    );
     onMade();
     void client.invalidateQueries({ queryKey: PROVIDERS_KEY });
     await navigate({ to: '/access/providers/$providerId', params: { providerId: id } });

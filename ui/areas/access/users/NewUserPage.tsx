@@ -44,13 +44,9 @@ function useCreate() {
   const keys = useIdempotencyKeys();
   return async (draft: Draft): Promise<Schemas['UserWithPassword']> => {
     const body = requestOf(draft);
-    const header = { 'Idempotency-Key': keys.keyOf(body) };
-    const call = api.POST('/api/users', { params: { header }, body });
-    const made = await answer(call).catch((error: unknown) => {
-      keys.end(error);
-      throw error;
-    });
-    keys.end();
+    const made = await keys.once(body, (header) =>
+      answer(api.POST('/api/users', { params: { header }, body })),
+    );
     void client.invalidateQueries({ queryKey: USERS_KEY });
     return made;
   };

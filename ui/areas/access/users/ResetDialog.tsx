@@ -20,13 +20,10 @@ export function ResetDialog({ user: { id, username }, opened, onClose, onMade }:
   const keys = useIdempotencyKeys();
   const run = async () => {
     // A repeat after an outage must not replace a password that may have been passed on.
-    const params = { path: { id }, header: { 'Idempotency-Key': keys.keyOf(id) } };
-    const call = api.POST('/api/users/{id}/reset-password', { params, body: {} });
-    const made = await answer(call).catch((error: unknown) => {
-      keys.end(error);
-      throw error;
+    const made = await keys.once(id, (header) => {
+      const params = { path: { id }, header };
+      return answer(api.POST('/api/users/{id}/reset-password', { params, body: {} }));
     });
-    keys.end();
     onMade(made);
     void client.invalidateQueries({ queryKey: ['access'] });
   };

@@ -23,22 +23,19 @@ export function useUpload(
     const query = new URLSearchParams({ mode, dryRun: String(dryRun) });
     if (resource !== '') query.set('resource', resource);
     const { name, size, lastModified } = file;
-    const key = keys.keyOf({ name, size, lastModified, ...options });
-    const made = await uploadFile<Import>({
-      path: `/api/inventory/import?${query.toString()}`,
-      file,
-      headers: {
-        ...headers,
-        'content-type': format === 'csv' ? 'text/csv' : 'application/x-ndjson',
-        'idempotency-key': key,
-      },
-      onProgress: setPart,
-      signal,
-    }).catch((error: unknown) => {
-      keys.end(error);
-      throw error;
-    });
-    keys.end();
+    const made = await keys.once({ name, size, lastModified, ...options }, (header) =>
+      uploadFile<Import>({
+        path: `/api/inventory/import?${query.toString()}`,
+        file,
+        headers: {
+          ...headers,
+          'content-type': format === 'csv' ? 'text/csv' : 'application/x-ndjson',
+          ...header,
+        },
+        onProgress: setPart,
+        signal,
+      }),
+    );
     void client.invalidateQueries({ queryKey: IMPORTS });
     onSent(made);
   }
