@@ -41,8 +41,8 @@ export function isDue({ cron, timezone, startAt, endAt }: Timing, at: Date): boo
 
 /**
  * Yields the occurrences after `after` (exclusive) up to `until` (inclusive; by default 400 years
- * later), in order: the minutes whose wall clock time matches. The computation goes period by period, since within a period of
- * one UTC offset each wall clock time is unambiguous.
+ * later), in order: the minutes whose wall clock time matches. The computation goes period by period,
+ * since within a period of one UTC offset each wall clock time is unambiguous.
  */
 export function* occurrences(
   timing: Timing,

@@ -42,8 +42,8 @@ export type StartedAttempt = {
 };
 
 /**
- * What a runner asks to begin; without `digest`, it does not have the type. `attemptToken` is the token of the attempt: a repeated request gets the same
- * attempt. `unanswered`: hashes of the tokens of earlier requests for the job that had no answer.
+ * What a runner asks to begin; without `digest`, it does not have the type. `attemptToken` is the token of
+ * the attempt: a repeated request gets the same attempt. `unanswered`: hashes of the tokens of earlier requests for the job that had no answer.
  */
 export type BeginRequest = {
   runnerId: string;

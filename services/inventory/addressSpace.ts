@@ -165,7 +165,8 @@ export function createAddressSpace(deps: Deps) {
     /**
      * Reads a prefix, one page of its children in order, and the free networks between them. A page
      * continues after the network of `after`, starts at the network `from`, or ends before the network
-     * `before`. `complete` is false when there are more free networks than 5,000. Errors: `not_found`, `invalid_request` when one of these is no network of the prefix.
+     * `before`. `complete` is false when there are more than 5,000 free networks. Errors: `not_found`;
+     * `invalid_request` when one of these is no network of the prefix.
      */
     async tree(
       caller: Caller,

@@ -32,8 +32,9 @@ import type { RunnerIdentity } from './identity.ts';
 
 /**
  * What a runner asks to begin: which process asks, for which run, with which version of the type; a runner
- * that does not have the type names none, so that the job does not keep a slot of the pool. `attemptToken` is the token of the attempt, which the runner has made for this request; the same
- * request gets the same attempt. `unanswered`: SHA-256, in hexadecimal digits, of the tokens of requests
+ * that does not have the type names none, so that the job does not keep a slot of the pool. `attemptToken`
+ * is the token of the attempt, which the runner has made for this request; the same request gets the same
+ * attempt. `unanswered`: SHA-256, in hexadecimal digits, of the tokens of requests
  * that were not answered: the attempt that one of these may have started has reached no runner.
  */
 export type BeginRequest = {
