@@ -81,7 +81,7 @@ async function fill(db: Knex): Promise<void> {
   await grants('usr_4', 't', 'n = 7');
   await db.raw(
     `INSERT INTO jobs (id, type, tenant_id, status, payload, retry_policy, created_by, authority, source_kind, created_at, updated_at, finished_at, checked_at)
-     SELECT 'job_' || lpad(n::text, 26, '0'), 'core.echo', 't' || (1 + (n * 7919) % ?), 'succeeded', '{}', '{}', 'bench', '{}', 'api', now(), now(), now(), now()
+     SELECT 'job_' || lpad(n::text, 26, '0'), 'core.echo', 't' || (1 + (n * 7919) % ?), 'succeeded', '{}', '{}', 'bench', '{"actorId": "bench", "grants": []}', 'api', now(), now(), now(), now()
      FROM generate_series(1, ?) AS n`,
     [TENANTS, JOBS],
   );

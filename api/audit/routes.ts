@@ -9,7 +9,7 @@ import type { AuditLog } from '../../services/audit/auditLog.ts';
 import { exportResponse, ok } from '../http/response.ts';
 import { choiceField, idField, textField, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
-import { hasAccount, type Caller } from '../../domain/shared/caller.ts';
+import { hasAccount, viaOf, type Caller } from '../../domain/shared/caller.ts';
 import { maskCredentials } from '../../domain/shared/credentials.ts';
 import { route, type Route } from '../http/route.ts';
 import { REQUEST_ID } from '../middleware/requestContext.ts';
@@ -32,7 +32,7 @@ const AuditEntryRecord = Type.Object(
     actorId: Actor(),
     via: Type.String({
       description:
-        'How the actor was authenticated: gateway, session, token:<id>, anonymous or system.',
+        'How the actor was authenticated: gateway, gateway:<tenantId> if the gateway named another tenant than that of the entry, session, token:<id>, anonymous or system.',
     }),
     action: Type.String({ description: 'Such as `job.create` or `access.denied`.' }),
     outcome: Type.Enum([...OUTCOMES], { title: 'AuditOutcome' }),
@@ -174,11 +174,11 @@ const ExportQuery = Type.Object(AUDIT.filters, closed);
  * True for the actor of an entry: the same account, or the same name from a gateway at the same tenant.
  * A gateway may send any name, also that of the system or of an account.
  */
-function isActor({ kind, actorId, tenantId }: Caller, entry: AuditEntryDetails): boolean {
-  if (entry.actorId !== actorId) return false;
-  return hasAccount({ kind })
-    ? entry.via === 'session' || entry.via.startsWith('token:')
-    : entry.via === kind && entry.tenantId === tenantId;
+function isActor(caller: Caller, { actorId, via, tenantId }: AuditEntryDetails): boolean {
+  if (actorId !== caller.actorId) return false;
+  return hasAccount(caller)
+    ? via === 'session' || via.startsWith('token:')
+    : via === viaOf(caller, tenantId);
 }
 
 /** Presents entries. Only the actor of an entry sees what resembles a credential in it. */

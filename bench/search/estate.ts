@@ -48,7 +48,7 @@ const STATEMENTS = [
   `INSERT INTO approvals (id, tenant_id, type, title, payload, status, execution, required_approvals, content_key, content_hash,
       expires_at, created_by, requester_names, authority, closed_by, closed_at, check_at, created_at, updated_at)
     SELECT ${ID('apr', 'number')}, tenant_id, 'change', 'replace ' || device, '{}', 'rejected', 'none', 1, 'key', 'hash',
-      now(), 'bench', '[]', '{}', 'other', now(), now(), now(), now() FROM (${DEVICE}) AS t WHERE d < 10`,
+      now(), 'bench', '[]', '{"actorId": "bench", "grants": []}', 'other', now(), now(), now(), now() FROM (${DEVICE}) AS t WHERE d < 10`,
 ];
 
 const CATALOGUE = [

@@ -35,13 +35,13 @@ const ADDRESSES = `INSERT INTO ip_addresses (id, tenant_id, address, status, dns
   FROM generate_series($1::integer, $2::integer - 1) AS n`;
 
 const JOBS = `INSERT INTO jobs (id, type, tenant_id, status, payload, retry_policy, created_by, authority, source_kind, created_at, updated_at, finished_at, checked_at)
-  SELECT 'job_' || lpad(n::text, 26, '0'), 'core.echo', 'platform', 'succeeded', '{}', '{}', 'bench', '{}', 'api', now(), now(), now(), now()
+  SELECT 'job_' || lpad(n::text, 26, '0'), 'core.echo', 'platform', 'succeeded', '{}', '{}', 'bench', '{"actorId": "bench", "grants": []}', 'api', now(), now(), now(), now()
   FROM generate_series($1::integer, $2::integer - 1) AS n`;
 
 const APPROVALS = `INSERT INTO approvals (id, tenant_id, type, title, payload, status, execution, required_approvals, content_key, content_hash,
     expires_at, created_by, requester_names, authority, closed_by, closed_at, check_at, created_at, updated_at)
   SELECT 'apr_' || lpad(n::text, 26, '0'), 'platform', 'change', 'request ' || n, '{}', 'rejected', 'none', 1, 'key', 'hash',
-    now(), 'bench', '[]', '{}', 'other', now(), now(), now(), now()
+    now(), 'bench', '[]', '{"actorId": "bench", "grants": []}', 'other', now(), now(), now(), now()
   FROM generate_series($1::integer, $2::integer - 1) AS n`;
 
 /** What requests have created at the size before. */

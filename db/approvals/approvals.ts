@@ -62,6 +62,7 @@ export const APPROVAL_SUMMARY_COLUMNS = [
   'job_id',
   'error',
   'created_by',
+  'authority',
   'requester_names',
   'closed_by',
   'closed_at',
@@ -204,11 +205,8 @@ export const commentsOf = async (db: Knex, id: string): Promise<CommentData[]> =
  */
 export type ApprovalReader = {
   actorId: string;
-  /**
-   * The tenant where requests created under `actorId` belong to the reader; undefined means every
-   * tenant. An actor id from a gateway identifies a person within the tenant of the gateway only.
-   */
-  ownTenantId: string | undefined;
+  /** See `authorKeyOf`: requests with this key belong to the reader. */
+  authorKey: string;
   /** With an API token: where the token lets its owner see the requests of the owner. */
   ownScope: Scope | undefined;
   /** The recorded names that mean the reader. */
@@ -223,18 +221,20 @@ export type ApprovalFilter = {
   requestedByMe?: boolean;
 };
 
-const equal = (column: string, value: string | undefined): Sql[] =>
-  value === undefined ? [] : [{ sql: `${column} = ?`, bindings: [value] }];
+/** Requests of this reader. The second condition computes `storedAuthorKeyOf`. */
+const isRequestedBy = ({ actorId, authorKey }: ApprovalReader): Sql => ({
+  sql: `a.created_by = ? AND coalesce(a.authority->>'userId',
+    concat(a.authority#>>'{grants,0,tenantId}', '/', a.authority->>'actorId')) = ?`,
+  bindings: [actorId, authorKey],
+});
 
 /** Selects rows of `approvals AS a` that are visible for one reason. */
 type VisibilityBranch = { from: string; where: Sql };
 
 const ASSIGNED = 'approval_assignees AS s JOIN approvals AS a ON a.id = s.approval_id';
 
-function visibilityBranches(
-  { actorId, ownTenantId, ownScope, names, read, approve, roles }: ApprovalReader,
-  assignedToMe: boolean,
-): VisibilityBranch[] {
+function visibilityBranches(reader: ApprovalReader, assignedToMe: boolean): VisibilityBranch[] {
+  const { actorId, ownScope, names, read, approve, roles } = reader;
   // Requesters never decide on their own requests.
   const notRequester: Sql = {
     sql: 'NOT jsonb_exists_any(a.requester_names, ?::text[])',
@@ -269,8 +269,7 @@ function visibilityBranches(
   const requested: VisibilityBranch = {
     from: 'approvals AS a',
     where: allOf([
-      { sql: 'a.created_by = ?', bindings: [actorId] },
-      ...equal('a.tenant_id', ownTenantId),
+      isRequestedBy(reader),
       ...(ownScope ? [scopeCondition(ownScope, SCOPE_COLUMNS)] : []),
     ]),
   };
@@ -289,16 +288,14 @@ const CREATED_AT = { toleranceMs: 60_000, column: 'a.created_at', id: 'a.id' };
 const filterConditions = (
   { requestedByMe = false }: ApprovalFilter,
   where: readonly ListCondition[],
-  { actorId, ownTenantId }: ApprovalReader,
+  reader: ApprovalReader,
 ): Sql[] => [
   ...where.map(
     (condition) =>
       (condition.field === 'createdAt' ? createdAtSql('apr', condition, CREATED_AT) : undefined) ??
       conditionSql(`a.${columnOf(condition.field)}`, condition),
   ),
-  ...(requestedByMe
-    ? [...equal('a.created_by', actorId), ...equal('a.tenant_id', ownTenantId)]
-    : []),
+  ...(requestedByMe ? [isRequestedBy(reader)] : []),
 ];
 
 /** The first records by a column and then by id, or by id only. */

@@ -231,11 +231,12 @@ function createWork(
     },
     change: (change) => void unitOfWork.changes.push(change),
     audit(action, subject, { before, after, outcome, tenantId, actor = caller } = {}) {
+      const entryTenantId = tenantId ?? caller.tenantId;
       unitOfWork.audit.push({
         id: ids.next('aud'),
-        tenantId: tenantId ?? caller.tenantId,
+        tenantId: entryTenantId,
         actorId: actor.actorId,
-        via: viaOf(actor),
+        via: viaOf(actor, entryTenantId),
         action,
         outcome: outcome ?? 'done',
         subject,

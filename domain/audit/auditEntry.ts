@@ -3,7 +3,7 @@ export type AuditEntryDetails = {
   id: string;
   tenantId: string;
   actorId: string;
-  /** How the actor was authenticated: gateway, session, anonymous, system, or token:<id>. */
+  /** How the actor was authenticated: see `viaOf`. */
   via: string;
   action: string;
   outcome: 'done' | 'denied' | 'failed';

@@ -1,4 +1,4 @@
-import { authorKeyOf, type Authority, type Caller } from '../shared/caller.ts';
+import { authorKeyOf, storedAuthorKeyOf, type Authority, type Caller } from '../shared/caller.ts';
 import type { JobError, JobProgress, JobSource, JobStatus, LogLevel } from './jobs.ts';
 import type { RetryPolicy } from './retry.ts';
 import type { TargetColumns } from './targets.ts';
@@ -68,18 +68,9 @@ export type JobLogData = {
  */
 export function isPayloadAuthor(
   caller: Caller,
-  {
-    authority,
-    tenantId,
-    sourceKind,
-    retryOf,
-  }: Pick<JobSummaryData, 'authority' | 'tenantId' | 'sourceKind' | 'retryOf'>,
+  { authority, sourceKind, retryOf }: Pick<JobSummaryData, 'authority' | 'sourceKind' | 'retryOf'>,
 ): boolean {
-  const { actorId } = authority;
-  const author = authorKeyOf({
-    kind: 'userId' in authority ? 'session' : 'gateway',
-    actorId,
-    tenantId,
-  });
-  return sourceKind === 'api' && retryOf === null && author === authorKeyOf(caller);
+  return (
+    sourceKind === 'api' && retryOf === null && storedAuthorKeyOf(authority) === authorKeyOf(caller)
+  );
 }

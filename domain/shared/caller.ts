@@ -47,9 +47,17 @@ export type Authority =
 export const hasAccount = ({ kind }: Pick<Caller, 'kind'>): boolean =>
   kind === 'session' || kind === 'token';
 
-/** How the audit log says that a caller was authenticated. */
-export const viaOf = ({ kind, token }: Pick<Caller, 'kind' | 'token'>): string =>
-  token ? `token:${token.id}` : kind;
+/**
+ * How an entry of the audit log at a tenant says that a caller was authenticated. A gateway that named
+ * another tenant is shown with it: an actor id from a gateway identifies a person within its tenant.
+ */
+export const viaOf = (
+  { kind, token, tenantId }: Pick<Caller, 'kind' | 'token' | 'tenantId'>,
+  entryTenantId: string,
+): string => {
+  if (token) return `token:${token.id}`;
+  return kind === 'gateway' && tenantId !== entryTenantId ? `gateway:${tenantId}` : kind;
+};
 
 /**
  * Identifies a person as the author of what is stored: the id of an account, or the actor id from a
@@ -62,6 +70,15 @@ export const authorKeyOf = ({
   tenantId,
 }: Pick<Caller, 'kind' | 'actorId' | 'tenantId'>): string =>
   hasAccount({ kind }) ? actorId : `${tenantId}/${actorId}`;
+
+/**
+ * The `authorKeyOf` of the caller whose authority is stored. All grants from a gateway are at the
+ * tenant that it named.
+ */
+export const storedAuthorKeyOf = (authority: Authority): string =>
+  'userId' in authority
+    ? authority.userId
+    : `${authority.grants[0]?.tenantId ?? ''}/${authority.actorId}`;
 
 const adminRole = BUILT_IN_ROLES.get('platform-admin');
 const SYSTEM_RIGHTS: Rights = { grants: adminRole ? [grantAtTenant(adminRole, PLATFORM)] : [] };
@@ -79,13 +96,18 @@ export const systemCaller = (tenantId: string, requestId: string): Caller => ({
 });
 
 /** Who made a change, as the audit log and events show it. */
-export type Actor = Pick<Caller, 'kind' | 'actorId' | 'address' | 'token'>;
+export type Actor = Pick<Caller, 'kind' | 'actorId' | 'tenantId' | 'address' | 'token'>;
 
 /**
  * The actor of changes that the owner of a record in another tenant causes: readers of the changed
  * record learn that it was another tenant, but neither who nor from where.
  */
-export const OTHER_TENANT: Actor = { kind: 'system', actorId: 'other-tenant', address: null };
+export const OTHER_TENANT: Actor = {
+  kind: 'system',
+  actorId: 'other-tenant',
+  tenantId: PLATFORM,
+  address: null,
+};
 
 /** An unauthenticated caller. */
 export const anonymousCaller = ({

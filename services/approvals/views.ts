@@ -12,7 +12,7 @@ import type { Knex } from '../../db/core/knex.ts';
 import { jobMarksOf } from '../../db/jobs/purgedJobs.ts';
 import { Approval } from '../../db/models/Approval.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
-import { covers, PLATFORM, scopeOfRole, type Scope } from '../../domain/access/scope.ts';
+import { covers, scopeOfRole, type Scope } from '../../domain/access/scope.ts';
 import {
   refusalToDecide,
   type ApprovalStatus,
@@ -21,7 +21,7 @@ import {
 import { isSamePerson, namesMeaning, recordedNames } from '../../domain/approvals/names.ts';
 import type { ApprovalData, DecisionData } from '../../domain/approvals/records.ts';
 import type { JobMark } from '../../domain/jobs/records.ts';
-import { hasAccount, type Caller } from '../../domain/shared/caller.ts';
+import { authorKeyOf, storedAuthorKeyOf, type Caller } from '../../domain/shared/caller.ts';
 import { notFound } from '../../domain/shared/errors.ts';
 import { withItems, type ListAnswer, type ListRequest } from '../../domain/shared/lists.ts';
 import type { Access } from '../access/access.ts';
@@ -65,7 +65,7 @@ export function createApprovalViews({ db, access }: { db: Knex; access: Access }
     const roleIds = [...new Set(caller.rights.grants.map(({ role }) => role.id))];
     return {
       actorId: caller.actorId,
-      ownTenantId: requesterTenantOf(caller),
+      authorKey: authorKeyOf(caller),
       ownScope: ownScopeOf(caller),
       names: namesMeaning((await knownNamesOf(db, [caller]))(caller)),
       read: access.scope(caller, 'workflow:read'),
@@ -120,7 +120,7 @@ export function createApprovalViews({ db, access }: { db: Knex; access: Access }
         priorDecision: decisions.find(
           ({ approvalId, actorNames }) => approvalId === id && isSamePerson(actorNames, names),
         ),
-        isRequester: isRequestedBy(caller, approval),
+        isRequester: storedAuthorKeyOf(approval.authority) === authorKeyOf(caller),
       };
     });
   }
@@ -167,20 +167,4 @@ export function createApprovalViews({ db, access }: { db: Knex; access: Access }
   }
 
   return { find, list, toViews, readerFor: listReaderFor };
-}
-
-/**
- * The tenant where requests created under the caller's actor id belong to the caller; undefined
- * means every tenant. An actor id from a gateway identifies a person within the tenant of the
- * gateway only.
- */
-const requesterTenantOf = ({ kind, tenantId }: Caller): string | undefined =>
-  hasAccount({ kind }) || tenantId === PLATFORM ? undefined : tenantId;
-
-function isRequestedBy(caller: Caller, { createdBy, tenantId }: ApprovalData): boolean {
-  const requesterTenantId = requesterTenantOf(caller);
-  return (
-    createdBy === caller.actorId &&
-    (requesterTenantId === undefined || requesterTenantId === tenantId)
-  );
 }

@@ -225,7 +225,7 @@ test('counts have a limit, and pending requests do not disappear among closed on
     `INSERT INTO approvals (id, tenant_id, type, title, payload, status, execution, required_approvals, content_key,
        content_hash, expires_at, created_by, requester_names, authority, closed_by, closed_at, check_at, created_at, updated_at)
      SELECT 'apr_zz' || lpad(n::text, 24, '0'), 'platform', 'many', 'request', '{}', status, 'none', 1, 'key', 'hash',
-       now(), 'other', '[]', '{}', 'other', now(), now(), now(), now()
+       now(), 'other', '[]', '{"actorId": "other", "grants": []}', 'other', now(), now(), now(), now()
      FROM unnest(?::text[]) WITH ORDINALITY AS closed (status, n)`,
     [closed],
   );

@@ -68,6 +68,32 @@ test('an actor of the same name in another tenant is another person', async () =
   expect((await list(namesake, '?requestedByMe')).items).toEqual([]);
 });
 
+test('actors of one name, at the platform and at a tenant of its requests, are two people', async () => {
+  const at = (tenant: string) =>
+    fixture.app.client.as({ actor: 'ann', roles: 'platform-admin', tenant });
+  const [platform, tenant] = [at('platform'), at('seen')];
+  const ofTenant = await createRequest(tenant, { ...echoJob, payload: { password: 'of-tenant' } });
+  const ofPlatform = await createRequest(platform, {
+    ...echoJob,
+    tenantId: 'seen',
+    payload: { password: 'of-platform' },
+  });
+  for (const [client, own, other] of [
+    [platform, ofPlatform, ofTenant],
+    [tenant, ofTenant, ofPlatform],
+  ] as const) {
+    expect((await list(client, '?requestedByMe')).items.map(({ id }) => id)).toEqual([own.id]);
+    const payloads = await Promise.all(
+      [own, other].map(async ({ id }) => {
+        const { payload } = await client.get<ApprovalRecord>(`/api/workflows/${id}`).expect(200);
+        return payload;
+      }),
+    );
+    expect(payloads).toEqual([own.payload, { password: '********' }]);
+    expect((await cancel<ProblemBody>(client, other.id).expect(403)).code).toBe('not_requester');
+  }
+});
+
 test('requesters see their own requests, deciders those that they may decide', async () => {
   const createRole = async (name: string, permissions: string[]): Promise<string> =>
     (

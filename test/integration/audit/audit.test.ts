@@ -61,27 +61,38 @@ describe('the audit log', () => {
 
   test('shows credentials to their actor only, not to an actor of that name', async () => {
     const subject = { type: 'test', id: 'own' };
-    const record = (caller: Caller) =>
+    const record = (caller: Caller, tenantId = caller.tenantId) =>
       app.deps.commit(caller, (work) => {
-        work.audit('test.own', subject, { after: { password: 'hunter22', by: caller.kind } });
+        const after = { password: 'hunter22', by: caller.kind };
+        work.audit('test.own', subject, { tenantId, after });
       });
     const system = systemCaller('platform', 'audit-own');
     await record(system);
     await record({ ...system, kind: 'gateway' });
     await record({ ...system, kind: 'gateway', tenantId: 'elsewhere' });
-    const { items } = await app.client
-      .as({ actor: 'system', roles: 'platform-admin' })
-      .get<Page<AuditEntryRecord>>('/api/audit?requestId=audit-own')
-      .expect(200);
-    const shown = items.map(({ tenantId, via, after }) => [
-      tenantId,
-      via,
-      (after as { password: string }).password,
-    ]);
-    expect(shown.sort()).toEqual([
+    await record({ ...system, kind: 'gateway' }, 'elsewhere');
+    const shownTo = async (tenant: string) => {
+      const { items } = await app.client
+        .as({ actor: 'system', roles: 'platform-admin', tenant })
+        .get<Page<AuditEntryRecord>>('/api/audit?requestId=audit-own')
+        .expect(200);
+      return items
+        .map(({ tenantId, via, after }) => [
+          tenantId,
+          via,
+          (after as { password: string }).password,
+        ])
+        .sort();
+    };
+    expect(await shownTo('platform')).toEqual([
       ['elsewhere', 'gateway', '********'],
+      ['elsewhere', 'gateway:platform', 'hunter22'],
       ['platform', 'gateway', 'hunter22'],
       ['platform', 'system', '********'],
+    ]);
+    expect(await shownTo('elsewhere')).toEqual([
+      ['elsewhere', 'gateway', 'hunter22'],
+      ['elsewhere', 'gateway:platform', '********'],
     ]);
   });
 

@@ -50,6 +50,17 @@ describe('a job about a device', () => {
     ]);
   });
 
+  test('shows credentials to its author, not to an actor of that name at the tenant', async () => {
+    const at = (tenant: string) =>
+      fixture.app.client.as({ actor: 'ann', roles: 'platform-admin', tenant });
+    const payload = { note: 'password=of-platform' };
+    const { id } = await create(at('platform'), onDevice(ours.deviceA, { payload })).expect(201);
+    expect((await read(at('platform'), id).expect(200)).payload).toEqual(payload);
+    expect((await read(at(ours.tenant), id).expect(200)).payload).toEqual({
+      note: 'password=********',
+    });
+  });
+
   test('is created, read, cancelled and retried with rights at its site alone', async () => {
     const operator = await fixture.user('operator', { siteId: ours.siteA });
     const { id } = await created(operator, ours.deviceA);

@@ -279,7 +279,7 @@ describe('a search reads only what its caller may read', () => {
     ['of a site', within({ siteIds: new Set(['few']) })],
   ])('%s', async (_, inventory) => {
     const { db } = app.deps;
-    const workflows = { actorId: 'ann', ownTenantId: 'few', ownScope: none, names: ['ann'] };
+    const workflows = { actorId: 'ann', authorKey: 'few/ann', ownScope: none, names: ['ann'] };
     const sources = sourcesOf(
       {
         ...{ inventory, jobs: none, schedules: none, users: none, webhooks: none, backups: none },
