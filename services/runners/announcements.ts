@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import { ignoreNoChange, NoChange, type Commit, type Work } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { notifyTopics } from '../../db/core/unitOfWork.ts';
@@ -26,6 +28,7 @@ import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, notFound } from '../../domain/shared/errors.ts';
 import { compileForeignSchema, SchemaError } from '../../platform/foreignSchema.ts';
 import type { Ids } from '../../platform/ids.ts';
+import { createPause } from '../../platform/turns.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import type { RunnerIdentity } from './identity.ts';
 import { MAX_REMOTE_TYPES } from './remoteTypes.ts';
@@ -62,11 +65,33 @@ const KEPT_VERSIONS = 50;
 
 type Deps = { db: Knex; commit: Commit; ids: Ids; jobTypes: JobTypes };
 
+/** How many schemas are remembered, by their hash. Runners announce the same types again and again. */
+const MAX_CHECKED_SCHEMAS = 5_000;
+
 /** What runners announce. */
 export function createAnnouncements({ db, commit, ids, jobTypes }: Deps) {
-  /** Why a type can never be accepted; undefined if it can. */
+  /** Why a schema cannot be used; an empty text if it can. */
+  const checkedSchemas = new LRUCache<string, string>({ max: MAX_CHECKED_SCHEMAS });
+
+  function schemaProblem(name: string, schema: object): string | undefined {
+    const key = createHash('sha256').update(JSON.stringify(schema)).digest('base64');
+    let problem = checkedSchemas.get(key);
+    if (problem === undefined) {
+      problem = problemOf(schema);
+      checkedSchemas.set(key, problem);
+    }
+    return problem === ''
+      ? undefined
+      : `The schema of the ${name} cannot be used: ${problem.slice(0, 300)}`;
+  }
+
+  /** Why a version that is not known can never be accepted; undefined if it can. */
+  const versionRefusal = ({ definition: { payload, result } }: AnnouncedType): string | undefined =>
+    schemaProblem('payload', payload) ?? (result && schemaProblem('result', result));
+
+  /** Why a type can never be accepted, whatever its schemas are; undefined if it can. */
   function refusal(pool: string, { definition }: AnnouncedType): string | undefined {
-    const { name, payload, result } = definition;
+    const { name, payload } = definition;
     if (isReservedTypeName(name) || jobTypes.isOwn(name))
       return 'Types of Holdfast itself, and modules, have this name or its first word.';
     if (definition.pool !== pool) return `The definition is for the pool ${definition.pool}.`;
@@ -74,8 +99,7 @@ export function createAnnouncements({ db, commit, ids, jobTypes }: Deps) {
       return `The definition has more than ${MAX_DEFINITION_BYTES} bytes.`;
     if (payload.type !== 'object') return 'The schema of the payload must have the type object.';
     const [unknown] = unknownReferencesIn(payload);
-    if (unknown !== undefined) return `x-holdfast-ref: there is no inventory resource ${unknown}.`;
-    return schemaProblem('payload', payload) ?? (result && schemaProblem('result', result));
+    return unknown && `x-holdfast-ref: there is no inventory resource ${unknown}.`;
   }
 
   /** Adds a new version of a type in a commit. Returns why it is refused, if it is. */
@@ -181,6 +205,8 @@ export function createAnnouncements({ db, commit, ids, jobTypes }: Deps) {
     const reason = refusal(pool.name, type);
     if (reason !== undefined) return reason;
     if (await isKnown(pool.name, type)) return undefined;
+    const versionReason = versionRefusal(type);
+    if (versionReason !== undefined) return versionReason;
     const typePool = await RemoteType.query(db).findById(type.definition.name).select('pool');
     if (typePool && typePool.pool !== pool.name) return 'The type belongs to another pool.';
     let refused: string | undefined;
@@ -220,7 +246,9 @@ export function createAnnouncements({ db, commit, ids, jobTypes }: Deps) {
       if (!pool) throw notFound('pool', about.pool);
       const refused: AnnouncedState[] = [];
       const offered: Record<string, string> = {};
+      const pause = createPause();
       for (const type of types) {
+        await pause();
         const { name } = type.definition;
         const reason = Object.hasOwn(offered, name)
           ? 'The runner has announced this name twice.'
@@ -285,12 +313,13 @@ const acceptance = (
 /** Who has accepted a type, and when: another version of the same shape changes neither. */
 const acceptanceOf = ({ acceptedBy, acceptedAt }: RemoteType) => ({ acceptedBy, acceptedAt });
 
-function schemaProblem(name: string, schema: object): string | undefined {
+/** Why a schema cannot be used; an empty text if it can. */
+function problemOf(schema: object): string {
   try {
     compileForeignSchema(schema);
-    return undefined;
+    return '';
   } catch (error) {
     if (!(error instanceof SchemaError)) throw error;
-    return `The schema of the ${name} cannot be used: ${error.message.slice(0, 300)}`;
+    return error.message;
   }
 }

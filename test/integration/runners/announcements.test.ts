@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { Ajv2020 } from 'ajv/dist/2020.js';
 import { randomUUID } from 'node:crypto';
 import type { JobTypeRecord } from '../../../api/jobs/typeSchemas.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
@@ -56,6 +57,31 @@ async function poolWith(acceptTypes: string[]) {
   };
   return { pool, name, client, accept, runner, current };
 }
+
+/** Calls of the compiler of schemas while something is done. */
+async function compiled(what: () => Promise<unknown>): Promise<number> {
+  const spy = jest.spyOn(Ajv2020.prototype, 'compile');
+  try {
+    await what();
+    return spy.mock.calls.length;
+  } finally {
+    spy.mockRestore();
+  }
+}
+
+test('schemas of types that are announced again are not compiled again, refused ones neither', async () => {
+  const { runner } = await poolWith(['announced.*']);
+  const { announce } = runner();
+  const good = () => announce('good', { payload: { type: 'object', title: 'good' } });
+  const refused = () => announce('bad', { payload: { type: 'object', title: 'bad', $ref: '#/x' } });
+  expect(await compiled(good)).toBeGreaterThan(0);
+  expect(await compiled(refused)).toBeGreaterThan(0);
+  expect(await compiled(good)).toBe(0);
+  expect(await compiled(refused)).toBe(0);
+  expect(await refused()).toMatchObject([
+    { state: 'refused', reason: expect.stringContaining('cannot be used') },
+  ]);
+});
 
 const CHANGED = { payload: { type: 'object', required: ['more'] } };
 const accepted = (digest: string) => ({ state: 'accepted', digest: digestOf(digest) });
