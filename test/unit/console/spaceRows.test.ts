@@ -11,7 +11,7 @@ type Child = { id: string | null; cidr: string };
 
 const child = (third: number): Child => ({ id: `pfx_${third}`, cidr: `10.0.${third}.0/24` });
 const page = (thirds: readonly number[], nextCursor: string | null, free: string[] = []) => ({
-  ...{ children: thirds.map(child), nextCursor, free },
+  ...{ children: thirds.map(child), nextCursor, free, exact: true, complete: true },
 });
 const known = (
   parts: readonly (readonly [Part, ReturnType<typeof page>])[],
@@ -40,6 +40,15 @@ describe('what is directly in a prefix', () => {
     expect(shown(all)).toEqual([
       ...['10.0.0.0/24', '10.0.1.0/24', 'free 10.0.2.0/24', '10.0.3.0/24'],
     ]);
+  });
+
+  test('says what its free networks leave out', () => {
+    const [part, read] = [{ cursor: null }, page([0], null, ['10.0.1.0/24'])];
+    const rows = (about: object) => shown(known([[part, { ...read, ...about }]]))?.slice(2);
+    expect(rows({})).toEqual([]);
+    expect(rows({ complete: false })).toEqual(['More free networks are not shown']);
+    expect(rows({ exact: false })).toEqual(['Free networks may have addresses in use']);
+    expect(rows({ complete: false, exact: false })).toHaveLength(2);
   });
 
   test('is shown around a network that is far from its start, with ways to what is between', () => {

@@ -35,11 +35,12 @@ export function PrintedTree({ rows, shape }: Props) {
 
 function networkText(row: Row): string {
   if (row.kind === 'more') return '… more of them are not shown';
+  if (row.kind === 'note') return row.text;
   return row.kind === 'prefix' ? row.prefix.cidr : row.cidr;
 }
 
 function statusText(row: Row): string {
-  if (row.kind === 'more') return '';
+  if (row.kind === 'more' || row.kind === 'note') return '';
   if (row.kind === 'free') return 'Free';
   return row.prefix.status === null ? 'Not readable for you' : labelOfField(row.prefix.status);
 }

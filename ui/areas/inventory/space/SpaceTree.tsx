@@ -42,6 +42,8 @@ function networkColumn(chosen: string | undefined, onMore: MoreProps['onMore']):
     cell: (row) =>
       row.kind === 'more' ? (
         <More row={row} onMore={onMore} />
+      ) : row.kind === 'note' ? (
+        <span className={classes.muted}>{row.text}</span>
       ) : (
         <span
           className={classes.network}
@@ -56,7 +58,7 @@ function networkColumn(chosen: string | undefined, onMore: MoreProps['onMore']):
 }
 
 function StatusCell({ row }: { row: Row }) {
-  if (row.kind === 'more') return null;
+  if (row.kind === 'more' || row.kind === 'note') return null;
   if (row.kind === 'free') return <span className={classes.muted}>Free</span>;
   const { status } = row.prefix;
   if (status === null) return <span className={classes.muted}>Not readable for you</span>;
@@ -105,7 +107,7 @@ export function SpaceTree({ tree: space, chosen, onChoose }: Props) {
   };
   const open = (row: Row) => {
     if (row.kind === 'more') more(row);
-    else onChoose(cidrOf(row));
+    else if (row.kind !== 'note') onChoose(cidrOf(row));
   };
   return (
     <>

@@ -9,6 +9,10 @@ type Child = { id: string | null; cidr: string };
 type Page<C extends Child> = {
   children: readonly C[];
   free: readonly string[];
+  /** False: `free` may include addresses that are in use. */
+  exact: boolean;
+  /** False: `free` has the first free networks only. */
+  complete: boolean;
   nextCursor: string | null;
 };
 
@@ -16,7 +20,11 @@ type Page<C extends Child> = {
 export type SpaceRow<C extends Child> =
   | { kind: 'prefix'; key: string; prefix: C; children: SpaceRow<C>[] | undefined }
   | { kind: 'free'; key: string; cidr: string }
+  | NoteRow
   | MoreRow;
+
+/** Says what the rows before it leave out. */
+type NoteRow = { kind: 'note'; key: string; text: string };
 
 /** Represents a part of what is in the prefix `of`. `isNext`: it follows what is shown. */
 type MoreRow = {
@@ -115,7 +123,20 @@ function rowsOf<C extends Child>(id: string, runs: readonly Run<C>[], rowOf: Row
     })),
   ];
   rows.sort((one, other) => (one.block && other.block ? byNetwork(one.block, other.block) : 0));
-  return rows.map(({ row }): SpaceRow<C> => row);
+  return [...rows.map(({ row }): SpaceRow<C> => row), ...notesOn(id, pages)];
+}
+
+/** What the free networks of pages leave out. */
+function notesOn<C extends Child>(id: string, pages: readonly Page<C>[]): NoteRow[] {
+  const texts = [
+    ...(pages.every(({ complete }) => complete) ? [] : ['More free networks are not shown']),
+    ...(pages.every(({ exact }) => exact) ? [] : ['Free networks may have addresses in use']),
+  ];
+  return texts.map((text) => ({
+    kind: 'note',
+    key: `note ${id} ${pages[0]?.nextCursor} ${text}`,
+    text,
+  }));
 }
 
 function moreRow(id: string, part: Part, text: string, isNext = false): MoreRow {
