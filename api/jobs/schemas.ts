@@ -189,7 +189,7 @@ export const JobRecord = Type.Object(
           reason: Type.Enum([...WAIT_REASONS], {
             title: 'JobWaitReason',
             description:
-              '`no_slot`: the tenant has its share of the pool, the type its limit, or the job starts soon.',
+              '`not_accepted`: no living runner has the accepted version of the type. `other_digest`: none has the version that was approved for the job. `no_slot`: the tenant has its share of the pool, the type its limit, or the job starts soon.',
           }),
           since: Timestamp,
         },

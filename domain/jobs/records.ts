@@ -74,3 +74,9 @@ export function isPayloadAuthor(
     sourceKind === 'api' && retryOf === null && storedAuthorKeyOf(authority) === authorKeyOf(caller)
   );
 }
+
+/** True if a job may run with a version of its type; an approved one runs with what was approved only. */
+export const mayRunVersion = (
+  { sourceKind, typeDigest }: Pick<JobSummaryData, 'sourceKind' | 'typeDigest'>,
+  digest: string,
+): boolean => sourceKind !== 'approval' || typeDigest === null || typeDigest === digest;

@@ -2,13 +2,16 @@ import type { RemoteTypeDefinition } from './definition.ts';
 
 /**
  * Why a queued job of runners waits: its type is disabled; no runner of its pool is alive; none of them has
- * announced the type; all their slots are in use; or none of these: the tenant has its share of the pool,
- * the type its limit, or the job starts soon.
+ * announced the type, or the version of it that is accepted, or the version that was approved for the job; all
+ * their slots are in use; or none of these: the tenant has its share of the pool, the type its limit, or the
+ * job starts soon.
  */
 export const WAIT_REASONS = [
   'type_disabled',
   'no_runner',
   'not_announced',
+  'not_accepted',
+  'other_digest',
   'pool_full',
   'no_slot',
 ] as const;

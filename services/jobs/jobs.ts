@@ -5,13 +5,18 @@ import type { Notifications } from '../../db/core/notifications.ts';
 import { scopedRepository } from '../../db/core/scopedRepository.ts';
 import { findWithLogs, JOB_SCOPE, JOB_SUMMARY_COLUMNS, logLinesAfter } from '../../db/jobs/jobs.ts';
 import { Job } from '../../db/models/Job.ts';
-import { countRunners, isAnnounced, readPoolLoads } from '../../db/runners/runners.ts';
+import { countRunners, isAnnounced, listOffered, readPoolLoads } from '../../db/runners/runners.ts';
 import type { WaitReason } from '../../domain/runners/records.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
 import { isFinal, type JobSource } from '../../domain/jobs/jobs.ts';
 import { permissionsToCreate } from '../../domain/jobs/jobType.ts';
 import type { QueuePosition } from '../../domain/jobs/queue.ts';
-import type { JobData, JobLogData, JobSummaryData } from '../../domain/jobs/records.ts';
+import {
+  mayRunVersion,
+  type JobData,
+  type JobLogData,
+  type JobSummaryData,
+} from '../../domain/jobs/records.ts';
 import { scopeOfTarget, targetOf, type TargetRef } from '../../domain/jobs/targets.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, notFound } from '../../domain/shared/errors.ts';
@@ -180,11 +185,15 @@ export function createJobs({
     };
   }
 
-  async function readWaitReason({ type, pool }: Job, runners: number): Promise<WaitReason> {
+  async function readWaitReason(job: Job, runners: number): Promise<WaitReason> {
+    const { type, pool } = job;
     const known = jobTypes.find(type);
     if (known?.lane === 'remote' && !known.isEnabled) return 'type_disabled';
     if (runners === 0) return 'no_runner';
     if (!(await isAnnounced(db, pool, type))) return 'not_announced';
+    const offered = (await listOffered(db, pool)).filter(({ name }) => name === type);
+    if (offered.length === 0) return 'not_accepted';
+    if (!offered.some(({ digest }) => mayRunVersion(job, digest))) return 'other_digest';
     const load = (await readPoolLoads(db, [pool])).get(pool);
     return load && load.runningJobs >= load.slots ? 'pool_full' : 'no_slot';
   }

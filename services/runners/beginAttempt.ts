@@ -13,6 +13,7 @@ import { findOwnRunner, isAnnounced } from '../../db/runners/runners.ts';
 import { findVersion } from '../../db/runners/types.ts';
 import { isFinal } from '../../domain/jobs/jobs.ts';
 import { JobFailure, type RemoteJobType } from '../../domain/jobs/jobType.ts';
+import { mayRunVersion } from '../../domain/jobs/records.ts';
 import { countedAttempts } from '../../domain/jobs/retry.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { notFound } from '../../domain/shared/errors.ts';
@@ -99,8 +100,7 @@ export function createBeginAttempt({
     }
     const version = await findVersion(db, job.type, digest);
     if (version?.shape !== type.shape) return wait('not_accepted');
-    if (job.sourceKind === 'approval' && job.typeDigest !== null && job.typeDigest !== digest)
-      return wait('other_digest');
+    if (!mayRunVersion(job, digest)) return wait('other_digest');
     if (jobTypes.isValidPayload(type, structuredClone(job.payload))) return null;
     await finalizeAbandoned({ jobId: job.id, runId: job.runId }, 'failed', 'invalid_payload');
     return { outcome: 'failed', code: 'invalid_payload' };

@@ -100,6 +100,14 @@ async function expectStarted({ blocked }: Awaited<ReturnType<typeof fillPool>>, 
     );
 }
 
+/** The jobs say what they wait for. */
+async function expectWaits({ blocked }: Awaited<ReturnType<typeof fillPool>>, reason: string) {
+  for (const { id } of blocked)
+    expect(await root.get<JobRecord>(`/api/jobs/${id}`).expect(200)).toMatchObject({
+      waitingFor: { reason },
+    });
+}
+
 test('jobs of a disabled type release their slots, and wait without one', async () => {
   const jobs = await fillPool();
   await root.post(`/api/job-types/${nameOf('blocked')}/disable`).expect(200);
@@ -112,6 +120,7 @@ test('jobs of a type that their runner does not have release their slots', async
   const jobs = await fillPool();
   await announce(['other']);
   await expectReleased(jobs, 'not_announced', '');
+  await expectWaits(jobs, 'not_announced');
   await announce(['blocked', 'other']);
   await expectStarted(jobs);
 });
@@ -121,6 +130,7 @@ test('jobs of a type whose change is not accepted release their slots', async ()
   await root.put(`/api/pools/${pool}`, { acceptTypes: [] }).expect(200);
   await announce(['blocked', 'other'], ['blocked']);
   await expectReleased(jobs, 'not_accepted', `${nameOf('blocked')} changed`);
+  await expectWaits(jobs, 'not_accepted');
   await announce(['blocked', 'other']);
   await expectStarted(jobs);
 });
@@ -133,6 +143,7 @@ test('an approved job that another version has to run releases its slot', async 
       .where({ id })
       .update({ source_kind: 'approval', type_digest: digestOf('approved') });
   await expectReleased(jobs, 'other_digest');
+  await expectWaits(jobs, 'other_digest');
 });
 
 test('jobs that cannot start get no slot, and others of their tenant do not wait for them', async () => {

@@ -1,3 +1,4 @@
+import type { WaitReason } from '../../../domain/runners/records.ts';
 import { isRecordId } from '../../parts/recordIds.ts';
 
 // The fields that are needed, without the types of the API: its client needs a browser.
@@ -125,15 +126,19 @@ export function attemptsOf(
 type Waiting = {
   pool: string;
   runners: number;
-  reason: 'type_disabled' | 'no_runner' | 'not_announced' | 'pool_full' | 'no_slot';
+  reason: WaitReason;
 };
 
-const WAIT_TEXTS: Readonly<Record<Waiting['reason'], (waiting: Waiting) => string>> = {
+const WAIT_TEXTS: Readonly<Record<WaitReason, (waiting: Waiting) => string>> = {
   type_disabled: () => 'Waits until its job type is enabled again.',
   no_runner: ({ pool }) =>
     `Waits for a runner of the pool ${pool}; no runner has reported in the last 30 seconds.`,
   not_announced: ({ pool }) =>
     `Waits for a runner of the pool ${pool} with its job type; no living runner has announced it.`,
+  not_accepted: ({ pool }) =>
+    `Waits for a runner of the pool ${pool} with the accepted version of its job type; the living ones have other versions.`,
+  other_digest: ({ pool }) =>
+    `Waits for a runner of the pool ${pool} with the version of its job type that was approved.`,
   pool_full: ({ pool, runners }) =>
     `Waits for a free slot of the ${runners} ${runners === 1 ? 'runner' : 'runners'} of the pool ${pool}.`,
   no_slot: ({ pool }) =>
