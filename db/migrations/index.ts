@@ -61,6 +61,7 @@ import * as upgrades from './0072_upgrades.ts';
 import * as queuedJobs from './0073_queued_jobs.ts';
 import * as indexOfDryRuns from './0074_index_of_dry_runs.ts';
 import * as requestsByJobType from './0075_requests_by_job_type.ts';
+import * as deliveriesByTime from './0077_deliveries_by_time.ts';
 import * as importCounts from './0078_import_counts.ts';
 import * as finishedJobs from './0083_finished_jobs.ts';
 
@@ -131,6 +132,7 @@ export const MIGRATIONS: Migrations = {
   '0073_queued_jobs': queuedJobs,
   '0074_index_of_dry_runs': indexOfDryRuns,
   '0075_requests_by_job_type': requestsByJobType,
+  '0077_deliveries_by_time': deliveriesByTime,
   '0078_import_counts': importCounts,
   '0083_finished_jobs': finishedJobs,
 };
