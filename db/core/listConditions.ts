@@ -37,17 +37,41 @@ export function isOneOf(column: string, type: string, values: readonly FilterVal
 const textsOf = (values: readonly FilterValue[]): string[] =>
   values.filter((value) => value !== null).map(String);
 
+/** The order of values as PostgreSQL has it, for the kinds of which it is certain. Texts are compared as bytes. */
+const ORDERS: Readonly<Partial<Record<FieldKind, (one: string, other: string) => number>>> = {
+  text: (one, other) => Buffer.compare(Buffer.from(one), Buffer.from(other)),
+  integer: (one, other) => Number(one) - Number(other),
+  bigint: (one, other) => Number(BigInt(one) - BigInt(other)),
+};
+
+/**
+ * A column with a value other than those given. An index finds ranges, but not what differs from a value:
+ * nearly all records may have it, and finding the few others would read them all.
+ */
+function differsFrom(column: string, kind: FieldKind, given: readonly string[]): Sql {
+  const type = sqlTypeOf(kind);
+  const order = ORDERS[kind];
+  if (!order) return { sql: `${column} <> ALL (?::${type}[])`, bindings: [[...given]] };
+  const sorted = [...new Set(given)].sort(order);
+  const value = kind === 'text' ? '?::text COLLATE "C"' : `?::${type}`;
+  const ranges = [undefined, ...sorted].map((after, at) => {
+    const before = sorted[at];
+    return allOf([
+      ...(after === undefined ? [] : [{ sql: `${column} > ${value}`, bindings: [after] }]),
+      ...(before === undefined ? [] : [{ sql: `${column} < ${value}`, bindings: [before] }]),
+    ]);
+  });
+  return anyOf(ranges);
+}
+
 /** A column that has none of `values`. A record without a value has none, unless null is one. */
-function isNoneOf(column: string, type: string, values: readonly FilterValue[]): Sql {
+function isNoneOf(column: string, kind: FieldKind, values: readonly FilterValue[]): Sql {
   const given = textsOf(values);
   const excludesNull = given.length < values.length;
   if (given.length === 0)
     return excludesNull ? { sql: `${column} IS NOT NULL`, bindings: [] } : ALL;
-  const differs = `${column} <> ALL (?::${type}[])`;
-  return {
-    sql: excludesNull ? differs : `(${column} IS NULL OR ${differs})`,
-    bindings: [given],
-  };
+  const differs = differsFrom(column, kind, given);
+  return excludesNull ? differs : anyOf([{ sql: `${column} IS NULL`, bindings: [] }, differs]);
 }
 
 /** True where a condition on columns that are never null is false. */
@@ -63,9 +87,9 @@ export function conditionSql(
   const type = sqlTypeOf(kind);
   if (operator === 'in') return isOneOf(column, type, values);
   if (operator === 'not') {
-    // Few other values can be found by an index; what differs from a value cannot.
+    // Few other values are found by an index in the order of the list.
     if (!others)
-      return isNoneOf(column, type, nullable ? values : values.filter((v) => v !== null));
+      return isNoneOf(column, kind, nullable ? values : values.filter((v) => v !== null));
     return others.length === 0 ? NONE : isOneOf(column, type, others);
   }
   const [value = null] = values;

@@ -67,6 +67,14 @@ test('addresses of a network that were created together are found without readin
     expect([query, await countRemoved(await statementOf(query, addresses))]).toEqual([query, 0]);
 });
 
+test('the few records without a value that nearly all have are found without reading these', async () => {
+  for (const query of ['tenantId.not=platform', 'tenantId.not=platform,blue,none-such&limit=2'])
+    expect([query, await countRemoved(await statementOf(query, ['10.0.200.1']))]).toEqual([
+      query,
+      0,
+    ]);
+});
+
 test('a tenant does not read the addresses of others in the network', async () => {
   const red = app.client.as({ actor: 'vic', roles: 'viewer', tenant: 'red' });
   const statement = await statementOf('within=10.0.0.0/16', ['10.0.200.1'], red);
