@@ -41,6 +41,7 @@ const textsOf = (values: readonly FilterValue[]): string[] =>
 const ORDERS: Readonly<Partial<Record<FieldKind, (one: string, other: string) => number>>> = {
   text: (one, other) => Buffer.compare(Buffer.from(one), Buffer.from(other)),
   integer: (one, other) => Number(one) - Number(other),
+  number: (one, other) => Number(one) - Number(other),
   bigint: (one, other) => Number(BigInt(one) - BigInt(other)),
 };
 
