@@ -5,6 +5,7 @@ import {
   isCredentialName,
   maskCredentials,
   maskText,
+  maskingSteps,
 } from '../../../domain/shared/credentials.ts';
 import { propertyRuns } from '../../support/effort.ts';
 
@@ -121,6 +122,45 @@ describe('a credential is masked', () => {
     expect(maskText(text)).toBe(masked);
   });
 
+  test.each([
+    ['a://b://c:pw@h', 'a://b://c:********@h'],
+    ['https://null@h/ postgres://bob:true@db', 'https://********@h/ postgres://bob:********@db'],
+    [
+      'api key: v, "private key" : "w", xapi key: y',
+      /^api key: \*+, "private key" : "\*+", xapi key: y$/,
+    ],
+    ['a.password=x;%70%69%6e=y', 'a.password=********;%70%69%6e=********'],
+    ['cookie:\n"a"; b\nx', 'cookie:\n"********"; b\nx'],
+    ['?a=1&auth=2?x=3#y', '?a=1&auth=********#y'],
+    ['password: token : xyz', 'password: ******** : xyz'],
+    ['bearer bearer abcdefgh', 'bearer bearer ********'],
+    ['x{password:{a:1},b:2}', 'x{password:********,b:2}'],
+    ['eyJabcde.a.b-eyJabcde.a.b eyJabcde.a.', '********.a.b ********'],
+    ['<password/><pin >1<a>2', '<password/><pin >********<a>2'],
+    [`${'p'.repeat(201)}assword=x`, `${'p'.repeat(201)}assword=x`],
+  ])('in text, and nothing beside it: %j', (text, masked) => {
+    expect(maskText(text)).toEqual(
+      typeof masked === 'string' ? masked : expect.stringMatching(masked),
+    );
+  });
+
+  test('in JSON in texts of many levels: the innermost are masked as a whole', () => {
+    const nested = (levels: number) => {
+      let text = JSON.stringify({ a: '=', password: SECRET });
+      for (let level = 1; level < levels; level++) text = JSON.stringify({ a: text });
+      return text;
+    };
+    expect(maskText(nested(4))).toContain('password');
+    for (const levels of [4, 5, 6, 7, 12]) expect(maskText(nested(levels))).not.toContain(SECRET);
+    expect(maskText(nested(12)).length).toBeLessThan(200);
+  });
+
+  test('under a name that is too long to search', () => {
+    expect(maskCredentials({ ['é'.repeat(10_001)]: 'x' })).toEqual({
+      ['é'.repeat(10_001)]: '********',
+    });
+  });
+
   test('and listed, the longest first', () => {
     const payload = { url: 'https://h/?token=abc', body: '{"password":"abcdef"}', note: 'x=1' };
     expect(credentialsIn(payload)).toEqual(['abcdef', 'abc']);
@@ -172,4 +212,42 @@ test.each([
   const long = part.repeat(Math.ceil(150_000 / part.length));
   for (const text of [long, `password:"${long}`, `{"password":"x", ${long}`, `cookie: ${long}`])
     expect(maskText(text)).toBeDefined();
+});
+
+describe('a long value is masked in steps, however it is made', () => {
+  const CHARS = 200_000;
+  const many = (part: (i: number) => string, separator = '') => {
+    const parts: string[] = [];
+    for (let length = 0; length < CHARS; length += (parts.at(-1) ?? '').length)
+      parts.push(part(parts.length) + separator);
+    return parts.join('');
+  };
+  const fields = (name: (i: number) => string, value: unknown) =>
+    Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [name(i), value]));
+  const values: [string, unknown][] = [
+    ['short fields', fields((i) => `f${i}`, 1)],
+    ['fields that are credentials', fields((i) => `pin_${i}`, 1)],
+    ['fields in a credential', { password: fields(String, 1) }],
+    ['long names of fields', fields((i) => `${'é'.repeat(20)}${i}`, 1)],
+    ['numbers', Array.from({ length: 100_000 }, () => 1)],
+    ['empty objects', Array.from({ length: 50_000 }, () => ({}))],
+    ['short texts', Array.from({ length: 20_000 }, (_, i) => `a=${i}`)],
+    ['pairs', many((i) => `${i}=b&`)],
+    ['pairs of a query', many((i) => `?x${i}=`)],
+    ['names in JSON that is cut off', `{${many(() => '"x": ')}`],
+    ['elements', many((i) => `<x${i}>`)],
+    ['credentials', many(() => 'password=x&')],
+    ['users of URLs', many(() => 'a://b:c@')],
+    ['JSON in a text', JSON.stringify(fields((i) => `f${i}=`, 1))],
+    ['JSON in JSON in a text', JSON.stringify(JSON.stringify(fields((i) => `pin${i}`, 1)))],
+    [
+      'objects in JSON in a text',
+      JSON.stringify(Array.from({ length: 50_000 }, () => ({ a: '=' }))),
+    ],
+  ];
+  test.each(values)('%s', (_what, value) => {
+    let count = 0;
+    for (const _step of maskingSteps(value)) count++;
+    expect(count).toBeGreaterThanOrEqual(15);
+  });
 });
