@@ -2,7 +2,7 @@ import { INVENTORY_APPLY, type Execution } from '../../domain/approvals/approval
 import type { ApprovalData } from '../../domain/approvals/records.ts';
 import { approvalWorkflowId } from '../../domain/dispatch/workflowIds.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
-import { maskCredentials, maskText } from '../../domain/shared/credentials.ts';
+import { maskText } from '../../domain/shared/credentials.ts';
 import type { FrozenEffect, PlanDifference } from '../../domain/inventory/frozenPlan.ts';
 import type { Mutation } from '../../domain/inventory/planning.ts';
 import type { ApprovalDetails } from '../../services/approvals/details.ts';
@@ -10,6 +10,7 @@ import { NOT_EVALUATED } from '../../services/approvals/evaluations.ts';
 import { canCancel } from '../../services/approvals/approvals.ts';
 import type { ApprovalView } from '../../services/approvals/views.ts';
 import type { JobTypes } from '../../services/jobTypes/registry.ts';
+import { maskInTurns } from '../../platform/maskInTurns.ts';
 import type { ApprovalRecord, ApprovalSummary, DifferenceView, EffectView } from './schemas.ts';
 import { isoOrNull, jobReference } from '../jobs/presenter.ts';
 
@@ -213,7 +214,7 @@ function presentUsers({ approval: { createdBy }, deciders, people }: ApprovalDet
 /** Presents requests as their readers may see them. */
 export const approvalPresenter = (jobTypes: JobTypes) => ({
   summary,
-  record(details: ApprovalDetails): ApprovalRecord {
+  async record(details: ApprovalDetails): Promise<ApprovalRecord> {
     const { approval, decisions, comments, isRequester } = details;
     const { status, execution, jobType, jobPayload } = approval;
     const isCancellable = status === 'pending' || execution === 'queued';
@@ -221,10 +222,10 @@ export const approvalPresenter = (jobTypes: JobTypes) => ({
       ...summary(details),
       ...presentChange(details),
       ...presentUsers(details),
-      payload: isRequester ? approval.payload : maskCredentials(approval.payload),
+      payload: isRequester ? approval.payload : await maskInTurns(approval.payload),
       jobPayload:
         jobPayload && jobType !== null
-          ? jobTypes.show(jobType, jobPayload, { isAuthor: isRequester })
+          ? await jobTypes.show(jobType, jobPayload, { isAuthor: isRequester })
           : null,
       jobTargetName: details.jobTargetName,
       ifApproved: nextStepText(details),

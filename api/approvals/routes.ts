@@ -77,7 +77,7 @@ export function approvalRoutes({
     view: ApprovalView,
     evaluation: AbortSignal | null,
   ): Promise<{ body: ApprovalRecord; headers: { etag: string } }> {
-    const body = present.record(await details.load(caller, view, evaluation));
+    const body = await present.record(await details.load(caller, view, evaluation));
     // The blocker and the comments change without a new version.
     return { body, headers: { etag: etagOf(body.version, crc32(JSON.stringify(body))) } };
   }

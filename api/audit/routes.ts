@@ -3,6 +3,7 @@ import type { AuditArchiveData } from '../../domain/audit/archives.ts';
 import type { AuditEntryDetails } from '../../domain/audit/auditEntry.ts';
 import type { JobMark } from '../../domain/jobs/records.ts';
 import { computeFor } from '../../platform/connectionUser.ts';
+import { maskInTurns } from '../../platform/maskInTurns.ts';
 import type { Slots } from '../../platform/slots.ts';
 import type { AuditArchives } from '../../services/audit/auditArchives.ts';
 import type { AuditLog } from '../../services/audit/auditLog.ts';
@@ -10,7 +11,6 @@ import { exportResponse, ok } from '../http/response.ts';
 import { choiceField, idField, textField, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
 import { hasAccount, viaOf, type Caller } from '../../domain/shared/caller.ts';
-import { maskCredentials } from '../../domain/shared/credentials.ts';
 import { route, type Route } from '../http/route.ts';
 import { REQUEST_ID } from '../middleware/requestContext.ts';
 import { TenantId } from '../access/schemas.ts';
@@ -184,7 +184,7 @@ function isActor(caller: Caller, { actorId, via, tenantId }: AuditEntryDetails):
 /** Presents entries. Only the actor of an entry sees what resembles a credential in it. */
 const presentTo =
   (caller: Caller) =>
-  (entry: AuditEntryDetails): AuditEntryRecord => ({
+  async (entry: AuditEntryDetails): Promise<AuditEntryRecord> => ({
     id: entry.id,
     at: entry.at.toISOString(),
     tenantId: entry.tenantId,
@@ -193,8 +193,8 @@ const presentTo =
     action: entry.action,
     outcome: entry.outcome,
     subject: { type: entry.subjectType, id: entry.subjectId },
-    before: isActor(caller, entry) ? entry.before : maskCredentials(entry.before),
-    after: isActor(caller, entry) ? entry.after : maskCredentials(entry.after),
+    before: isActor(caller, entry) ? entry.before : await maskInTurns(entry.before),
+    after: isActor(caller, entry) ? entry.after : await maskInTurns(entry.after),
     requestId: entry.requestId,
     address: entry.address,
     seal:
@@ -205,9 +205,12 @@ const presentTo =
 
 async function* ndjsonLines(
   entries: AsyncIterable<AuditEntryDetails>,
-  present: (entry: AuditEntryDetails) => AuditEntryRecord,
+  present: (entry: AuditEntryDetails) => Promise<AuditEntryRecord>,
 ): AsyncGenerator<string> {
-  for await (const entry of entries) yield computeFor(() => `${JSON.stringify(present(entry))}\n`);
+  for await (const entry of entries) {
+    const view = await present(entry);
+    yield computeFor(() => `${JSON.stringify(view)}\n`);
+  }
 }
 
 /** Routes of the audit log. */
@@ -291,6 +294,6 @@ export const auditRoutes = (
     params: Type.Object({ id: Id('aud') }, closed),
     responses: { 200: AuditEntryRecord },
     handle: async ({ caller, params }) =>
-      ok(presentTo(caller)(await auditLog.read(caller, params.id))),
+      ok(await presentTo(caller)(await auditLog.read(caller, params.id))),
   }),
 ];

@@ -19,6 +19,7 @@ import {
 } from './listSchemas.ts';
 import { parseTime } from './queryTime.ts';
 import { DEFAULT_LIMIT } from './pagination.ts';
+import { presentAll } from './presentAll.ts';
 import { ok, type HttpResponse } from './response.ts';
 
 type Properties = Record<string, TSchema>;
@@ -63,6 +64,9 @@ type Load<O extends Properties, T> = (
   own: OwnFilters<O>,
 ) => Promise<ListAnswer<T>>;
 
+/** Makes what callers see of a record. */
+type Present<T> = (item: T) => object | Promise<object>;
+
 type ListView = Omit<ListAnswer<object>, 'next'> & { nextCursor: string | null };
 
 const patternOf = (id: IdKind | RegExp): RegExp =>
@@ -91,13 +95,13 @@ export function defineList<O extends Properties>(declaration: ListDeclaration<O>
   async function page<T>(
     values: Partial<Query>,
     load: Load<O, T>,
-    present: (item: T) => object,
+    present: Present<T>,
   ): Promise<ListView> {
     const query: Query = { limit: DEFAULT_LIMIT, sort: defaultSort, ...values };
     const answer = await load(requestFrom(query), query as unknown as OwnFilters<O>);
     const { items, next, count, facets } = answer;
     return {
-      items: items.map(present).map((view) => (query.fields ? pick(view, query.fields) : view)),
+      items: await presentAll(items, async (item) => pick(await present(item), query.fields)),
       nextCursor: next && encodeKey(cursorScope(name, query), next),
       ...(count !== undefined && { count }),
       ...(facets !== undefined && { facets }),
@@ -121,7 +125,7 @@ export function defineList<O extends Properties>(declaration: ListDeclaration<O>
     async respond<T, A extends ListAnswer<T>>(
       query: object,
       load: (request: ListRequest, own: OwnFilters<O>) => Promise<A & ListAnswer<T>>,
-      present: (item: T) => object,
+      present: Present<T>,
       extra: (answer: A) => object = () => ({}),
     ): Promise<HttpResponse> {
       const loaded: A[] = [];
@@ -140,10 +144,12 @@ export function defineList<O extends Properties>(declaration: ListDeclaration<O>
   };
 }
 
-const pick = (view: object, fields: readonly string[]): object =>
-  Object.fromEntries(
-    Object.entries(view).filter(([name]) => name === 'id' || fields.includes(name)),
-  );
+const pick = (view: object, fields: readonly string[] | undefined): object =>
+  fields
+    ? Object.fromEntries(
+        Object.entries(view).filter(([name]) => name === 'id' || fields.includes(name)),
+      )
+    : view;
 
 function listField(fields: Readonly<Record<string, FieldDeclaration>>, name: string): ListField {
   const { kind, nullable } = assertDefined(fields[name], `field ${name} of a list`);

@@ -7,11 +7,13 @@ import {
 } from '../../domain/jobs/records.ts';
 import { targetOf } from '../../domain/jobs/targets.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
-import { maskCredentials, maskText } from '../../domain/shared/credentials.ts';
+import { maskText } from '../../domain/shared/credentials.ts';
 import { DELIVER_JOB_TYPE } from '../../domain/webhooks/webhooks.ts';
 import type { JobState } from '../../services/jobs/followLog.ts';
 import type { JobWithLogs } from '../../services/jobs/jobs.ts';
 import type { JobTypes } from '../../services/jobTypes/registry.ts';
+import { maskInTurns } from '../../platform/maskInTurns.ts';
+import { presentAll } from '../http/presentAll.ts';
 import type { JobRecord, JobSummary, LogRecord } from './schemas.ts';
 
 /** A time in ISO 8601, or null. */
@@ -24,14 +26,17 @@ export const jobReference = (
 ): { id: string; purged: boolean } | null => (id === null ? null : { id, purged: jobPurged });
 
 /** Presents the log of a job to a caller. Only the author of its payload sees credentials. */
-export function logPresenter(job: JobSummaryData, caller: Caller): (line: JobLogData) => LogRecord {
+export function logPresenter(
+  job: JobSummaryData,
+  caller: Caller,
+): (line: JobLogData) => Promise<LogRecord> {
   const isAuthor = isPayloadAuthor(caller, job);
-  return ({ line, attempt, level, message, data, at }) => ({
+  return async ({ line, attempt, level, message, data, at }) => ({
     line,
     attempt,
     level,
     message: isAuthor ? message : maskText(message),
-    data: isAuthor ? data : maskCredentials(data),
+    data: isAuthor ? data : await maskInTurns(data),
     at: at.toISOString(),
   });
 }
@@ -76,7 +81,7 @@ export const jobState = ({ status, attempts, progress }: JobState) => ({
 /** Jobs as callers see them. */
 export const jobPresenter = (jobTypes: JobTypes) => ({
   summary,
-  record(
+  async record(
     {
       job,
       logs,
@@ -87,7 +92,7 @@ export const jobPresenter = (jobTypes: JobTypes) => ({
       targetName = null,
     }: JobWithLogs,
     caller: Caller,
-  ): JobRecord {
+  ): Promise<JobRecord> {
     const isAuthor = isPayloadAuthor(caller, job);
     const { error, target, ...summarized } = summary(job);
     const response = job.error?.response;
@@ -95,9 +100,9 @@ export const jobPresenter = (jobTypes: JobTypes) => ({
       ...summarized,
       target: target && { ...target, name: targetName, tenantId: job.tenantId },
       error: error && { ...error, ...(response && { response }) },
-      payload: jobTypes.show(job.type, job.payload, { isAuthor }),
-      result: isAuthor ? job.result : maskCredentials(job.result),
-      logs: logs.map(logPresenter(job, caller)),
+      payload: await jobTypes.show(job.type, job.payload, { isAuthor }),
+      result: isAuthor ? job.result : await maskInTurns(job.result),
+      logs: await presentAll(logs, logPresenter(job, caller)),
       dataPurgedAt: isoOrNull(job.dataPurgedAt),
       logsPurged: job.finishedAt !== null && job.logCount > 0 && logs.length === 0,
       retried: jobReference(job.retryOf, { jobPurged: retriedPurged }),

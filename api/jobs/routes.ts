@@ -17,6 +17,7 @@ import { decodeCursor, encodeCursor, listSchema, pageQuery } from '../http/pagin
 import { choiceField, idField, textField, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
 import type { Preferences } from '../http/prefer.ts';
+import { presentAll } from '../http/presentAll.ts';
 import { route, type Route } from '../http/route.ts';
 import { TenantId } from '../access/schemas.ts';
 import { PoolName } from '../runners/schemas.ts';
@@ -128,8 +129,8 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes, streamSlots: Slots): R
   const present = jobPresenter(jobTypes);
   const streams = createEventStreams(streamSlots);
 
-  const jobResponse = (found: JobWithLogs, caller: Caller) => ({
-    body: present.record(found, caller),
+  const jobResponse = async (found: JobWithLogs, caller: Caller) => ({
+    body: await present.record(found, caller),
     headers: { etag: etagOf(found.job.version, found.job.updatedAt.getTime()) },
   });
 
@@ -154,12 +155,12 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes, streamSlots: Slots): R
       // A new job without a target is shown as it was written.
       request.prefer.waitMs > 0 || targetOf(job)
         ? await readAfterWait(request, job.id, { justCreated: true, actedWith: 'job:write' })
-        : jobResponse({ job, logs: [], queue }, request.caller);
+        : await jobResponse({ job, logs: [], queue }, request.caller);
     return created(pathOf(job), body, headers);
   }
 
   const replayResponse = async (caller: Caller, id: string) => {
-    const { body, headers } = jobResponse(await jobs.read(caller, id, 'job:write'), caller);
+    const { body, headers } = await jobResponse(await jobs.read(caller, id, 'job:write'), caller);
     return created(pathOf({ id }), body, headers);
   };
 
@@ -242,7 +243,7 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes, streamSlots: Slots): R
         const items = lines.slice(0, query.limit);
         const more = lines.length > query.limit ? items.at(-1) : undefined;
         return ok({
-          items: items.map(logPresenter(job, caller)),
+          items: await presentAll(items, logPresenter(job, caller)),
           nextCursor: more ? encodeCursor(`logs:${jobId}`, String(more.line)) : null,
         });
       },
@@ -313,11 +314,11 @@ function lastEventId(header: string | undefined): number {
 
 async function* toEvents(
   log: AsyncIterable<LogStreamItem>,
-  logView: (line: JobLogData) => LogRecord,
+  logView: (line: JobLogData) => Promise<LogRecord>,
 ): AsyncGenerator<ServerSentEvent> {
   for await (const item of log) {
     if (item.kind === 'line')
-      yield { id: String(item.line.line), event: 'log', data: logView(item.line) };
+      yield { id: String(item.line.line), event: 'log', data: await logView(item.line) };
     else if (item.kind === 'job') yield { event: 'job', data: jobState(item.job) };
     else if (item.kind === 'end') yield { event: 'end', data: { status: item.status } };
     else yield { comment: 'waiting' };

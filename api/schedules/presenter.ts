@@ -118,9 +118,9 @@ const summary = ({
 /** Presents schedules. Only the author of the payload sees credentials in it. */
 export const schedulePresenter = (jobTypes: JobTypes) => ({
   summary,
-  record(found: ScheduleWithLastRun, caller: Caller): ScheduleRecord {
+  async record(found: ScheduleWithLastRun, caller: Caller): Promise<ScheduleRecord> {
     const { jobType, payload, payloadAuthor } = found.schedule;
     const isAuthor = payloadAuthor === authorKeyOf(caller);
-    return { ...summary(found), payload: jobTypes.show(jobType, payload, { isAuthor }) };
+    return { ...summary(found), payload: await jobTypes.show(jobType, payload, { isAuthor }) };
   },
 });

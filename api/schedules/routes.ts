@@ -79,29 +79,29 @@ export function scheduleRoutes({
   const jobRecord = jobPresenter(jobTypes).record;
   const waitForBackfill = waitForJob(jobs, 'schedule:write');
 
-  const okResponse = (
+  const okResponse = async (
     caller: Caller,
     found: ScheduleWithLastRun & Partial<Pick<SavedSchedule, 'warnings'>>,
-  ): HttpResponse => {
+  ): Promise<HttpResponse> => {
     const { warnings = [] } = found;
-    const body = present.record(found, caller);
+    const body = await present.record(found, caller);
     // A run changes the body but not the version of the schedule.
     const headers = { etag: etagOf(body.version, crc32(JSON.stringify(body))) };
     return ok(warnings.length > 0 ? { ...body, warnings } : body, headers);
   };
-  const createdResponse = (
+  const createdResponse = async (
     caller: Caller,
     saved: ScheduleWithLastRun | SavedSchedule,
-  ): HttpResponse => {
-    const { body, headers } = okResponse(caller, saved);
+  ): Promise<HttpResponse> => {
+    const { body, headers } = await okResponse(caller, saved);
     return created(`/api/schedules/${saved.schedule.id}`, body, headers);
   };
   const replayResponse = async (caller: Caller, id: string): Promise<HttpResponse> =>
     createdResponse(caller, await schedules.read(caller, id, 'schedule:write'));
   const triggerResponse = (run: ScheduleRunWithJob): HttpResponse =>
     accepted(runRecord(run), { location: `/api/schedules/logs/${run.id}` });
-  const backfillResponse = (found: JobWithLogs, caller: Caller): HttpResponse =>
-    accepted(jobRecord(found, caller), { location: `/api/jobs/${found.job.id}` });
+  const backfillResponse = async (found: JobWithLogs, caller: Caller): Promise<HttpResponse> =>
+    accepted(await jobRecord(found, caller), { location: `/api/jobs/${found.job.id}` });
 
   /** Pausing and resuming differ in what they do alone. */
   const switchRoute = (

@@ -57,8 +57,8 @@ export function webhookRoutes({
   jobTypes,
 }: Deps): Route[] {
   const jobPresent = jobPresenter(jobTypes);
-  const jobAccepted = (found: JobWithLogs, caller: Caller): HttpResponse =>
-    accepted(jobPresent.record(found, caller), { location: `/api/jobs/${found.job.id}` });
+  const jobAccepted = async (found: JobWithLogs, caller: Caller): Promise<HttpResponse> =>
+    accepted(await jobPresent.record(found, caller), { location: `/api/jobs/${found.job.id}` });
   const webhookResponse = (
     caller: Caller,
     { webhook, secret, warnings }: WebhookWithSecret,

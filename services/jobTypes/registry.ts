@@ -5,7 +5,7 @@ import { assertDefined } from '../../domain/shared/assert.ts';
 import type { JobType, RemoteJobType } from '../../domain/jobs/jobType.ts';
 import { unknownReferencesIn } from '../../domain/jobs/payloadReferences.ts';
 import { maskSecretFields } from '../../domain/jobs/secretFields.ts';
-import { maskCredentials } from '../../domain/shared/credentials.ts';
+import { maskInTurns } from '../../platform/maskInTurns.ts';
 import { compileForeignSchema } from '../../platform/foreignSchema.ts';
 import { joinRuns } from '../../platform/joinRuns.ts';
 import { compileCheck, type SchemaCheck } from '../../platform/schemaCheck.ts';
@@ -130,18 +130,18 @@ export function createJobTypes() {
      * A payload of the type called `name` as a caller sees it. Its author sees what the type does
      * not redact; other callers see neither credentials nor what the schema marks as secret.
      */
-    show(
+    async show(
       name: string,
       payload: Record<string, unknown>,
       { isAuthor }: { isAuthor: boolean },
-    ): Record<string, unknown> {
+    ): Promise<Record<string, unknown>> {
       const type = find(name);
       if (!type) return {};
       const redacted = type.redact(payload) as Record<string, unknown>;
       if (isAuthor) return redacted;
       // The payload may be from an earlier version of the type, which had other secret fields.
       const schemas = [type.payload, ...(type.lane === 'remote' ? type.secretSchemas : [])];
-      return maskCredentials(
+      return maskInTurns(
         schemas.reduce<typeof redacted>(
           (shown, schema) => maskSecretFields(schema, shown),
           redacted,

@@ -139,14 +139,14 @@ export function assertOccurs(timing: Timing, now: Date): void {
  * Validates job type and payload, and returns the job type. Fills the defaults of the type into
  * `payload`. Error: `invalid_request` at `/jobType` or under `/payload`.
  */
-export function checkJob(
+export async function checkJob(
   jobTypes: JobTypes,
   name: string,
   payload: Record<string, unknown>,
-): JobType {
+): Promise<JobType> {
   const type = jobTypes.getPublic(name, '/jobType');
   jobTypes.checkPayload(type, payload);
-  rejectMaskedSecrets(jobTypes, type, payload);
+  await rejectMaskedSecrets(jobTypes, type, payload);
   return type;
 }
 
@@ -182,23 +182,22 @@ function maskedPointers(payload: object, shownPayload: object): string[] {
  * Rejects a payload that contains the mask at the position of a secret: the mask would be used as
  * the secret. Elsewhere the mask is ordinary text.
  */
-function rejectMaskedSecrets(
+async function rejectMaskedSecrets(
   jobTypes: JobTypes,
   type: JobType,
   payload: Record<string, unknown>,
-): void {
+): Promise<void> {
   const text = JSON.stringify(payload);
   if (!text.includes(MASK)) return;
   // Without masks, what is masked in it is a secret.
   const probe = JSON.parse(text.replaceAll(MASK, 'unmasked')) as Record<string, unknown>;
-  const errors = maskedPointers(payload, jobTypes.show(type.name, probe, { isAuthor: false })).map(
-    (pointer): FieldError => ({
-      in: 'body',
-      pointer,
-      code: 'masked',
-      message: 'contains a mask; a changed payload must contain its secrets again',
-    }),
-  );
+  const shown = await jobTypes.show(type.name, probe, { isAuthor: false });
+  const errors = maskedPointers(payload, shown).map((pointer): FieldError => ({
+    in: 'body',
+    pointer,
+    code: 'masked',
+    message: 'contains a mask; a changed payload must contain its secrets again',
+  }));
   if (errors.length > 0) throw invalidFields(errors);
 }
 
@@ -206,21 +205,22 @@ function rejectMaskedSecrets(
  * True when the requested payload equals the saved one after its defaults are filled in. Its
  * secrets may be masked, as in responses.
  */
-export function isSamePayload(
+export async function isSamePayload(
   jobTypes: JobTypes,
   { jobType, payload }: Schedule,
   requested: Record<string, unknown>,
-): boolean {
+): Promise<boolean> {
   const type = jobTypes.find(jobType);
   if (!type) return isDeepStrictEqual(requested, payload);
   const withDefaults = JSON.parse(JSON.stringify(requested)) as Record<string, unknown>;
   // It fills the defaults. A mask may violate the schema, so what it finds does not matter here.
   jobTypes.isValidPayload(type, withDefaults);
+  const isShown = async (isAuthor: boolean) =>
+    isDeepStrictEqual(withDefaults, await jobTypes.show(jobType, payload, { isAuthor }));
   return (
     isDeepStrictEqual(requested, payload) ||
     isDeepStrictEqual(withDefaults, payload) ||
-    [true, false].some((isAuthor) =>
-      isDeepStrictEqual(withDefaults, jobTypes.show(jobType, payload, { isAuthor })),
-    )
+    (await isShown(true)) ||
+    (await isShown(false))
   );
 }

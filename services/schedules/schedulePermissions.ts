@@ -99,7 +99,7 @@ export const createSchedulePermissions = ({
      * create these jobs. Errors: `invalid_request`, `permission_denied` as of `JobTargets.resolve`.
      */
     async checkJob(caller: Caller, { jobType, payload, target }: JobRequest): Promise<Warning[]> {
-      const type = checkJob(jobTypes, jobType, payload);
+      const type = await checkJob(jobTypes, jobType, payload);
       const found = await jobTargets.resolve(caller, type, target);
       if (found && found.tenantId !== caller.tenantId)
         throw invalidField(

@@ -52,17 +52,18 @@ const changesRuns = (update: ScheduleUpdate, schedule: Schedule): boolean =>
   );
 
 /** Error: `invalid_request` for another job type without a payload. */
-function jobUpdateOf(
+async function jobUpdateOf(
   jobTypes: JobTypes,
   schedule: Schedule,
   { jobType, payload, target, retryPolicy, takeOver = false }: ScheduleUpdate,
-): JobUpdate {
+): Promise<JobUpdate> {
   const changesJobType = jobType !== undefined && jobType !== schedule.jobType;
   // The saved payload may contain secrets, which another job type might show.
   if (changesJobType && !payload)
     throw invalidField('body', '/payload', 'required', 'is required with another jobType');
   const changesPayload =
-    payload !== undefined && (changesJobType || !isSamePayload(jobTypes, schedule, payload));
+    payload !== undefined &&
+    (changesJobType || !(await isSamePayload(jobTypes, schedule, payload)));
   const changesTarget = target !== undefined && !isDeepStrictEqual(target, schedule.target);
   const changesRetryPolicy =
     retryPolicy !== undefined && !isDeepStrictEqual(retryPolicy, schedule.retryPolicy);
@@ -101,7 +102,7 @@ export const createUpdateSchedule =
     expectedVersion?: number,
   ): Promise<{ saved: Schedule; warnings: Warning[] }> => {
     const known = await repository.findToAct(caller, id, 'schedule:write');
-    const { changesOwner: changesJobs, ...jobUpdate } = jobUpdateOf(jobTypes, known, update);
+    const { changesOwner: changesJobs, ...jobUpdate } = await jobUpdateOf(jobTypes, known, update);
     const { tenantId } = known;
     // Callers who may not start such jobs must not decide when they run with the rights of the owner.
     // The schedule is saved nevertheless, and its jobs have the rights of the caller.
