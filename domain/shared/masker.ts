@@ -83,6 +83,68 @@ const formsOf = (value: string): string[] => [
 
 const linesOf = (value: string): string[] => value.split(/\r\n|\r|\n/).map((line) => line.trim());
 
+type Interval = [start: number, end: number];
+
+/** Adds an interval to others, which start no later. Those that meet are one. */
+function addInterval(intervals: Interval[], [start, end]: Interval): void {
+  const last = intervals.at(-1);
+  if (last && start <= last[1]) last[1] = Math.max(last[1], end);
+  else intervals.push([start, end]);
+}
+
+/** The start of a pattern that is searched first. */
+const HEAD_CHARS = 12;
+
+/** Of each start of a pattern that has up to `count` characters: how long the longest start is that it ends with. */
+function bordersOf(pattern: string, count: number): Uint32Array {
+  const borders = new Uint32Array(count);
+  let border = 0;
+  for (let i = 1; i < count; i++) {
+    const unit = pattern.charCodeAt(i);
+    while (border > 0 && unit !== pattern.charCodeAt(border)) border = borders[border - 1] ?? 0;
+    if (unit === pattern.charCodeAt(border)) border++;
+    borders[i] = border;
+  }
+  return borders;
+}
+
+/** Where a pattern may begin in a text, from `start` on: with its head, or with a part of that at the end. */
+function nextStart(pattern: string, text: string, start: number): number {
+  const head = pattern.slice(0, HEAD_CHARS);
+  const next = text.indexOf(head, start);
+  return next === -1
+    ? text.indexOf(pattern.charAt(0), Math.max(start, text.length - head.length + 1))
+    : next;
+}
+
+/**
+ * Finds a pattern in a text from `start` on, also where it overlaps itself. `unfinished` is how many characters at
+ * the end are a start of it, or the whole. The time does not depend on how much the pattern repeats itself (Knuth, Morris
+ * and Pratt).
+ */
+function findPattern(
+  pattern: string,
+  text: string,
+  start: number,
+): { found: Interval[]; unfinished: number } {
+  const found: Interval[] = [];
+  let borders: Uint32Array | undefined;
+  let matched = 0;
+  for (let at = start; at < text.length; at++) {
+    if (matched === 0) at = nextStart(pattern, text, at);
+    if (at === -1) break;
+    const unit = text.charCodeAt(at);
+    while (matched > 0 && unit !== pattern.charCodeAt(matched)) {
+      // Later starts have fewer characters left.
+      borders ??= bordersOf(pattern, Math.min(pattern.length, text.length - at + matched));
+      matched = borders[matched - 1] ?? 0;
+    }
+    if (unit === pattern.charCodeAt(matched)) matched++;
+    if (matched === pattern.length) addInterval(found, [at + 1 - matched, at + 1]);
+  }
+  return { found, unfinished: matched };
+}
+
 /**
  * Replaces secrets in texts: as they are, in base64, escaped for URLs, JSON, XML and shells; of a value with
  * several lines, also each line. Values and forms shorter than `minChars` are not replaced.
@@ -109,18 +171,12 @@ export function createMasker(
   }
 
   /** The intervals of a text that contain secrets, merged and in order. */
-  function findSecrets(value: string): [start: number, end: number][] {
-    const found: [number, number][] = [];
-    for (const pattern of patterns)
-      for (let i = value.indexOf(pattern); i !== -1; i = value.indexOf(pattern, i + 1))
-        found.push([i, i + pattern.length]);
-    found.sort(([a], [b]) => a - b);
-    const merged: [number, number][] = [];
-    for (const [start, end] of found) {
-      const last = merged.at(-1);
-      if (last && start <= last[1]) last[1] = Math.max(last[1], end);
-      else merged.push([start, end]);
-    }
+  function findSecrets(value: string): Interval[] {
+    const found = [...patterns].flatMap((pattern) =>
+      value.includes(pattern.slice(0, HEAD_CHARS)) ? findPattern(pattern, value, 0).found : [],
+    );
+    const merged: Interval[] = [];
+    for (const each of found.sort(([a], [b]) => a - b)) addInterval(merged, each);
     return merged;
   }
 
@@ -146,27 +202,16 @@ export function createMasker(
     );
   }
 
-  /** True if a secret may begin at `start`, and the text ends before it does. */
-  const mayBegin = (value: string, start: number): boolean => {
-    const rest = value.slice(start);
-    for (const pattern of patterns)
-      if (pattern.length > rest.length && pattern.startsWith(rest)) return true;
-    return false;
-  };
-
   /**
    * How many characters at the end of a text may be the start of a secret that goes on in what follows.
    */
   function unfinished(value: string): number {
     let longest = 0;
-    let starts = '';
-    for (const { length, 0: first = '' } of patterns) {
-      longest = Math.max(longest, length);
-      if (!starts.includes(first)) starts += first;
+    for (const pattern of patterns) {
+      const start = Math.max(0, value.length - pattern.length + 1);
+      longest = Math.max(longest, findPattern(pattern, value, start).unfinished);
     }
-    for (let i = Math.max(0, value.length - longest + 1); i < value.length; i++)
-      if (starts.includes(value.charAt(i)) && mayBegin(value, i)) return value.length - i;
-    return 0;
+    return longest;
   }
 
   for (const secret of secrets) add(secret);

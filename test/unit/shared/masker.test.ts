@@ -2,6 +2,7 @@ import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { createLineReader } from '../../../runner/command/lineReader.ts';
 import { createMasker } from '../../../domain/shared/masker.ts';
+import { propertyRuns } from '../../support/effort.ts';
 import { eventually } from '../../support/eventually.ts';
 
 const SECRET = `p4ss"w/rd'<&> é$x`;
@@ -93,4 +94,53 @@ test('a secret that the limit of a line divides is left out', () => {
   });
   reader.push(Buffer.from(`${'x'.repeat(65_536 - 8)}${SECRET}\n`));
   expect(lines).toEqual(['x'.repeat(65_536 - 8)]);
+});
+
+/** A few units, so that secrets repeat themselves and overlap. */
+const unit = fc.string({ unit: fc.constantFrom('a', 'b'), minLength: 1, maxLength: 4 });
+const repeated = fc.tuple(unit, fc.nat(12)).map(([text, times]) => text.repeat(times + 1));
+
+test('secrets that repeat themselves are found like one occurrence after another', () => {
+  const secretsOf = (values: string[]) => values.flatMap((value) => [value, value.slice(0, -1)]);
+  const arbitrary = fc.tuple(
+    fc.array(fc.tuple(repeated, unit).map(secretsOf), { minLength: 1, maxLength: 3 }),
+    fc.array(fc.oneof(repeated, unit, fc.constant('c')), { maxLength: 12 }),
+  );
+  fc.assert(
+    fc.property(arbitrary, ([groups, parts]) => {
+      const secrets = groups.flat().filter((secret) => secret !== '');
+      const text = [...parts, ...secrets.map((secret) => secret.slice(1)), ...parts].join('');
+      const masker = createMasker(secrets, { minChars: 1 });
+      const isSecret = Array.from(text, (_, at) =>
+        secrets.some((secret) =>
+          Array.from(secret, (__, back) => at - back).some(
+            (start) => start >= 0 && text.startsWith(secret, start),
+          ),
+        ),
+      );
+      const marked = Array.from(text, (each, at) => (isSecret[at] ? '#' : each)).join('');
+      expect(masker.text(text)).toBe(marked.replaceAll(/#+/g, '********'));
+      const ends = Array.from(text, (_, at) => text.slice(at));
+      const isStart = (end: string) =>
+        secrets.some((secret) => secret.length > end.length && secret.startsWith(end));
+      expect(masker.unfinished(text)).toBe((ends.find(isStart) ?? '').length);
+    }),
+    { numRuns: propertyRuns(300) },
+  );
+});
+
+test.each([
+  ['of one letter', 'a'.repeat(60_000)],
+  ['that differs at its start', `b${'a'.repeat(60_000)}`],
+  ['that differs at its end', `${'a'.repeat(60_000)}b`],
+  ['that differs in the middle', `${'a'.repeat(30_000)}b${'a'.repeat(30_000)}`],
+  ['of two letters', 'ab'.repeat(30_000)],
+])('a long secret %s takes no time that grows faster than the text', (_what, secret) => {
+  const masker = createMasker([secret]);
+  for (const part of ['a', 'ab', `${'a'.repeat(59_999)}c`]) {
+    const text = part.repeat(Math.ceil(1_000_000 / part.length));
+    expect(masker.text(text).length).toBeLessThanOrEqual(text.length);
+    expect(masker.unfinished(text)).toBeLessThanOrEqual(secret.length);
+  }
+  expect(masker.text(`x${secret}y`)).toBe('x********y');
 });
