@@ -66,7 +66,7 @@ const jobWith = (fields: Partial<JobData>) =>
     deviceId: null,
     attempts: 1,
     error: null,
-    authority: { actorId: 'alice' },
+    authority: { actorId: 'alice', grants: [] },
     sourceKind: 'api',
     sourceId: null,
     retryOf: null,
