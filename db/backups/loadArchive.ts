@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { to as copyTo } from 'pg-copy-streams';
 import {
   ArchiveError,
@@ -12,6 +11,8 @@ import { quoteIdentifier, readColumns } from './catalog.ts';
 import { copyIntoSql, openCopy, type Copy, type RowLoader } from './copyInto.ts';
 import { createBulkLoader } from './loadBulk.ts';
 import { copyStatement, JSON_LINES } from './snapshot.ts';
+import { createPause } from '../../platform/turns.ts';
+import { createRowSum, type RowSum } from './rowSum.ts';
 import { columnList, countRows, queryOn } from './sql.ts';
 import { createStaging, lockStaging, type LoadedArchive, type Staging } from './staging.ts';
 
@@ -19,15 +20,17 @@ import { createStaging, lockStaging, type LoadedArchive, type Staging } from './
 const JSON_BATCH_BYTES = 64 << 20;
 const NEWLINE = 10;
 
+type OnRows = (part: Extract<ArchivePart, { kind: 'rows' }>) => Promise<void> | void;
+
 /**
  * Loads an archive into its staging schema, which is created again. Live tables are only read.
- * `onRows` receives the number of bytes of each piece that was loaded. Errors: `ArchiveError`,
+ * `onRows` receives each piece that was loaded. Errors: `ArchiveError`,
  * `SchemaTooNew`, `StagingBusy`, and database errors when rows do not match their columns.
  */
 export async function loadArchive(
   parts: AsyncIterable<ArchivePart>,
   staging: Staging,
-  onRows: (bytes: number) => void = () => undefined,
+  onRows: OnRows = () => undefined,
 ): Promise<LoadedArchive> {
   const { connection, schema } = staging;
   let header: ArchiveHeader | undefined;
@@ -46,7 +49,7 @@ export async function loadArchive(
           : await createRowLoader(connection, schema, header);
     } else if (part.kind === 'rows') {
       await rows?.write(part.table, part.bytes);
-      onRows(part.bytes.length);
+      await onRows(part);
     } else {
       ({ manifest } = part);
     }
@@ -158,22 +161,38 @@ async function insertJsonLines(
   await connection.query(`TRUNCATE ${quoted}._lines`);
 }
 
+/** Checksums of the rows of an archive, by the index of their table. */
+export function createRowSums() {
+  const sums = new Map<number, RowSum>();
+  const pause = createPause();
+  return {
+    async add({ table, bytes }: { table: number; bytes: Buffer }): Promise<void> {
+      const sum = sums.get(table) ?? createRowSum();
+      sums.set(table, sum);
+      await sum.add(bytes, pause);
+    },
+    digestOf: (table: number): string => (sums.get(table) ?? createRowSum()).digest(),
+  };
+}
+
 /**
  * Reads the loaded tables back in the format of the archive. Returns the names of the tables whose
- * hashes differ from the manifest.
+ * rows differ from those of the archive, which `sums` has.
  */
 export async function findMismatchedTables(
   { connection, schema }: Staging,
-  { header, manifest }: LoadedArchive,
+  { header }: LoadedArchive,
+  sums: ReturnType<typeof createRowSums>,
 ): Promise<string[]> {
   const mismatched: string[] = [];
+  const pause = createPause();
   for (const [index, { name, columns }] of header.tables.entries()) {
-    const hash = createHash('sha256');
+    const sum = createRowSum();
     const table = `${quoteIdentifier(schema)}.${quoteIdentifier(name)}`;
     const rows = `SELECT ${columnList(columns)} FROM ${table}`;
     const copy = connection.query(copyTo(copyStatement(rows, header.engine)));
-    for await (const bytes of copy as AsyncIterable<Buffer>) hash.update(bytes);
-    if (hash.digest('hex') !== manifest.tables[index]?.sha256) mismatched.push(name);
+    for await (const bytes of copy as AsyncIterable<Buffer>) await sum.add(bytes, pause);
+    if (sum.digest() !== sums.digestOf(index)) mismatched.push(name);
   }
   return mismatched;
 }

@@ -1,6 +1,6 @@
 import { withBackupConnection } from '../../db/backups/backupConnection.ts';
 import { findDifferences } from '../../db/backups/differences.ts';
-import { findMismatchedTables, loadArchive } from '../../db/backups/loadArchive.ts';
+import { createRowSums, findMismatchedTables, loadArchive } from '../../db/backups/loadArchive.ts';
 import { planRestore, type RestorePlan } from '../../db/backups/restorePlan.ts';
 import { removeTimeouts, storeReport } from '../../db/backups/restoreRuns.ts';
 import { backupScope } from '../../db/backups/snapshot.ts';
@@ -88,7 +88,12 @@ export function createRestoreRun({
         schema: stagingSchema(tools.jobId),
         migrations,
       };
-      const loaded = await loadArchive(archives.read(backup), staging, progressOf(backup, tools));
+      const sums = run.purpose === 'verify' ? createRowSums() : undefined;
+      const progress = progressOf(backup, tools);
+      const loaded = await loadArchive(archives.read(backup), staging, async (part) => {
+        progress(part.bytes.length);
+        await sums?.add(part);
+      });
       if (loaded.header.backupId !== backup.id)
         throw new JobFailure(
           'archive_damaged',
@@ -102,7 +107,7 @@ export function createRestoreRun({
         migrations: loaded.pendingMigrations,
       });
       await recordManifest(backup, loaded);
-      if (run.purpose === 'verify') await assertLoadedUnchanged(staging, loaded);
+      if (sums) await assertLoadedUnchanged(staging, loaded, sums);
       await migrateToCurrent(staging, loaded);
     });
   }
@@ -212,8 +217,12 @@ function progressOf(backup: Backup, tools: StepTools): (bytes: number) => void {
 }
 
 /** Error: `test_restore_failed` when the loaded rows differ from the archive. */
-async function assertLoadedUnchanged(staging: Staging, loaded: LoadedArchive): Promise<void> {
-  const mismatched = await findMismatchedTables(staging, loaded);
+async function assertLoadedUnchanged(
+  staging: Staging,
+  loaded: LoadedArchive,
+  sums: ReturnType<typeof createRowSums>,
+): Promise<void> {
+  const mismatched = await findMismatchedTables(staging, loaded, sums);
   if (mismatched.length === 0) return;
   throw new JobFailure(
     'test_restore_failed',
