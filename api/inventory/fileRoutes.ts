@@ -25,7 +25,7 @@ import { accepted, exportResponse, ok } from '../http/response.ts';
 import { waitForJob } from '../jobs/waitForJob.ts';
 import { choiceField, flagField, idField, textField, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
-import { decodeCursor, encodeCursor, listSchema, pageQuery } from '../http/pagination.ts';
+import { listResponse, listSchema, pageQuery } from '../http/pagination.ts';
 import { route, type Route } from '../http/route.ts';
 import {
   Actor,
@@ -277,16 +277,15 @@ export function inventoryFileRoutes({ imports, exports, jobs, slots }: Deps): Ro
       params: ImportParams,
       query: RowsQuery,
       responses: { 200: listSchema(ImportRow, 'ImportRowList') },
-      handle: async ({ caller, params, query: { outcome: outcomes, limit, cursor } }) => {
-        const list = `import:${params.id}`;
-        const after = Number(decodeCursor(list, cursor, /^\d{1,9}$/) ?? 0);
-        const rows = await imports.rows(caller, params.id, { outcomes, after, limit: limit + 1 });
-        const items = rows.slice(0, limit);
-        return ok({
-          items,
-          nextCursor: rows.length > limit ? encodeCursor(list, String(items.at(-1)?.line)) : null,
-        });
-      },
+      handle: ({ caller, params: { id }, query: { outcome: outcomes, ...query } }) =>
+        listResponse(
+          `import:${id}`,
+          /^\d{1,9}$/,
+          query,
+          ({ limit, after = 0 }) =>
+            imports.rows(caller, id, { outcomes, after: Number(after), limit }),
+          (row) => row,
+        ),
     }),
     reportRoute(imports, slots.exports),
     applyRoute(imports, jobs),

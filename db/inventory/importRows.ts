@@ -1,4 +1,6 @@
+import { boundedRows, takePage } from '../core/boundedRows.ts';
 import type { Knex } from '../core/knex.ts';
+import { grouped } from '../../platform/groups.ts';
 import { minIdAt } from '../../platform/ids.ts';
 import type { Import } from '../models/Import.ts';
 import type { Mutation } from '../../domain/inventory/planning.ts';
@@ -8,33 +10,80 @@ export type FileRow = { line: number; mutation: Mutation };
 /** The result of a row. `report` has its errors, conflicts and warnings. */
 export type RowOutcome = { line: number; outcome: string; recordId: string | null; report: object };
 
+/** The rows of a file that are held together: a row may need many times the memory of its text. */
+const HELD_BYTES = 1_048_576;
+/** The number of rows that one statement stores. */
+const STORED_ROWS = 1_000;
+
+/** Groups what is stored: arrays as JSON text, which needs less memory than its values. */
+async function* storedTogether<T>(values: AsyncIterable<T> | Iterable<T>): AsyncGenerator<string> {
+  const bound = { maxCount: STORED_ROWS, maxBytes: HELD_BYTES };
+  for await (const texts of grouped(jsonOf(values), bound, (text) => Buffer.byteLength(text)))
+    yield `[${texts.join(',')}]`;
+}
+
+async function* jsonOf<T>(values: AsyncIterable<T> | Iterable<T>): AsyncGenerator<string> {
+  for await (const value of values) yield JSON.stringify(value);
+}
+
 /** Stores rows of a file while it is received. */
-export const addRows = async (
+export async function addRows(
   db: Knex,
   importId: string,
-  rows: readonly FileRow[],
-): Promise<void> =>
-  void (await db.raw(
-    "INSERT INTO import_rows (import_id, line, mutation) SELECT ?, (r->>'line')::integer, r->'mutation' FROM json_array_elements(?::json) AS r",
-    [importId, JSON.stringify(rows)],
-  ));
+  rows: AsyncIterable<FileRow>,
+): Promise<void> {
+  for await (const together of storedTogether(rows))
+    await db.raw(
+      "INSERT INTO import_rows (import_id, line, mutation) SELECT ?, (r->>'line')::integer, r->'mutation' FROM json_array_elements(?::json) AS r",
+      [importId, together],
+    );
+}
 
-/** Lists the next rows without an outcome, in the order of the file. */
-export const nextRows = (db: Knex, importId: string, limit: number): Promise<FileRow[]> =>
+/**
+ * Lists the next rows without an outcome, in the order of the file: those after a line, up to `limit`,
+ * fewer of large rows. None if there are no more.
+ */
+export async function nextRows(
+  db: Knex,
+  importId: string,
+  { limit, after = 0 }: { limit: number; after?: number },
+): Promise<FileRow[]> {
+  const query = db('import_rows')
+    .where({ import_id: importId })
+    .whereNull('outcome')
+    .where('line', '>', after)
+    .orderBy('line')
+    .limit(limit)
+    .select('line', 'mutation');
+  const { rows } = await db.raw<{ rows: FileRow[] }>(
+    ...boundedRows(query, 'octet_length(mutation::text)', HELD_BYTES),
+  );
+  return rows.map(({ line, mutation }) => ({ line, mutation }));
+}
+
+/** The lines of all rows without an outcome. */
+export const pendingLines = (db: Knex, importId: string): Promise<number[]> =>
   db('import_rows')
     .where({ import_id: importId })
     .whereNull('outcome')
     .orderBy('line')
-    .limit(limit)
-    .select('line', 'mutation');
+    .pluck('line');
 
-/** Stores the outcomes of rows and adds them to the progress and the counts of the import. */
+/**
+ * Stores the outcomes of rows and adds them to the progress and the counts of the import. Many are
+ * stored by several statements: the caller has a transaction.
+ */
 export async function recordOutcomes(
-  db: Knex,
+  trx: Knex,
   importId: string,
   outcomes: readonly RowOutcome[],
 ): Promise<void> {
-  await db.raw(
+  for await (const together of storedTogether(outcomes)) await recordSome(trx, importId, together);
+}
+
+/** `outcomes` is their array as JSON. */
+async function recordSome(trx: Knex, importId: string, outcomes: string): Promise<void> {
+  await trx.raw(
     `WITH r AS (SELECT * FROM json_to_recordset(?::json) AS r (line integer, outcome text, "recordId" text, report json)),
       ended AS (UPDATE import_rows AS t SET outcome = r.outcome, record_id = r."recordId", report = r.report FROM r WHERE t.import_id = ? AND t.line = r.line RETURNING r.outcome)
      UPDATE imports SET done = done + (SELECT count(*) FROM ended),
@@ -44,7 +93,7 @@ export async function recordOutcomes(
            UNION ALL SELECT outcome, 1 FROM ended) AS each
          GROUP BY outcome) AS summed), '{}')
      WHERE id = ?`,
-    [JSON.stringify(outcomes), importId, importId],
+    [outcomes, importId, importId],
   );
 }
 
@@ -97,21 +146,32 @@ export type RowsRequest = {
   limit: number;
 };
 
-/** Lists the rows of an import after a line, optionally with some outcomes. */
-export const listRows = (
+/**
+ * Lists the rows of an import after a line, optionally with some outcomes: up to `limit`, fewer of
+ * large rows. `next` is the last line if more follow.
+ */
+export async function listRows(
   db: Knex,
   importId: string,
   { outcomes, after, limit }: RowsRequest,
-): Promise<ReportedRow[]> => {
+): Promise<{ rows: ReportedRow[]; next: number | null }> {
   const query = db('import_rows')
     .where({ import_id: importId })
     .where('line', '>', after)
     .orderBy('line')
-    .limit(limit)
+    .limit(limit + 1)
     .select('line', 'outcome', 'record_id', 'report', 'mutation');
   if (outcomes !== undefined) void query.whereIn('outcome', [...outcomes]);
-  return query;
-};
+  const found = await db.raw<{ rows: ReportedRow[] }>(
+    ...boundedRows(
+      query,
+      "octet_length(mutation::text) + octet_length(coalesce(report::text, ''))",
+      HELD_BYTES,
+    ),
+  );
+  const { items: rows, hasMore } = takePage(found.rows, limit);
+  return { rows, next: hasMore ? (rows.at(-1)?.line ?? null) : null };
+}
 
 /** Returns those of the ids that exist in a table. */
 export const findExistingIds = (

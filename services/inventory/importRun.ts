@@ -4,6 +4,7 @@ import {
   countOutcomes,
   findExistingIds,
   nextRows,
+  pendingLines,
   recordOutcomes,
   type FileRow,
   type RowOutcome,
@@ -12,11 +13,7 @@ import { lockImport, readImport } from '../../db/inventory/imports.ts';
 import type { Import } from '../../db/models/Import.ts';
 import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
 import { importFailure } from '../../domain/inventory/imports.ts';
-import {
-  MAX_ATOMIC_ROWS,
-  MAX_DRY_RUN_ROWS,
-  type ImportMode,
-} from '../../domain/inventory/importLimits.ts';
+import type { ImportMode } from '../../domain/inventory/importLimits.ts';
 import type { Mutation, Planned } from '../../domain/inventory/planning.ts';
 import { JobFailure } from '../../domain/jobs/jobType.ts';
 import { systemCaller, type Caller } from '../../domain/shared/caller.ts';
@@ -30,7 +27,7 @@ import type { InventoryQuestions } from './questions.ts';
 import { isConcurrentChange, isRefusedChange } from './retryOnConflict.ts';
 import { outcomeOf, type InventoryWrites } from './writes.ts';
 
-/** The number of rows that one step of a transaction plans. */
+/** The number of rows that one step of a transaction plans, at most. */
 const STEP_SIZE = 500;
 
 /** How long the transaction of an import of the mode `all` may last: others may wait for it. */
@@ -88,7 +85,7 @@ export function createImportRun({
   });
 
   const storeOutcomes = (importId: string, outcomes: readonly RowOutcome[]): Promise<void> =>
-    writeUnaudited((trx) => recordOutcomes(trx, importId, outcomes));
+    writeUnaudited((own) => own.transaction((trx) => recordOutcomes(trx, importId, outcomes)));
 
   /**
    * Writes up to `limit` rows. When the whole batch is rejected, or concurrent changes always interfere,
@@ -99,7 +96,7 @@ export function createImportRun({
     let rows: FileRow[] = [];
     const source = async (trx: Knex): Promise<Mutation[]> => {
       await lockImport(trx, importId);
-      rows = await nextRows(trx, importId, limit);
+      rows = await nextRows(trx, importId, { limit });
       return resolveOperations(rows, existingIn(trx));
     };
     try {
@@ -120,21 +117,21 @@ export function createImportRun({
       if (!isRejected) throw isConcurrentChange(error) ? concurrentFailure(error) : error;
       await storeOutcomes(
         importId,
-        rows.map((row) => rejectedOutcome(row, error)),
+        rows.map(({ line }) => rejectedOutcome(line, error)),
       );
     }
   }
 
-  /** Plans rows in order without writing any. */
+  /** Plans all rows in order without writing any. */
   async function planAll(
     caller: Caller,
-    all: readonly FileRow[],
+    importId: string,
     signal: AbortSignal,
     onProgress: (done: number) => void,
   ): Promise<RowOutcome[]> {
     const outcomes: RowOutcome[] = [];
     await questions.dryRunInSteps(caller, signal, async (plan, trx) => {
-      for (const rows of batchesOf(all)) {
+      for await (const rows of stepsOf(trx, importId)) {
         signal.throwIfAborted();
         const found = await askAbout(plan, trx, rows, signal);
         outcomes.push(...found.map((row) => ({ ...row, recordId: null })));
@@ -149,34 +146,32 @@ export function createImportRun({
    * is written. Errors: `unavailable` when it takes too long; `concurrent_change`; the reason of `signal`.
    */
   async function writeTogether(
-    importId: string,
+    { id: importId, rows: count }: Pick<Import, 'id' | 'rows'>,
     caller: Caller,
     signal: AbortSignal,
     onProgress: (part: number) => void,
   ): Promise<RowOutcome[] | null> {
     const late = AbortSignal.timeout(maxWriteAllMs);
     const either = AbortSignal.any([signal, late]);
-    let all: FileRow[] = [];
     const write = () =>
       writes.applyInSteps(caller, either, async (work, trx, apply) => {
         await lockImport(trx, importId);
-        all = await nextRows(trx, importId, MAX_ATOMIC_ROWS);
-        if (all.length === 0) return;
         const outcomes: RowOutcome[] = [];
         // Rows after an invalid one are planned too, so that all errors are found.
-        for (const rows of batchesOf(all)) {
+        for await (const rows of stepsOf(trx, importId)) {
           either.throwIfAborted();
           outcomes.push(
             ...outcomesOf(rows, await apply(await resolveOperations(rows, existingIn(trx)))),
           );
-          onProgress((all.length + outcomes.length) >> 1);
+          onProgress((count + outcomes.length) >> 1);
         }
+        if (outcomes.length === 0) return;
         if (outcomes.some(isRejected)) throw new RejectedImport(skipValid(outcomes));
         await recordOutcomes(trx, importId, outcomes);
         work.audit(
           'inventory.import.step',
           { type: 'import', id: importId },
-          { after: { rows: all.length, from: all[0]?.line ?? null } },
+          { after: { rows: outcomes.length, from: outcomes[0]?.line ?? null } },
         );
       });
     try {
@@ -186,7 +181,8 @@ export function createImportRun({
       signal.throwIfAborted();
       if (late.aborted) throw tookTooLong(maxWriteAllMs);
       if (error instanceof RejectedImport) return [...error.outcomes];
-      if (isRejection(error)) return all.map((row) => rejectedOutcome(row, error));
+      if (isRejection(error))
+        return (await pendingLines(db, importId)).map((line) => rejectedOutcome(line, error));
       throw isConcurrentChange(error) ? concurrentFailure(error) : error;
     }
   }
@@ -217,15 +213,15 @@ export function createImportRun({
       signal: AbortSignal,
       onProgress: (done: number) => void,
     ): Promise<ImportProgress> {
-      const caller = await callerFor(await readImport(db, importId));
-      const all = await nextRows(db, importId, MAX_ATOMIC_ROWS);
-      if (all.length === 0) return readImport(db, importId);
+      const record = await readImport(db, importId);
+      if (record.done >= record.rows) return record;
+      const caller = await callerFor(record);
       // Planned without locks first: nobody waits for a file with errors.
-      const expected = await planAll(caller, all, signal, (done) => onProgress(done >> 1));
+      const expected = await planAll(caller, importId, signal, (done) => onProgress(done >> 1));
       const rejected = expected.some(isRejected)
         ? skipValid(expected)
         : await slots.wholeImports.run(caller, signal, () =>
-            writeTogether(importId, caller, signal, onProgress),
+            writeTogether(record, caller, signal, onProgress),
           );
       if (rejected) await storeOutcomes(importId, rejected);
       return readImport(db, importId);
@@ -255,8 +251,7 @@ export function createImportRun({
     ): Promise<ImportProgress> {
       const record = await readImport(db, importId);
       const caller = await callerFor(record);
-      const all = await nextRows(db, importId, MAX_DRY_RUN_ROWS);
-      const outcomes = await planAll(caller, all, signal, onProgress);
+      const outcomes = await planAll(caller, importId, signal, onProgress);
       const isSkipped = record.mode === 'all' && outcomes.some(isRejected);
       await storeOutcomes(importId, isSkipped ? skipValid(outcomes) : outcomes);
       return readImport(db, importId);
@@ -275,10 +270,16 @@ const tookTooLong = (timeoutMs: number): AppError =>
 const concurrentFailure = ({ message }: Error): JobFailure =>
   new JobFailure('concurrent_change', message, { retryable: true });
 
-const batchesOf = (rows: readonly FileRow[]): FileRow[][] =>
-  Array.from({ length: Math.ceil(rows.length / STEP_SIZE) }, (_, i) =>
-    rows.slice(i * STEP_SIZE, (i + 1) * STEP_SIZE),
-  );
+/** The rows without an outcome, in order, step by step. */
+async function* stepsOf(trx: Knex, importId: string): AsyncGenerator<FileRow[]> {
+  for (let after = 0; ;) {
+    const rows = await nextRows(trx, importId, { limit: STEP_SIZE, after });
+    const last = rows.at(-1);
+    if (!last) return;
+    yield rows;
+    after = last.line;
+  }
+}
 
 const isRejected = ({ outcome }: RowOutcome): boolean =>
   outcome === 'invalid' || outcome === 'conflict';
@@ -294,7 +295,7 @@ const isRejection = (error: unknown): boolean =>
     : isPlanningError(error);
 
 /** The outcome of a row that cannot be written even by itself. */
-function rejectedOutcome({ line }: FileRow, error: unknown): RowOutcome {
+function rejectedOutcome(line: number, error: unknown): RowOutcome {
   const { code, message } =
     error instanceof AppError ? error : new AppError('conflict', 'The row cannot be written.');
   const conflicts = [{ pointer: null, code, message, resource: null, id: null }];
@@ -324,7 +325,7 @@ async function askAbout(
   } catch (error) {
     signal.throwIfAborted();
     if (!isRejection(error)) throw error;
-    if (rows.length === 1) return rows.map((row) => rejectedOutcome(row, error));
+    if (rows.length === 1) return rows.map(({ line }) => rejectedOutcome(line, error));
     const half = Math.ceil(rows.length / 2);
     return [
       ...(await askAbout(questions, trx, rows.slice(0, half), signal)),

@@ -84,8 +84,6 @@ export type ImportState = {
   createdAt: Date;
 };
 
-/** The number of received rows that one statement stores. */
-const RECEIVE_BATCH_SIZE = 1_000;
 /** The number of rows of a report that are read together. */
 const REPORT_PAGE_SIZE = 500;
 /** How long a file waits for other tenants while it is received. A request may last 60 s. */
@@ -152,20 +150,16 @@ export function createInventoryImports(deps: Deps) {
     maxRows: number,
   ): Promise<number> {
     let count = 0;
-    let batch: FileRow[] = [];
-    const flush = async () => {
-      if (batch.length > 0) await writeUnaudited((trx) => addRows(trx, importId, batch));
-      batch = [];
-    };
     const pause = createPause({ isPatient: true, maxRestMs: MAX_RECEIVE_REST_MS });
-    for await (const row of rows) {
-      await pause();
-      if (++count > maxRows)
-        throw new AppError('limit_reached', `A file may have ${maxRows} rows.`);
-      batch.push(row);
-      if (batch.length === RECEIVE_BATCH_SIZE) await flush();
+    async function* received(): AsyncGenerator<FileRow> {
+      for await (const row of rows) {
+        await pause();
+        if (++count > maxRows)
+          throw new AppError('limit_reached', `A file may have ${maxRows} rows.`);
+        yield row;
+      }
     }
-    await flush();
+    await writeUnaudited((db) => addRows(db, importId, received()));
     return count;
   }
 
@@ -289,11 +283,22 @@ export function createInventoryImports(deps: Deps) {
       return { ...answer, items: await withCounts(caller, answer.items) };
     },
 
-    /** Lists rows with their outcomes in the order of the file. Error: `not_found`. */
-    async rows(caller: Caller, id: string, request: RowsRequest): Promise<ImportRowReport[]> {
+    /**
+     * Lists rows with their outcomes in the order of the file. `nextKey` is the last line if more
+     * follow. Error: `not_found`.
+     */
+    async rows(
+      caller: Caller,
+      id: string,
+      request: RowsRequest,
+    ): Promise<{ items: ImportRowReport[]; nextKey: string | null }> {
       const record = await find(caller, id);
-      const rows = await listRows(db, id, request);
-      return rows.map((row) => reportedRow(row, seesContent(caller, record)));
+      const isVisible = seesContent(caller, record);
+      const { rows, next } = await listRows(db, id, request);
+      return {
+        items: rows.map((row) => reportedRow(row, isVisible)),
+        nextKey: next === null ? null : String(next),
+      };
     },
 
     /** Streams the report of an import as text, a line for each finding. Error: `not_found`. */
@@ -306,16 +311,15 @@ export function createInventoryImports(deps: Deps) {
       const record = await find(caller, id);
       const isVisible = seesContent(caller, record);
       const pause = createPause({ signal, isPatient: true });
-      let after = 0;
-      let rows: ImportRowReport[];
-      do {
+      for (let after: number | null = 0; after !== null;) {
         signal.throwIfAborted();
-        const found = await listRows(db, id, { outcomes, after, limit: REPORT_PAGE_SIZE });
-        rows = found.map((row) => reportedRow(row, isVisible));
+        const isFirst = after === 0;
+        const page = await listRows(db, id, { outcomes, after, limit: REPORT_PAGE_SIZE });
         await pause();
-        yield reportText(format, rows, after === 0);
-        after = rows.at(-1)?.line ?? after;
-      } while (rows.length === REPORT_PAGE_SIZE);
+        const rows = page.rows.map((row) => reportedRow(row, isVisible));
+        yield reportText(format, rows, isFirst);
+        after = page.next;
+      }
     },
   };
 }

@@ -140,6 +140,83 @@ describe('files', () => {
     expect(lines.map((line) => JSON.parse(line) as object)).toEqual(await rowsOf(id));
   });
 
+  describe('large rows', () => {
+    const COUNT = 40;
+    const ROW_BYTES = 60_000;
+    const MAX_HELD = 1_048_576 + 2 * ROW_BYTES;
+
+    /** The largest value that a statement about rows of imports sends, and the largest result. */
+    async function largestOf<T>(run: () => Promise<T>) {
+      const largest = { sent: 0, read: 0 };
+      const { db } = app.deps;
+      const onSent = ({ sql, bindings = [] }: { sql: string; bindings?: unknown[] }) => {
+        if (sql.includes('import_rows'))
+          largest.sent = Math.max(largest.sent, ...bindings.map((each) => String(each).length));
+      };
+      const onRead = (
+        response: { rows?: unknown[] } | unknown[] | null,
+        { sql }: { sql: string },
+      ) => {
+        if (sql.includes('import_rows'))
+          largest.read = Math.max(largest.read, JSON.stringify(response ?? null).length);
+      };
+      db.on('query', onSent).on('query-response', onRead);
+      try {
+        return { result: await run(), largest };
+      } finally {
+        db.removeListener('query', onSent).removeListener('query-response', onRead);
+      }
+    }
+
+    const file = Array.from(
+      { length: COUNT },
+      (_, i) => `{"name":"large${i}","description":"${'x'.repeat(ROW_BYTES)}"}\n`,
+    ).join('');
+
+    test.each(['dryRun=true', 'mode=each', 'mode=all'])(
+      'few of them are held together (%s)',
+      async (query) => {
+        const { result: found, largest } = await largestOf(() =>
+          upload(
+            `${file}{"name":"last of ${query}"}\n`,
+            `resource=regions&${query}`,
+            'application/x-ndjson',
+          ).expect(202),
+        );
+        expect(found.counts).toEqual({
+          ...NO_ROWS,
+          invalid: COUNT,
+          [query === 'mode=all' ? 'skipped' : 'created']: 1,
+        });
+        expect(largest.sent).toBeLessThan(MAX_HELD);
+        expect(largest.read).toBeLessThan(MAX_HELD);
+      },
+    );
+
+    test('a page of rows ends early, and a report has all of them', async () => {
+      const query = 'resource=regions&dryRun=true';
+      const { id } = await upload(file, query, 'application/x-ndjson').expect(202);
+      const { result, largest } = await largestOf(async () => {
+        const lines: number[][] = [];
+        for (let cursor: string | null = ''; cursor !== null;) {
+          const page: Page<{ line: number }> = await root
+            .get<Page<{ line: number }>>(
+              `/api/inventory/imports/${id}/rows?limit=200${cursor && `&cursor=${cursor}`}`,
+            )
+            .expect(200);
+          lines.push(page.items.map(({ line }) => line));
+          cursor = page.nextCursor;
+        }
+        const report = await root.get(`/api/inventory/imports/${id}/report?format=ndjson`);
+        return { lines, report: String(report.body).trim().split('\n') };
+      });
+      expect(result.lines.length).toBeGreaterThan(1);
+      expect(result.lines.flat()).toEqual(Array.from({ length: COUNT }, (_, i) => i + 1));
+      expect(result.report).toHaveLength(COUNT);
+      expect(largest.read).toBeLessThan(MAX_HELD);
+    });
+  });
+
   test('an export has the order and the fields of its list', async () => {
     const make = recordFactory(() => root);
     for (const name of ['exported-b', 'exported-a', 'exported-c'])
