@@ -268,6 +268,9 @@ export const SHARED_WITH: Field = field(
   { default: [] },
 );
 
+/** The size of the custom fields of a record, as JSON. */
+export const MAX_CUSTOM_FIELDS_BYTES = 65_536;
+
 /** Values of custom fields by name. Records of the resource `custom-fields` define them. */
 export const CUSTOM_FIELDS: Field = field(
   'object',
@@ -278,7 +281,8 @@ export const CUSTOM_FIELDS: Field = field(
       additionalProperties: true,
       maxProperties: 100,
       description:
-        'Values of custom fields, by their names. An update changes the names that it has; null removes a value.',
+        'Values of custom fields, by their names. An update changes the names that it has; null removes a value. ' +
+        `Those of a record have up to ${MAX_CUSTOM_FIELDS_BYTES} bytes as JSON.`,
     },
   ),
   { default: {} },

@@ -2,6 +2,7 @@ import { PLATFORM } from '../../access/scope.ts';
 import { isSame } from '../difference.ts';
 import type { Draft, Rules } from '../planning.ts';
 import type { Row } from '../resource.ts';
+import { MAX_CUSTOM_FIELDS_BYTES } from '../fields.ts';
 import type { ResourceName } from '../names.ts';
 import { asReferrer } from '../ownership.ts';
 import { isPlainId } from '../prefetch.ts';
@@ -83,7 +84,23 @@ function tenantOfRow(resource: ResourceName, row: Row): unknown {
 const hasValue = ({ customFields }: Row, name: string): boolean =>
   typeof customFields === 'object' && customFields !== null && Object.hasOwn(customFields, name);
 
-/** Checks the values of custom fields: defined, of their type, and present when required. */
+const bytesOf = (values: object): number => Buffer.byteLength(JSON.stringify(values));
+
+/**
+ * An update merges its values with those of the record, so that the limit of a request does not bound
+ * them. A record from before the limit may become smaller.
+ */
+function checkSize(draft: Draft, values: object, present: object): void {
+  const bytes = bytesOf(values);
+  if (bytes > MAX_CUSTOM_FIELDS_BYTES && bytes > bytesOf(present))
+    draft.error(
+      'customFields',
+      'size',
+      `must not exceed ${MAX_CUSTOM_FIELDS_BYTES} bytes, those that the record keeps included`,
+    );
+}
+
+/** Checks the values of custom fields: defined, of their type, present when required, and not too large. */
 export function checkCustomFields(draft: Draft): void {
   const { before, after, resource, snapshot } = draft;
   const changesTenant = draft.hasChanged('tenantId');
@@ -106,6 +123,7 @@ export function checkCustomFields(draft: Draft): void {
   );
   after.customFields = values;
   const present = (before?.customFields ?? {}) as Record<string, unknown>;
+  checkSize(draft, values, present);
   for (const [name, value] of Object.entries(values)) {
     // A value that the request does not change may have been stored under another definition.
     const isPresent = Object.hasOwn(present, name) && isSame(value, present[name]);

@@ -5,6 +5,7 @@ import type { TestClient } from '../../support/client.ts';
 import {
   attemptFactory,
   recordFactory,
+  type BulkReport,
   type InventoryRecord,
   type RecordPage,
 } from '../../support/inventory.ts';
@@ -297,6 +298,47 @@ describe('VLANs', () => {
 });
 
 describe('custom fields and tags', () => {
+  test('the custom fields of a record have a size, also those that an update leaves', async () => {
+    const FIELDS = Array.from({ length: 12 }, (_, i) => `large${i}`);
+    for (const field of FIELDS)
+      await make('custom-fields', { resource: 'regions', name: field, type: 'text' });
+    /** 6,000 bytes in each of these fields. */
+    const filled = (fields: readonly string[], letter = '€') =>
+      Object.fromEntries(fields.map((field) => [field, letter.repeat(2_000)]));
+    const tooLarge = ['/customFields size'];
+    expect(
+      (await attempt('regions', { name: name(), customFields: filled(FIELDS) })).found,
+    ).toEqual(tooLarge);
+    const { id } = await make('regions', { name: name(), customFields: filled(FIELDS.slice(2)) });
+    const update = async (fields: object) => attempt('regions', { id, ...fields }, 'update');
+    expect((await update({ customFields: filled(['large0']) })).found).toEqual(tooLarge);
+    const bulk = await root
+      .post<BulkReport>('/api/inventory/bulk', {
+        mutations: [
+          {
+            ...{ resource: 'regions', operation: 'update' },
+            record: { id, customFields: filled(['large0']) },
+          },
+        ],
+      })
+      .expect(400);
+    expect(bulk).toMatchObject({ errors: [{ code: 'size' }] });
+
+    // As a release without this limit has stored it.
+    await app.deps
+      .db('regions')
+      .where({ id })
+      .update({ custom_fields: JSON.stringify(filled(FIELDS)) });
+    expect((await update({ description: 'large' })).body).toMatchObject({
+      description: 'large',
+      customFields: filled(FIELDS),
+    });
+    expect((await update({ customFields: filled(['large0'], '¢') })).status).toBe(200);
+    expect((await update({ customFields: filled(['large0']) })).found).toEqual(tooLarge);
+    expect((await update({ customFields: { large0: null } })).status).toBe(200);
+    expect((await update({ customFields: { large1: null } })).status).toBe(200);
+    expect((await update({ customFields: filled(['large1'], 'x') })).status).toBe(200);
+  });
   test('custom fields are typed and checked', async () => {
     const define = (field: string, type: string, more: object = {}) =>
       make('custom-fields', { resource: 'racks', name: field, type, ...more });
