@@ -12,7 +12,8 @@ export const pageQuery = {
     minimum: 1,
     maximum: MAX_LIMIT,
     default: DEFAULT_LIMIT,
-    description: 'Maximum number of records on a page.',
+    description:
+      'Maximum number of records on a page. Fewer are on a page of large records, with a cursor of the next one.',
   }),
   cursor: Type.Optional(
     Type.String({ maxLength: 2_048, description: '`nextCursor` of the previous page.' }),

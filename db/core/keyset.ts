@@ -1,4 +1,6 @@
 import type { Model, QueryBuilder } from 'objection';
+import { readBounded } from './boundedRows.ts';
+import type { Knex } from './knex.ts';
 
 /** Filters a query by column values. Undefined values are ignored. */
 export function whereDefined<M extends Model, R>(
@@ -20,11 +22,13 @@ export type KeysetPage<T> = { items: T[]; nextKey: string | null };
  * last id of the previous page. All pages cost the same.
  */
 export async function keysetPage<M extends Model & { id: string }>(
+  db: Knex,
   query: QueryBuilder<M, M[]>,
   { limit, after }: PageRequest,
 ): Promise<KeysetPage<M>> {
   if (after !== undefined) void query.where('id', '<', after);
-  return cutPage(await query.orderBy('id', 'desc').limit(limit + 1), limit, (row) => row.id);
+  const { items, hasMore } = await readBounded(db, query.orderBy('id', 'desc'), limit);
+  return { items, nextKey: hasMore ? (items.at(-1)?.id ?? null) : null };
 }
 
 /** Makes a page of up to `limit + 1` rows. The extra row only shows that more rows follow. */

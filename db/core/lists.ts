@@ -10,6 +10,7 @@ import {
   type ListRequest,
 } from '../../domain/shared/lists.ts';
 import { currentConnectionUser } from '../../platform/connectionUser.ts';
+import { readBounded } from './boundedRows.ts';
 import { isCancelledStatement } from './constraints.ts';
 import type { Knex } from './knex.ts';
 import { columnOf, conditionSql, sqlTypeOf } from './listConditions.ts';
@@ -131,7 +132,9 @@ async function readPage<M extends Model & { id: string }>(
   request: ListRequest,
 ): Promise<{ items: M[]; next: ListKey | null }> {
   const { limit, sort, where } = request;
-  const rows: M[] = [];
+  const items: M[] = [];
+  let hasMore = false;
+  let bytes = 0;
   for (const refine of partsOf(source as unknown as ListSource<Model>, request)) {
     const query = matching(source, where);
     if (sort && sort.field !== 'id') {
@@ -139,14 +142,15 @@ async function readPage<M extends Model & { id: string }>(
       void query.select(raw(`${columnIn(source, sort.field)}::text`).as(SORT_KEY));
     }
     refine(query as unknown as Query);
-    rows.push(...(await query.limit(limit + 1 - rows.length)));
-    if (rows.length > limit) break;
+    const part = await readBounded(source.db, query, limit - items.length, bytes);
+    items.push(...part.items);
+    ({ hasMore } = part);
+    bytes += part.bytes;
+    if (hasMore) break;
   }
-  const keys = rows.map((row) => takeSortKey(row));
-  const last = rows.length > limit ? limit - 1 : undefined;
-  const items = rows.slice(0, limit);
-  if (last === undefined) return { items, next: null };
-  return { items, next: { value: keys[last] ?? null, id: items[last]?.id ?? '' } };
+  const lastValue = items.map((item) => takeSortKey(item)).at(-1) ?? null;
+  const last = hasMore ? items.at(-1) : undefined;
+  return { items, next: last ? { value: lastValue, id: last.id } : null };
 }
 
 /** Removes the sort value from a row and returns it. */

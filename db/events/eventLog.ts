@@ -1,6 +1,7 @@
 import { raw, type QueryBuilder } from 'objection';
 import type { Knex } from '../core/knex.ts';
-import { cutPage, whereDefined, type KeysetPage } from '../core/keyset.ts';
+import { readBounded } from '../core/boundedRows.ts';
+import { whereDefined, type KeysetPage } from '../core/keyset.ts';
 import { columnOf, conditionSql } from '../core/listConditions.ts';
 import { readCounts } from '../core/lists.ts';
 import { Event } from '../models/Event.ts';
@@ -135,14 +136,13 @@ export async function listEvents(
   const query = publishedEvents(db, scope, filter, head);
   if (page.order === 'oldest') void query.where('sequence', '>', page.after).orderBy('sequence');
   else void query.where('sequence', '<', page.before ?? head + 1).orderBy('sequence', 'desc');
-  const result = cutPage(await query.limit(page.limit + 1), page.limit, (event) =>
-    String(event.sequence),
-  );
+  const { items, hasMore } = await readBounded(db, query, page.limit);
+  const last = hasMore ? items.at(-1) : undefined;
   return {
-    ...result,
+    items,
+    nextKey: last ? String(last.sequence) : null,
     head,
-    lastSequence:
-      result.nextKey !== null && page.order === 'oldest' ? Number(result.nextKey) : head,
+    lastSequence: last && page.order === 'oldest' ? Number(last.sequence) : head,
   };
 }
 

@@ -1,6 +1,10 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { listRecords } from '../../../db/inventory/records.ts';
+import { columnKindOf } from '../../../domain/inventory/lists.ts';
+import { RESOURCES } from '../../../domain/inventory/resources/index.ts';
 import { assertDefined } from '../../../domain/shared/assert.ts';
+import { pageOf, type ListKey } from '../../../domain/shared/lists.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { ProblemBody, TestClient } from '../../support/client.ts';
 import { propertyRuns } from '../../support/effort.ts';
@@ -238,6 +242,81 @@ test.each([
 ])('%s is 400 at %s', async (query, pointer) => {
   const { errors = [] } = await root.get<ProblemBody>(`${path}?${query}`).expect(400);
   expect(errors.map((error) => error.pointer)).toEqual([pointer]);
+});
+
+describe('a page of large records ends early', () => {
+  const SIZE = 400_000;
+  const portIds = () => ports.map(({ id }) => id).sort();
+  const MAX_READ = 8 * 1_048_576 + 4 * SIZE;
+
+  // As a release without a limit of custom fields has stored them.
+  beforeAll(async () => {
+    const custom_fields = JSON.stringify({ circuit: 'x'.repeat(SIZE), rank: 1 });
+    await app.deps.db('interfaces').whereIn('id', portIds()).update({ custom_fields });
+  });
+
+  /** The ids on each page of a list, and the size of the largest result of the database. */
+  async function pagesOf(list: string) {
+    let largest = 0;
+    const onRead = (response: unknown) => {
+      largest = Math.max(largest, JSON.stringify(response ?? null).length);
+    };
+    app.deps.db.on('query-response', onRead);
+    const pages: string[][] = [];
+    try {
+      for (let cursor: string | null = ''; cursor !== null;) {
+        const page: RecordPage = await root
+          .get<RecordPage>(`${list}limit=200${cursor && `&cursor=${cursor}`}`)
+          .expect(200);
+        pages.push(page.items.map(({ id }) => id));
+        cursor = page.nextCursor;
+      }
+    } finally {
+      app.deps.db.removeListener('query-response', onRead);
+    }
+    return { pages, largest };
+  }
+
+  test.each(['', 'sort=-name&'])('of records (%s)', async (order) => {
+    const { pages, largest } = await pagesOf(`${path}?tag=core,edge&${order}`);
+    const tagged = ports.filter(({ tags }) => (tags as string[]).length > 0);
+    expect(pages.map(({ length }) => length)).toEqual([21, tagged.length - 21]);
+    expect(pages.flat().sort()).toEqual(tagged.map(({ id }) => id).sort());
+    expect(largest).toBeLessThan(MAX_READ);
+  });
+
+  test('of records in the order of a field without a value in some', async () => {
+    const sort = { ...columnKindOf(RESOURCES.interfaces, 'speedMbps'), descending: false };
+    const pages: string[][] = [];
+    let after: ListKey | undefined;
+    do {
+      const { items, next } = await listRecords(
+        app.deps.db,
+        RESOURCES.interfaces,
+        { kind: 'everywhere' },
+        {},
+        { ...pageOf(200, after), sort },
+      );
+      pages.push(items.map(({ id }) => id));
+      after = next ?? undefined;
+    } while (after);
+    for (const page of pages) expect(page.length).toBeLessThanOrEqual(24);
+    expect(new Set(pages.flat()).size).toBe(pages.flat().length);
+    expect(pages.flat()).toEqual(expect.arrayContaining(portIds()));
+  });
+
+  test('of the audit log, and of the changes of one record', async () => {
+    const { id } = assertDefined(ports[0], 'port');
+    for (let i = 0; i < 15; i++)
+      await root.put(`${path}/${id}`, { description: `change ${i}` }).expect(200);
+    for (const list of [`${path}/${id}/changes?`, `/api/audit?subjectId=${id}&`]) {
+      const { pages, largest } = await pagesOf(list);
+      // Each has the record before and after the change; the first one created it.
+      expect(pages.map(({ length }) => length)).toEqual([11, 5]);
+      expect(new Set(pages.flat()).size).toBe(16);
+      expect(largest).toBeLessThan(MAX_READ);
+    }
+  });
 });
 
 afterAll(() => app.stop());
