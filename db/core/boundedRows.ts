@@ -1,8 +1,8 @@
-import type { Model, QueryBuilder } from 'objection';
+import type { Model, ModelClass, QueryBuilder } from 'objection';
 import type { Knex } from './knex.ts';
 
 /** What `boundedRows` adds to a row; names of one word, which no mapper of names changes. */
-type Bounded = { pageposition?: unknown; pagefound?: unknown; pagebytes?: unknown };
+type Bounded = { pagebytes?: unknown; pagesize?: unknown };
 
 /**
  * The size of what a page reads. Records of 1 MB exist, and a page may have 200: what is beyond the
@@ -11,9 +11,9 @@ type Bounded = { pageposition?: unknown; pagefound?: unknown; pagebytes?: unknow
 const MAX_PAGE_BYTES = 8 * 1_048_576;
 
 /**
- * The statement, with its bindings, of the first rows of `query`, which has an order and a limit: those
- * before which there are fewer than `maxBytes`, so that there is at least one. `size` is the SQL of the
- * bytes of a row. The others never leave the database.
+ * The statement, with its bindings, of the first rows of `query`, which has an order and a limit, up to
+ * the one that exceeds `maxBytes`. `size` is the SQL of the bytes of a row. The others never leave the
+ * database.
  */
 export const boundedRows = (
   query: Knex.QueryBuilder,
@@ -21,35 +21,42 @@ export const boundedRows = (
   maxBytes: number,
 ): [sql: string, bindings: Knex.RawBinding[]] => [
   `SELECT * FROM (
-     SELECT found.*, row_number() OVER () AS pageposition, count(*) OVER () AS pagefound,
+     SELECT found.*, ${size} AS pagesize,
        coalesce(sum(${size}) OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS pagebytes
      FROM (?) AS found) AS bounded
-   WHERE pagebytes < ? ORDER BY pageposition`,
+   WHERE pagebytes < ?`,
   [query, maxBytes],
 ];
 
 /**
- * Makes a page of up to `limit` rows of a bounded statement whose query has the limit `limit + 1`.
- * Removes what `boundedRows` has added to them. `bytes` is the size of all rows but the last.
+ * Makes a page of up to `limit` rows of a bounded statement whose query has the limit `limit + 1`: those
+ * that `maxBytes` has room for, and at least one if it `isFirst`. Removes what `boundedRows` has added.
+ * `bytes` is their size.
  */
 export function takePage<T extends object>(
   rows: readonly T[],
-  limit: number,
+  { limit, maxBytes, isFirst = true }: { limit: number; maxBytes: number; isFirst?: boolean },
 ): { items: T[]; hasMore: boolean; bytes: number } {
-  const found = Number((rows[0] as Bounded | undefined)?.pagefound ?? 0);
-  const items = rows.slice(0, limit);
-  const bytes = Number((items.at(-1) as Bounded | undefined)?.pagebytes ?? 0);
-  for (const item of items as Bounded[]) {
-    delete item.pageposition;
-    delete item.pagefound;
-    delete item.pagebytes;
+  let bytes = 0;
+  const items: T[] = [];
+  for (const row of rows.slice(0, limit)) {
+    const bounded = row as Bounded;
+    const end = Number(bounded.pagebytes) + Number(bounded.pagesize);
+    if (end > maxBytes && !(isFirst && items.length === 0)) break;
+    bytes = end;
+    delete bounded.pagebytes;
+    delete bounded.pagesize;
+    items.push(row);
   }
-  return { items, hasMore: found > items.length, bytes };
+  return { items, hasMore: items.length < rows.length, bytes };
 }
 
+/** A model with columns, as a query selects them, that can be large. */
+type Large = { largeColumns?: readonly string[] };
+
 /**
- * Reads a page of up to `limit` records of a query that has an order: fewer if they are large, at least
- * one. `bytes` is the size of all but the last; `before` is that of other rows of the same page.
+ * Reads a page of up to `limit` records of a query that has an order: fewer if the `largeColumns` of their
+ * model are large, at least one. `bytes` is their size; `before` is that of other rows of the same page.
  */
 export async function readBounded<M extends Model>(
   db: Knex,
@@ -57,13 +64,19 @@ export async function readBounded<M extends Model>(
   limit: number,
   before = 0,
 ): Promise<{ items: M[]; hasMore: boolean; bytes: number }> {
-  const model = query.modelClass();
-  const bounded = boundedRows(
-    query.limit(limit + 1).toKnexQuery() as Knex.QueryBuilder,
-    'octet_length(found::text)',
-    MAX_PAGE_BYTES - before,
+  const model: ModelClass<M> & Large = query.modelClass();
+  const bounded = query.limit(limit + 1);
+  if (!model.largeColumns) {
+    const rows = await bounded;
+    return { items: rows.slice(0, limit), hasMore: rows.length > limit, bytes: 0 };
+  }
+  const size = model.largeColumns
+    .map((column) => `coalesce(octet_length(found."${column}"::text), 0)`)
+    .join(' + ');
+  const maxBytes = MAX_PAGE_BYTES - before;
+  const { rows } = await db.raw<{ rows: object[] }>(
+    ...boundedRows(bounded.toKnexQuery() as Knex.QueryBuilder, size, maxBytes),
   );
-  const { rows } = await db.raw<{ rows: object[] }>(...bounded);
-  const page = takePage(rows, limit);
+  const page = takePage(rows, { limit, maxBytes, isFirst: before === 0 });
   return { ...page, items: page.items.map((row) => model.fromDatabaseJson(row)) };
 }

@@ -58,7 +58,10 @@ export async function nextRows(
   const { rows } = await db.raw<{ rows: FileRow[] }>(
     ...boundedRows(query, 'octet_length(mutation::text)', HELD_BYTES),
   );
-  return rows.map(({ line, mutation }) => ({ line, mutation }));
+  return takePage(rows, { limit, maxBytes: HELD_BYTES }).items.map(({ line, mutation }) => ({
+    line,
+    mutation,
+  }));
 }
 
 /** The lines of all rows without an outcome. */
@@ -169,7 +172,7 @@ export async function listRows(
       HELD_BYTES,
     ),
   );
-  const { items: rows, hasMore } = takePage(found.rows, limit);
+  const { items: rows, hasMore } = takePage(found.rows, { limit, maxBytes: HELD_BYTES });
   return { rows, next: hasMore ? (rows.at(-1)?.line ?? null) : null };
 }
 

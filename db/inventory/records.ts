@@ -58,6 +58,7 @@ function modelOf(resource: Resource): ModelClass<Stored> {
   if (known) return known;
   const model = class extends Model {
     static override tableName = tableOf(resource);
+    static largeColumns = 'customFields' in resource.fields ? ['customFields'] : undefined;
     declare id: string;
   };
   models.set(resource.name, model);

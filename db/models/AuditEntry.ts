@@ -8,6 +8,7 @@ import type { AuditOutcome } from '../core/unitOfWork.ts';
 export class AuditEntry extends Model {
   static override tableName = 'audit_entries';
   static override jsonAttributes = ['before', 'after'];
+  static largeColumns = ['before', 'after'];
   static override columnNameMappers = snakeCaseMappers();
 
   declare id: string;

@@ -4,6 +4,7 @@ import { Model, snakeCaseMappers } from 'objection';
 export class Event extends Model {
   static override tableName = 'events';
   static override jsonAttributes = ['data'];
+  static largeColumns = ['data'];
   static override columnNameMappers = snakeCaseMappers();
 
   declare id: string;
