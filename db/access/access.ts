@@ -260,16 +260,6 @@ async function countAdministrators(trx: Knex): Promise<number> {
 export const lockAccess = async (trx: Knex): Promise<void> =>
   void (await trx.raw('SELECT FROM access_state FOR UPDATE'));
 
-/** `lockAccess`, if there are grants at one of these sites or devices, or at devices of the sites. */
-export const lockAccessForGrants = async (trx: Knex, ids: readonly string[]): Promise<void> =>
-  void (await trx.raw(
-    `SELECT FROM access_state
-     WHERE EXISTS (SELECT FROM grants WHERE site_id = ANY (?::text[]) OR device_id = ANY (?::text[]))
-        OR EXISTS (SELECT FROM devices AS d JOIN grants AS g ON g.device_id = d.id
-             WHERE d.site_id = ANY (?::text[])) FOR UPDATE`,
-    [[...ids], [...ids], [...ids]],
-  ));
-
 /**
  * Runs `change` under `lockAccess` and returns its result. Errors: those of `change`;
  * `last_administrator` if no administrator would remain, after which the transaction must roll

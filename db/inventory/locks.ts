@@ -124,8 +124,8 @@ export async function findSpaces(
   );
 }
 
-/** Sites and devices that a writer moves to another tenant, or whose guests they evict. */
-export async function findMoved(
+/** True if a writer moves a site or a device to another tenant, or evicts the guests of one. */
+export async function movesAny(
   trx: Knex,
   asked: readonly {
     resource: 'sites' | 'devices';
@@ -134,8 +134,7 @@ export async function findMoved(
     evicts: boolean;
   }[],
   scope: Scope,
-): Promise<string[]> {
-  const moved: string[] = [];
+): Promise<boolean> {
   for (const [name, group] of Map.groupBy(asked, ({ resource }) => resource)) {
     const { sql, bindings } = writableCondition(name, scope);
     const found = await trx(tableOf(RESOURCES[name]))
@@ -146,8 +145,9 @@ export async function findMoved(
       .whereRaw(sql, bindings)
       .select<{ id: string; tenant_id: string }[]>('id', 'tenant_id');
     const tenants = new Map(found.map(({ id, tenant_id: tenant }) => [id, tenant]));
-    for (const { id, to, evicts } of group)
-      if (tenants.has(id) && (evicts || (to !== null && to !== tenants.get(id)))) moved.push(id);
+    const isMoved = ({ id, to, evicts }: (typeof asked)[number]) =>
+      tenants.has(id) && (evicts || (to !== null && to !== tenants.get(id)));
+    if (group.some(isMoved)) return true;
   }
-  return moved;
+  return false;
 }

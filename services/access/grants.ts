@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { findRoles, guardLastAdministrator } from '../../db/access/access.ts';
 import type { Commit } from '../../db/core/commit.ts';
 import { isForeignKeyViolation, isUniqueViolation } from '../../db/core/constraints.ts';
@@ -77,15 +78,18 @@ export function createGrants({ db, commit, access, ids }: Deps) {
       roleId: string,
       target: ResourceScopeRequest,
     ): Promise<GrantRecord> {
-      const { level, resourceScope } = await resolveResourceScope(
-        db,
-        target,
-        requesterOf(access, caller, 'rbac:write'),
-        'body',
-      );
+      const resolve = (on: Knex) =>
+        resolveResourceScope(on, target, requesterOf(access, caller, 'rbac:write'), 'body');
+      const { level, resourceScope } = await resolve(db);
       await access.require(caller, 'rbac:write', resourceScope);
       const kind: GrantKind = 'userId' in grantee ? 'assignment' : 'mapping';
       return commitChange(caller, 'rbac:write', resourceScope, async (work, currentCaller, trx) => {
+        // It may have moved to another tenant while this change waited; from now on a move waits.
+        if (!isDeepStrictEqual((await resolve(trx)).resourceScope, resourceScope))
+          throw new AppError(
+            'conflict',
+            `The ${level} has moved meanwhile; send the request again.`,
+          );
         access.assertHolds(currentCaller, [{ role: await findRole(trx, roleId), resourceScope }]);
         const grant = await GrantRecord.query(trx)
           .insertAndFetch({

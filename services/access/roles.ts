@@ -87,8 +87,8 @@ export function createRoles({ db, commit, access, ids }: Deps) {
         throw new AppError('conflict', `The role ${id} is built in.`);
       const idTakenError = () =>
         new AppError('conflict', `A role with the id ${id} already exists.`);
-      return commit({ ...caller, tenantId: PLATFORM }, async (work) => {
-        const trx = await work.trx();
+      return commitChange(caller, 'rbac:write', PLATFORM_SCOPE, async (work, current, trx) => {
+        access.assertHolds(current, asPlatformGrants(permissions, jobTypes));
         if ((await CustomRole.query(trx).resultSize()) >= MAX_CUSTOM_ROLES) {
           throw new AppError(
             'conflict',

@@ -87,7 +87,7 @@ export function createServiceAccounts({ db, commit, access, ids }: Deps) {
       if (ownerId === undefined && caller.kind !== 'system')
         throw invalidField('body', '/ownerId', 'required', 'is required');
       if (ownerId !== undefined) await checkOwner(caller, ownerId);
-      return commit({ ...caller, tenantId }, async (work) => {
+      return commitChange(caller, 'user:write', { tenantId }, async (work, _current, trx) => {
         const id = ids.next('usr');
         const account = {
           id,
@@ -102,7 +102,6 @@ export function createServiceAccounts({ db, commit, access, ids }: Deps) {
           passwordHash: null,
           mustChangePassword: false,
         };
-        const trx = await work.trx();
         const user = await insertUser(trx, account, work.now).catch((error: unknown) => {
           throw nameTaken(error, name);
         });

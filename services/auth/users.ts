@@ -132,7 +132,7 @@ export function createUsers({
         await passwords.check(request.password, username, '/password');
       const { oneTimePassword, passwordHash } = await hashOrGenerate(request.password);
       const mustChangePassword = oneTimePassword !== null || (request.mustChangePassword ?? true);
-      return commit({ ...caller, tenantId }, async (work) => {
+      return commitChange(caller, 'user:write', { tenantId }, async (work, _current, trx) => {
         const account = {
           id: ids.next('usr'),
           username,
@@ -142,13 +142,11 @@ export function createUsers({
           passwordHash,
           mustChangePassword,
         };
-        const user = await insertLocalUser(await work.trx(), account, work.now).catch(
-          (error: unknown) => {
-            throw isUniqueViolation(error)
-              ? new AppError('conflict', `A local account named ${username} already exists.`)
-              : error;
-          },
-        );
+        const user = await insertLocalUser(trx, account, work.now).catch((error: unknown) => {
+          throw isUniqueViolation(error)
+            ? new AppError('conflict', `A local account named ${username} already exists.`)
+            : error;
+        });
         userRecord.created(work, user);
         work.result(user.id);
         return { user, oneTimePassword };

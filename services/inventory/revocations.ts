@@ -1,8 +1,8 @@
-import { lockAccessForGrants } from '../../db/access/access.ts';
+import { lockAccess } from '../../db/access/access.ts';
 import type { Work } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { GrantRecord } from '../../db/models/GrantRecord.ts';
-import { findMoved } from '../../db/inventory/locks.ts';
+import { movesAny } from '../../db/inventory/locks.ts';
 import type { Scope } from '../../domain/access/scope.ts';
 import { isPlainId } from '../../domain/inventory/prefetch.ts';
 import {
@@ -16,7 +16,8 @@ import { grantRecordOf } from '../access/grantAudit.ts';
 
 /**
  * Takes the lock of rights before all others when mutations may remove role assignments: those of a
- * site or a device that moves to another tenant, or of devices that an eviction deletes. The later
+ * site or a device that moves to another tenant, or of devices that an eviction deletes. One may be
+ * created at the same time, so it does not matter whether there are any yet. The later
  * steps of an import take it after the locks of the earlier ones; a deadlock is then tried again.
  */
 export async function lockRevocations(
@@ -42,8 +43,7 @@ export async function lockRevocations(
       : [];
   });
   if (asked.length === 0) return;
-  const ids = await findMoved(trx, asked, scope);
-  if (ids.length > 0) await lockAccessForGrants(trx, ids);
+  if (await movesAny(trx, asked, scope)) await lockAccess(trx);
 }
 
 /**

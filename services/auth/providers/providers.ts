@@ -1,4 +1,4 @@
-import { findRoleGrants, guardLastAdministrator, lockAccess } from '../../../db/access/access.ts';
+import { findRoleGrants, guardLastAdministrator } from '../../../db/access/access.ts';
 import type { Commit } from '../../../db/core/commit.ts';
 import { isUniqueViolation } from '../../../db/core/constraints.ts';
 import { recordOf } from '../../../db/core/recordAudit.ts';
@@ -162,9 +162,7 @@ export function createProviders({ db, commit, access, ids, vault }: Deps) {
         );
       const checked = checkConfig(kind, config);
       const id = ids.next('idp');
-      return commit({ ...caller, tenantId: PLATFORM }, async (work) => {
-        const trx = await work.trx();
-        await lockAccess(trx);
+      return commitChange(caller, 'auth:write', PLATFORM_SCOPE, async (work, _current, trx) => {
         const isTaken = kind === 'oidc' && (await isSharedCallbackTaken(trx));
         const fullConfig = { ...(kind === 'oidc' && { ownCallback: isTaken }), ...checked };
         if (isTaken && fullConfig.ownCallback !== true) throw callbackTakenError();

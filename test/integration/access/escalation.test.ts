@@ -3,7 +3,14 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { assertDefined } from '../../../domain/shared/assert.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
-import { admin, createUser, first, seedSiteAndDevice, type Page } from '../../support/users.ts';
+import {
+  admin,
+  createUser,
+  first,
+  seedSiteAndDevice,
+  seedTenant,
+  type Page,
+} from '../../support/users.ts';
 import type { AssignmentRecord, RoleRecord, UserRecord } from '../../../api/access/schemas.ts';
 import type { AuditEntryRecord } from '../../../api/audit/routes.ts';
 import type { ProviderRecord } from '../../../api/auth/providerRoutes.ts';
@@ -288,7 +295,46 @@ test('a right that is revoked while the request body arrives is not used', async
   ).toEqual([]);
 });
 
-test('a right that is revoked while a change waits for the lock is not used', async () => {
+/** Holds the lock of rights while `queued` requests begin one after another, each waiting for it. */
+async function whileLocked<T>(...queued: (() => PromiseLike<T>)[]): Promise<T[]> {
+  const lock = await app.deps.db.transaction();
+  await lock.raw('SELECT FROM access_state FOR UPDATE');
+  const answers: Promise<T>[] = [];
+  for (const send of queued) {
+    answers.push(Promise.resolve(send()));
+    await eventually(
+      async () =>
+        (
+          await app.deps.db.raw(
+            `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`,
+          )
+        ).rows[0].count,
+      (n) => n === answers.length,
+    );
+  }
+  await lock.commit();
+  return Promise.all(answers);
+}
+
+test.each<[string, string, (userId: string) => object]>([
+  [
+    'a role assignment',
+    '/api/rbac/assignments',
+    (userId) => ({ userId, roleId: 'platform-admin' }),
+  ],
+  ['a role', '/api/rbac/roles', () => ({ name: 'Left behind', permissions: ['rbac:write'] })],
+  [
+    'an identity provider',
+    '/api/auth/providers',
+    () => ({
+      kind: 'oidc',
+      name: 'left-behind',
+      config: { issuer: 'https://idp.example.com', clientId: 'a', clientSecret: 'b' },
+    }),
+  ],
+  ['a user', '/api/users', () => ({ username: 'left-behind' })],
+  ['a service account', '/api/service-accounts', () => ({ name: 'left-behind' })],
+])('a right that is revoked while %s waits for the lock is not used', async (_, path, bodyOf) => {
   const [boss] = [await createUser(app, 'platform-admin'), await createUser(app, 'platform-admin')];
   const { id: own } = first(
     await admin(app)
@@ -296,25 +342,34 @@ test('a right that is revoked while a change waits for the lock is not used', as
       .expect(200),
   );
   const accomplice = await createUser(app);
-  const lock = await app.deps.db.transaction();
-  await lock.raw('SELECT FROM access_state FOR UPDATE');
-  const waiting = (count: number) =>
-    eventually(
-      async () =>
-        (
-          await app.deps.db.raw(
-            `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`,
-          )
-        ).rows[0].count,
-      (n) => n === count,
-    );
-  const revoked = admin(app).delete(`/api/rbac/assignments/${own}`);
-  await waiting(1);
-  const granted = boss.client.post<AssignmentRecord>('/api/rbac/assignments', {
-    userId: accomplice.id,
-    roleId: 'platform-admin',
-  });
-  await waiting(2);
-  await lock.commit();
-  expect([(await revoked).status, (await granted).status]).toEqual([204, 403]);
+  const answers = await whileLocked<{ status: number }>(
+    () => admin(app).delete(`/api/rbac/assignments/${own}`),
+    () => boss.client.post(path, bodyOf(accomplice.id)),
+  );
+  expect(answers.map(({ status }) => status)).toEqual([204, 403]);
 });
+
+test.each([true, false])(
+  'no right is granted at a site that moves to another tenant meanwhile (with grants: %s)',
+  async (hasGrants) => {
+    const site = `sit_${hasGrants ? 'a' : 'b'}`.padEnd(30, '0');
+    await seedTenant(app, 'blue');
+    await seedSiteAndDevice(app, { tenant: 'red', site });
+    const boss = await createUser(app, { roleId: 'delegate', tenantId: 'red' });
+    const { id: userId } = await createUser(app);
+    const grant = (to: string) => ({ userId: to, roleId: 'delegate', siteId: site });
+    if (hasGrants)
+      await admin(app)
+        .post('/api/rbac/assignments', grant((await createUser(app)).id))
+        .expect(201);
+    const answers = await whileLocked<{ status: number }>(
+      () => admin(app).put(`/api/inventory/sites/${site}`, { tenantId: 'blue' }),
+      () => boss.client.post('/api/rbac/assignments', grant(userId)),
+    );
+    expect(answers.map(({ status }) => status)).toEqual([200, 400]);
+    const { items } = await admin(app)
+      .get<Page<AssignmentRecord>>(`/api/rbac/assignments?userId=${userId}`)
+      .expect(200);
+    expect(items).toEqual([]);
+  },
+);
