@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createReadStream, existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { compose } from '../composition/index.ts';
+import type { Composition } from '../composition/index.ts';
 import { openDatabase, type Knex } from '../../db/core/knex.ts';
 import { migrateUp } from '../../db/core/migrate.ts';
 import { readArchive, readHeader, type ArchiveHeader } from '../../platform/archive/index.ts';
@@ -16,9 +16,7 @@ import { entryOf, readSegment } from '../../services/audit/segmentFile.ts';
 import { unsealWith } from '../../services/backups/archives.ts';
 import { registerArchives, importArchive } from '../../services/backups/importArchive.ts';
 import { withEmbeddedStack } from './embeddedStack.ts';
-
-const EXIT_USAGE = 2;
-const say = (text: string) => void process.stdout.write(`${text}\n`);
+import { print, readArguments, runProgram, UsageError } from './program.ts';
 
 const dataDir = path.resolve(process.env.HOLDFAST_DATA_DIR ?? '.holdfast');
 
@@ -33,11 +31,19 @@ async function environment(): Promise<Record<string, string | undefined>> {
   };
 }
 
-const env = await environment();
-const config = readArchiveConfig(env);
-const unseal = unsealWith(createVault(config.masterKeys));
+async function readSettings() {
+  const env = await environment();
+  const config = readArchiveConfig(env);
+  return { env, config, unseal: unsealWith(createVault(config.masterKeys)) };
+}
 
-function store(): ArchiveStore {
+let read: ReturnType<typeof readSettings> | undefined;
+
+/** Read when a command needs them: the usage needs none. */
+const settings = () => (read ??= readSettings());
+
+async function store(): Promise<ArchiveStore> {
+  const { config } = await settings();
   const { store: kind, folder, s3 } = config.backups;
   if (kind === 's3' && s3) return createS3Store(s3, config.outboundAllow);
   if (folder === undefined)
@@ -48,20 +54,23 @@ function store(): ArchiveStore {
 }
 
 /** Reads a file, or an archive in the store. */
-const bytesOf = (name: string): AsyncIterable<Uint8Array> =>
-  existsSync(name) ? (createReadStream(name) as AsyncIterable<Buffer>) : store().read(name);
+const bytesOf = async (name: string): Promise<AsyncIterable<Uint8Array>> =>
+  existsSync(name) ? (createReadStream(name) as AsyncIterable<Buffer>) : (await store()).read(name);
 
-const headerOf = (name: string): Promise<ArchiveHeader | undefined> =>
-  readHeader(store().read(name)).catch(() => undefined);
+const partsOf = async (name: string) => readArchive(await bytesOf(name), (await settings()).unseal);
+
+const headerOf = (from: ArchiveStore, name: string): Promise<ArchiveHeader | undefined> =>
+  readHeader(from.read(name)).catch(() => undefined);
 
 async function list(): Promise<number> {
-  for await (const { name, sizeBytes } of store().list()) {
-    const header = await headerOf(name);
+  const from = await store();
+  for await (const { name, sizeBytes } of from.list()) {
+    const header = await headerOf(from, name);
     if (header) {
       const { createdAt, tenantId, mode, sections } = header;
-      say([name, createdAt, tenantId, mode, `${sizeBytes} bytes`, sections.join(',')].join('  '));
+      print([name, createdAt, tenantId, mode, `${sizeBytes} bytes`, sections.join(',')].join('  '));
     } else {
-      say(`${name}  ${sizeBytes} bytes  cannot be read`);
+      print(`${name}  ${sizeBytes} bytes  cannot be read`);
     }
   }
   return 0;
@@ -69,14 +78,16 @@ async function list(): Promise<number> {
 
 /** Verifies an archive and prints its contents. */
 async function show(name: string): Promise<number> {
-  for await (const part of readArchive(bytesOf(name), unseal)) {
+  for await (const part of await partsOf(name)) {
     if (part.kind === 'header') {
       const { key, tables: _, ...header } = part.header;
-      say(JSON.stringify({ ...header, masterKey: key.id }, null, 2));
+      print(JSON.stringify({ ...header, masterKey: key.id }, null, 2));
     } else if (part.kind === 'manifest') {
       for (const { section, name: table, rows, sha256 } of part.manifest.tables)
-        say(`${section}  ${table}  ${rows} rows  ${sha256}`);
-      say(`${part.manifest.rows} rows in ${part.manifest.frames} frames: the archive is complete.`);
+        print(`${section}  ${table}  ${rows} rows  ${sha256}`);
+      print(
+        `${part.manifest.rows} rows in ${part.manifest.frames} frames: the archive is complete.`,
+      );
     }
   }
   return 0;
@@ -85,7 +96,7 @@ async function show(name: string): Promise<number> {
 /** Prints the rows of a table in the format of the archive. */
 async function rows(name: string, table: string): Promise<number> {
   let index = -1;
-  for await (const part of readArchive(bytesOf(name), unseal)) {
+  for await (const part of await partsOf(name)) {
     if (part.kind === 'header') {
       const names = part.header.tables.map((each) => each.name);
       index = names.indexOf(table);
@@ -100,7 +111,7 @@ async function rows(name: string, table: string): Promise<number> {
 
 /** Verifies a part of the audit log and prints its entries, one JSON object a line. */
 async function audit(name: string): Promise<number> {
-  for await (const entry of readSegment(readArchive(bytesOf(name), unseal)))
+  for await (const entry of readSegment(await partsOf(name)))
     if (!process.stdout.write(`${JSON.stringify(entryOf(entry))}\n`))
       await once(process.stdout, 'drain');
   return 0;
@@ -119,19 +130,19 @@ async function database(): Promise<{ url: string; stop(): Promise<void> }> {
 async function restore(name: string): Promise<number> {
   const { url, stop } = await database();
   try {
-    const settings = readConfig({ ...env, DATABASE_URL: url });
-    const log = createLog(settings.logLevel);
+    // Loaded late: only this command needs it.
+    const { compose } = await import('../composition/index.ts');
+    const { env, config: ofArchives } = await settings();
+    const config = readConfig({ ...env, DATABASE_URL: url });
+    const log = createLog(config.logLevel);
     const db = openDatabase({ url, poolSize: 3, statementTimeoutMs: 0, log });
-    const deps = compose(settings, log);
+    const deps = compose(config, log);
     try {
       await migrateUp(db);
       await restoreInto(db, url, name);
-      const registered =
-        config.backups.store === undefined
-          ? 0
-          : await registerArchives(deps, store(), (archive) => headerOf(archive.name));
-      say(`${registered} archives in the store are registered.`);
-      say('Jobs that had not ended are failed. Schedules continue with their next occurrence.');
+      const registered = ofArchives.backups.store === undefined ? 0 : await registerAll(deps);
+      print(`${registered} archives in the store are registered.`);
+      print('Jobs that had not ended are failed. Schedules continue with their next occurrence.');
       return 0;
     } finally {
       await deps.stop();
@@ -142,17 +153,21 @@ async function restore(name: string): Promise<number> {
   }
 }
 
+async function registerAll(deps: Composition): Promise<number> {
+  const from = await store();
+  return registerArchives(deps, from, ({ name }) => headerOf(from, name));
+}
+
 async function restoreInto(db: Knex, databaseUrl: string, name: string): Promise<void> {
   const startedAt = performance.now();
-  const parts = readArchive(bytesOf(name), unseal);
-  const { header, manifest } = await importArchive({ db, databaseUrl }, parts);
+  const { header, manifest } = await importArchive({ db, databaseUrl }, await partsOf(name));
   if (header.mode !== 'full')
-    say(
+    print(
       `The archive contains only ${[...header.sections, ...header.includes].join(', ')}. ` +
         'To restore another archive, start with an empty database again.',
     );
   const seconds = ((performance.now() - startedAt) / 1_000).toFixed(1);
-  say(`${manifest.rows} rows of ${header.createdAt} are restored, in ${seconds} s.`);
+  print(`${manifest.rows} rows of ${header.createdAt} are restored, in ${seconds} s.`);
 }
 
 const COMMANDS: Readonly<
@@ -182,21 +197,17 @@ const COMMANDS: Readonly<
   },
 };
 
-async function main([name = '', ...args]: readonly string[]): Promise<number> {
+const USAGE = `An archive is a file or a name in the store. Commands:
+${Object.values(COMMANDS)
+  .map(({ usage }) => `  ${usage}`)
+  .join('\n')}`;
+
+async function main(args: readonly string[]): Promise<number> {
+  const [name = '', ...names] = readArguments(args, { words: 3 }).words;
   const command = COMMANDS[name];
-  if (command?.args === args.length) return command.run(...args);
-  process.stderr.write(
-    `An archive is a file or a name in the store. Commands:\n${Object.values(COMMANDS)
-      .map(({ usage }) => `  ${usage}`)
-      .join('\n')}\n`,
-  );
-  return EXIT_USAGE;
+  if (command?.args !== names.length)
+    throw new UsageError('A command and its arguments are needed');
+  return command.run(...names);
 }
 
-main(process.argv.slice(2)).then(
-  (code) => process.exit(code),
-  (error: unknown) => {
-    process.stderr.write(`Failed: ${error instanceof Error ? error.message : String(error)}\n`);
-    process.exit(1);
-  },
-);
+await runProgram(() => USAGE, main);

@@ -1,8 +1,16 @@
-import { workflowBundle } from '../../temporal/bundle.ts';
-import { buildConsole } from '../../ui/build.ts';
+import { print, readArguments, runProgram } from './program.ts';
 
-/**
- * `npm run bundle`: bundles the workflows, so that workers start faster, and the console, which
- * processes do not build themselves. Needs the devDependencies.
- */
-process.stdout.write(`${await workflowBundle()}\n${await buildConsole()}\n`);
+const USAGE = `npm run bundle
+  Bundles the workflows, so that workers start faster, and the console, which processes do not build themselves. Needs
+  the devDependencies.`;
+
+async function main(args: readonly string[]): Promise<number> {
+  readArguments(args);
+  // Loaded late: wrong arguments are answered immediately.
+  const { workflowBundle } = await import('../../temporal/bundle.ts');
+  const { buildConsole } = await import('../../ui/build.ts');
+  print(`${await workflowBundle()}\n${await buildConsole()}`);
+  return 0;
+}
+
+await runProgram(() => USAGE, main);

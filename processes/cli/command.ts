@@ -1,15 +1,14 @@
 import type { Composition } from '../composition/index.ts';
 
-/** Exit code of a command that was called with invalid arguments. */
-export const EXIT_USAGE = 2;
-
+/** A command of an operator, which uses the services of the product. */
 export type Command = {
   /** One line: name, arguments, and what the command does. */
   usage: string;
   /** False for a command that reads and changes Temporal only. */
   usesDatabase?: false;
-  /** Returns the exit code. */
-  run(deps: Composition, args: readonly string[]): Promise<number>;
+  /**
+   * Reads the arguments, before anything is loaded or reached. The result does the work and returns the exit code.
+   * Errors: `UsageError`; `HelpRequest`.
+   */
+  read(args: readonly string[]): (deps: Composition) => Promise<number>;
 };
-
-export const print = (text: string): void => void process.stdout.write(`${text}\n`);

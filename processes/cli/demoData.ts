@@ -3,7 +3,8 @@ import { PLATFORM } from '../../domain/access/scope.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
 import { pageOf } from '../../domain/shared/lists.ts';
 import type { Composition } from '../composition/index.ts';
-import { EXIT_USAGE, print, type Command } from './command.ts';
+import type { Command } from './command.ts';
+import { print, readArguments } from './program.ts';
 import { demoEstate } from './demoEstate.ts';
 
 /** Mutations in one transaction. */
@@ -14,18 +15,20 @@ const caller = systemCaller(PLATFORM, 'demo-data');
 export const demoData: Command = {
   usage:
     'demo-data [--print]: fills an empty inventory with an estate of 40 sites, or prints it as JSON lines for an import',
-  async run({ inventory }, args) {
-    if (args.some((arg) => arg !== '--print')) return EXIT_USAGE;
-    if (args.length > 0) {
-      await printLines();
+  read(args) {
+    const { values } = readArguments(args, { options: { print: { type: 'boolean' } } });
+    return async ({ inventory }) => {
+      if (values.print) {
+        await printLines();
+        return 0;
+      }
+      if (await hasPrefixes(inventory)) {
+        print('The inventory already has prefixes. Demo data needs an empty inventory.');
+        return 1;
+      }
+      await fill(inventory);
       return 0;
-    }
-    if (await hasPrefixes(inventory)) {
-      print('The inventory already has prefixes. Demo data needs an empty inventory.');
-      return 1;
-    }
-    await fill(inventory);
-    return 0;
+    };
   },
 };
 

@@ -1,7 +1,6 @@
 import { copyFile, mkdir, readFile, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { parseArgs } from 'node:util';
 import { JobFailure } from '../../domain/jobs/jobType.ts';
 import { compileForeignSchema } from '../../platform/foreignSchema.ts';
 import { StopRequest } from '../../runner/command/attempt.ts';
@@ -11,19 +10,13 @@ import { openWorkFolder } from '../../runner/command/runFolder.ts';
 import { loadDeclaration, type DeclaredType } from '../../runner/declaration/load.ts';
 import { DeclarationError } from '../../runner/declaration/readDeclaration.ts';
 import { readWrapper } from '../../runner/config.ts';
-
-const EXIT_USAGE = 2;
-
-const print = (text: string) => void process.stdout.write(`${text}\n`);
-const complain = (text: string) => void process.stderr.write(`${text}\n`);
+import { complain, print, readArguments, runProgram, UsageError } from './program.ts';
 
 const USAGE = `npm run job-type -- check <file>…
   Checks declarations of job types, and whether this machine can run them.
 npm run job-type -- try <file> [--payload <json>|@<file>] [--target <name>] [--artifacts <folder>]
   Runs a job type on this machine, without a server. Lines go to standard error, the result to standard output.
 The secrets of types are files in HOLDFAST_RUNNER_SECRETS; HOLDFAST_RUNNER_WRAPPER wraps commands.`;
-
-class UsageError extends Error {}
 
 const host = () => ({
   secretsFolder: process.env.HOLDFAST_RUNNER_SECRETS,
@@ -145,30 +138,19 @@ function stopOnSignals(): AbortSignal {
   return stop.signal;
 }
 
-async function main(args: string[]): Promise<number> {
-  const { positionals, values } = parseArgs({
-    args,
-    allowPositionals: true,
+async function main(args: readonly string[]): Promise<number> {
+  const { words, values } = readArguments(args, {
     options: {
       payload: { type: 'string' },
       target: { type: 'string' },
       artifacts: { type: 'string' },
     },
+    words: Infinity,
   });
-  const [command, file, ...more] = positionals;
-  if (command === 'check') return check(positionals.slice(1));
+  const [command, file, ...more] = words;
+  if (command === 'check') return check(words.slice(1));
   if (command === 'try' && file !== undefined && more.length === 0) return tryType(file, values);
   throw new UsageError('check or try, and a file');
 }
 
-main(process.argv.slice(2)).then(
-  (code) => (process.exitCode = code),
-  (error: unknown) => {
-    const isUsage =
-      error instanceof UsageError ||
-      (error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS');
-    complain(error instanceof Error ? error.message : String(error));
-    if (isUsage) complain(`\n${USAGE}`);
-    process.exitCode = isUsage ? EXIT_USAGE : 1;
-  },
-);
+await runProgram(() => USAGE, main);

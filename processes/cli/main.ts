@@ -1,13 +1,14 @@
 import path from 'node:path';
-import { ConfigError, readConfig } from '../../platform/config.ts';
+import { readConfig } from '../../platform/config.ts';
 import { createLog } from '../../platform/log.ts';
 import { admin } from './admin.ts';
 import { versionText } from '../versionText.ts';
-import { EXIT_USAGE, print, type Command } from './command.ts';
+import type { Command } from './command.ts';
 import { demoData } from './demoData.ts';
 import { deployment } from './deployment.ts';
 import { withEmbeddedStack } from './embeddedStack.ts';
 import { leaveTemporal } from './leaveTemporal.ts';
+import { HelpRequest, print, runProgram, UsageError } from './program.ts';
 import { reencryptSecrets } from './reencryptSecrets.ts';
 import { token } from './token.ts';
 import { verifyAudit } from './verifyAudit.ts';
@@ -23,10 +24,10 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   'leave-temporal': leaveTemporal,
 };
 
-function printUsage(): number {
-  const lines = Object.values(COMMANDS).map((command) => `  ${command.usage}`);
-  process.stderr.write(`Commands:\n${lines.join('\n')}\n`);
-  return EXIT_USAGE;
+/** Of a command, or of all. */
+function usageOf([name = '']: readonly string[]): string {
+  const commands = COMMANDS[name] ? [COMMANDS[name]] : Object.values(COMMANDS);
+  return ['Commands:', ...commands.map(({ usage }) => `  ${usage}`)].join('\n');
 }
 
 /**
@@ -46,33 +47,21 @@ async function main([name = '', ...args]: readonly string[]): Promise<number> {
     print(versionText());
     return 0;
   }
+  if (name === '--help' || name === '-h') throw new HelpRequest();
   const command = COMMANDS[name];
-  if (!command) return printUsage();
-  // Loaded late: a wrong name is answered immediately.
+  if (!command) throw new UsageError(name === '' ? 'A command is needed' : `Unknown: ${name}`);
+  const work = command.read(args);
+  // Loaded late: wrong arguments are answered immediately.
   const { compose } = await import('../composition/index.ts');
   const { loadJobTypeModules } = await import('../../services/jobTypes/modules/load.ts');
   const config = readConfig({ ...(await stackEnv(command)), ...process.env });
   const modules = await loadJobTypeModules(config.jobTypeModules);
   const deps = compose(config, createLog(config.logLevel), { modules });
   try {
-    const code = await command.run(deps, args);
-    return code === EXIT_USAGE ? printUsage() : code;
+    return await work(deps);
   } finally {
     await deps.stop();
   }
 }
 
-function messageOf(error: unknown): string {
-  if (error instanceof ConfigError) return error.message;
-  if (error instanceof Error && error.name === 'TransportError')
-    return `Failed: Temporal does not answer at TEMPORAL_ADDRESS: ${error.message}`;
-  return error instanceof Error ? `Failed: ${error.message}` : String(error);
-}
-
-main(process.argv.slice(2)).then(
-  (code) => process.exit(code),
-  (error: unknown) => {
-    process.stderr.write(`${messageOf(error)}\n`);
-    process.exit(1);
-  },
-);
+await runProgram(usageOf, main);

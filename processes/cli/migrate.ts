@@ -1,10 +1,9 @@
-import { parseArgs } from 'node:util';
 import { createLog, type Log } from '../../platform/log.ts';
 import { readConfig } from '../../platform/config.ts';
 import { openDatabase, type Knex } from '../../db/core/knex.ts';
 import { migrateDown, migrateUp, pendingMigrations } from '../../db/core/migrate.ts';
 import { planRevert, planRevertAll } from '../../db/core/revertPlan.ts';
-import { EXIT_USAGE, print } from './command.ts';
+import { EXIT_USAGE, print, readArguments, runProgram, UsageError } from './program.ts';
 
 const USAGE = `npm run migrate -- up [--wait <seconds>]
 npm run migrate -- down [--accept-loss] [--wait <seconds>]
@@ -66,31 +65,23 @@ const COMMANDS: Readonly<Record<string, (options: Options) => Promise<number>>> 
   'down-all': downAll,
 };
 
-function readArguments(args: readonly string[]) {
-  try {
-    const { positionals, values } = parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: { wait: { type: 'string' }, 'accept-loss': { type: 'boolean', default: false } },
-    });
-    const run = COMMANDS[positionals[0] ?? 'up'];
-    const waitSeconds = Number(values.wait ?? DEFAULT_WAIT_SECONDS);
-    const isValid = waitSeconds >= 0 && waitSeconds <= MAX_WAIT_SECONDS && positionals.length <= 1;
-    return run && isValid
-      ? { run, waitMs: waitSeconds * 1_000, acceptsLoss: values['accept-loss'] }
-      : undefined;
-  } catch {
-    return undefined;
-  }
+function readCommand(args: readonly string[]) {
+  const { values, words } = readArguments(args, {
+    options: { wait: { type: 'string' }, 'accept-loss': { type: 'boolean' } },
+    words: 1,
+  });
+  const [name = 'up'] = words;
+  const run = COMMANDS[name];
+  if (!run) throw new UsageError(`Unknown: ${name}`);
+  const waitSeconds = Number(values.wait ?? DEFAULT_WAIT_SECONDS);
+  if (!(waitSeconds >= 0 && waitSeconds <= MAX_WAIT_SECONDS))
+    throw new UsageError(`--wait is a number from 0 to ${MAX_WAIT_SECONDS}`);
+  return { run, waitMs: waitSeconds * 1_000, acceptsLoss: values['accept-loss'] ?? false };
 }
 
 /** `npm run migrate`: migrates the database schema. Returns the exit code. Error: `ConfigError`. */
 async function main(args: readonly string[]): Promise<number> {
-  const command = readArguments(args);
-  if (!command) {
-    process.stderr.write(`${USAGE}\n`);
-    return EXIT_USAGE;
-  }
+  const command = readCommand(args);
   const config = readConfig(process.env);
   const log = createLog(config.logLevel);
   const db = openDatabase({ url: config.databaseUrl, poolSize: 3, statementTimeoutMs: 0, log });
@@ -101,10 +92,4 @@ async function main(args: readonly string[]): Promise<number> {
   }
 }
 
-main(process.argv.slice(2)).then(
-  (code) => process.exit(code),
-  (error: unknown) => {
-    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
-    process.exit(1);
-  },
-);
+await runProgram(() => USAGE, main);

@@ -1,14 +1,16 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { allRoutes } from '../../api/app.ts';
-import { buildOpenApi } from '../../api/http/openapi.ts';
 import { readConfig } from '../../platform/config.ts';
 import { createLog } from '../../platform/log.ts';
 import { APP_VERSION as version } from '../../platform/version.ts';
-import { compose } from '../composition/index.ts';
+import { readArguments, runProgram } from './program.ts';
 
 /** The document of this version. Only routes are built: no server is started or reached. */
-function openApiDocument(): string {
+async function openApiDocument(): Promise<string> {
+  // Loaded late: wrong arguments are answered immediately.
+  const { allRoutes } = await import('../../api/app.ts');
+  const { buildOpenApi } = await import('../../api/http/openapi.ts');
+  const { compose } = await import('../composition/index.ts');
   const config = readConfig({ DATABASE_URL: 'postgres://unused' });
   const routes = allRoutes(compose(config, createLog('silent')), version);
   // The pages of the API reference are not part of the API.
@@ -16,10 +18,17 @@ function openApiDocument(): string {
   return JSON.stringify(buildOpenApi(documented, version));
 }
 
-/** `npm run openapi -- <file>`: writes the OpenAPI document, as `GET /api/openapi.json` returns it. */
-const [file] = process.argv.slice(2);
-if (file === undefined) process.stdout.write(openApiDocument());
-else {
-  await mkdir(path.dirname(file), { recursive: true });
-  await writeFile(file, openApiDocument());
+const USAGE = `npm run openapi [-- <file>]
+  Writes the OpenAPI document, as GET /api/openapi.json returns it, into a file, or to standard output.`;
+
+async function main(args: readonly string[]): Promise<number> {
+  const [file] = readArguments(args, { words: 1 }).words;
+  if (file === undefined) process.stdout.write(await openApiDocument());
+  else {
+    await mkdir(path.dirname(file), { recursive: true });
+    await writeFile(file, await openApiDocument());
+  }
+  return 0;
 }
+
+await runProgram(() => USAGE, main);

@@ -1,12 +1,14 @@
-import { parseArgs } from 'node:util';
+import type { parseArgs } from 'node:util';
 import { PERMISSIONS, type Permission } from '../../domain/access/permissions.ts';
 import { PLATFORM } from '../../domain/access/scope.ts';
 import { statusOf, type TokenDetails } from '../../domain/auth/tokens.ts';
 import { AppError } from '../../domain/shared/errors.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
 import { pageOf, type ListCondition, type ListKey } from '../../domain/shared/lists.ts';
+import type { TokenRequest } from '../../services/auth/apiTokens/tokens.ts';
 import type { Composition } from '../composition/index.ts';
-import { EXIT_USAGE, print, type Command } from './command.ts';
+import type { Command } from './command.ts';
+import { print, readArguments, UsageError } from './program.ts';
 
 const PAGE = 200;
 
@@ -22,38 +24,34 @@ const OPTIONS = {
   days: { type: 'string' },
 } as const;
 
+type Limits = Pick<TokenRequest, 'permissions' | 'jobTypes' | 'allowedNetworks' | 'readOnly'>;
+
 type Values = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['values'];
 
 export const token: Command = {
   usage: `token create --service <name> [--tenant <id>] [--role <id>]… [--permissions a,b] [--job-types a,b] [--networks a,b] [--read-only] [--days n] [--name <text>]: creates an API token of a service account, and the account if there is none; prints the token
   token list [--service <name>] [--tenant <id>]: lists API tokens
   token revoke <id>: revokes an API token`,
-  async run(deps, args) {
-    const parsed = parse(args);
-    if (!parsed) return EXIT_USAGE;
-    const [action, ...rest] = parsed.positionals;
-    const { values } = parsed;
-    try {
-      if (action === 'create' && rest.length === 0) return await create(deps, values);
-      if (action === 'list' && rest.length === 0) return await list(deps, values);
-      const [id] = rest;
-      if (action === 'revoke' && id !== undefined && rest.length === 1)
-        return await revoke(deps, id);
-    } catch (error) {
-      if (!(error instanceof AppError)) throw error;
-      print(error.message);
-      return 1;
-    }
-    return EXIT_USAGE;
+  read(args) {
+    const { values, words } = readArguments(args, { options: OPTIONS, words: 2 });
+    const work = actionOf(values, words);
+    return async (deps) => {
+      try {
+        return await work(deps);
+      } catch (error) {
+        if (!(error instanceof AppError)) throw error;
+        print(error.message);
+        return 1;
+      }
+    };
   },
 };
 
-function parse(args: readonly string[]) {
-  try {
-    return parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true });
-  } catch {
-    return undefined;
-  }
+function actionOf(values: Values, [action, id]: readonly string[]) {
+  if (action === 'create' && id === undefined) return create(values);
+  if (action === 'list' && id === undefined) return (deps: Composition) => list(deps, values);
+  if (action === 'revoke' && id !== undefined) return (deps: Composition) => revoke(deps, id);
+  throw new UsageError('An action is needed: create, list or revoke <id>');
 }
 
 const callerAt = (tenantId = PLATFORM) => systemCaller(tenantId, 'token-command');
@@ -64,12 +62,22 @@ const listOf = (text: string | undefined): string[] | undefined =>
     .map((part) => part.trim())
     .filter((part) => part !== '');
 
-/** Undefined when a name is not that of a permission. */
-function permissionsOf(text: string | undefined): Permission[] | null | undefined {
+/** Error: `UsageError` when a name is not that of a permission. */
+function permissionsOf(text: string | undefined): Permission[] | null {
   const names = listOf(text);
   if (!names) return null;
-  const known = PERMISSIONS.filter((permission) => names.includes(permission));
-  return known.length === names.length ? known : undefined;
+  const known = new Set<string>(PERMISSIONS);
+  const unknown = names.find((name) => !known.has(name));
+  if (unknown !== undefined) throw new UsageError(`There is no permission ${unknown}`);
+  return PERMISSIONS.filter((permission) => names.includes(permission));
+}
+
+/** Error: `UsageError`. */
+function daysOf(text: string | undefined): number | undefined {
+  const days = text === undefined ? undefined : Number(text);
+  if (days !== undefined && !(Number.isInteger(days) && days > 0))
+    throw new UsageError('--days is a positive integer');
+  return days;
 }
 
 async function findAccount(
@@ -91,15 +99,28 @@ async function findAccount(
   return items[0];
 }
 
-async function create(deps: Composition, values: Values): Promise<number> {
-  const { service, tenant, role: roles = [], name = 'command line', days } = values;
-  const permissions = permissionsOf(values.permissions);
-  const lifetime = days === undefined ? undefined : Number(days);
-  const isValid = lifetime === undefined || (Number.isInteger(lifetime) && lifetime > 0);
-  if (service === undefined || permissions === undefined || !isValid) return EXIT_USAGE;
+function create(values: Values) {
+  const { service } = values;
+  if (service === undefined) throw new UsageError('--service <name> is needed');
+  const limits = {
+    permissions: permissionsOf(values.permissions),
+    jobTypes: listOf(values['job-types']) ?? null,
+    allowedNetworks: listOf(values.networks) ?? null,
+    readOnly: values['read-only'] ?? false,
+  };
+  const days = daysOf(values.days);
+  return (deps: Composition) => createToken(deps, service, { ...values, limits, days });
+}
+
+async function createToken(
+  deps: Composition,
+  service: string,
+  request: Pick<Values, 'tenant' | 'role' | 'name'> & { limits: Limits; days: number | undefined },
+): Promise<number> {
+  const { tenant, role: roles = [], name = 'command line', limits, days } = request;
   const known = await findAccount(deps, service, tenant);
-  const request = { name: service, tenantId: tenant ?? PLATFORM };
-  const { id } = known ?? (await deps.serviceAccounts.create(callerAt(), request));
+  const wanted = { name: service, tenantId: tenant ?? PLATFORM };
+  const { id } = known ?? (await deps.serviceAccounts.create(callerAt(), wanted));
   const account = await deps.serviceAccounts.findToChange(callerAt(), id);
   for (const roleId of roles)
     await deps.grants
@@ -107,11 +128,8 @@ async function create(deps: Composition, values: Values): Promise<number> {
       .catch(ignoreConflict);
   const made = await deps.apiTokens.createForService(callerAt(account.tenantId), id, {
     name,
-    permissions,
-    jobTypes: listOf(values['job-types']) ?? null,
-    allowedNetworks: listOf(values.networks) ?? null,
-    readOnly: values['read-only'] ?? false,
-    ...(lifetime !== undefined && { expiresAt: new Date(Date.now() + lifetime * 86_400_000) }),
+    ...limits,
+    ...(days !== undefined && { expiresAt: new Date(Date.now() + days * 86_400_000) }),
   });
   print(known ? `The service account ${service} exists.` : `The service account was created.`);
   print('');

@@ -1,33 +1,37 @@
 import type { Composition } from '../composition/index.ts';
-import { EXIT_USAGE, print, type Command } from './command.ts';
+import type { Command } from './command.ts';
+import { print, readArguments } from './program.ts';
 
 type Verification = Awaited<ReturnType<Composition['auditSealer']['verify']>>;
-
-const ARCHIVES = '--archives';
 
 export const verifyAudit: Command = {
   usage:
     'verify-audit [tenant] [--archives]: verifies the hash chains of the audit log, and the archives of their beginnings',
-  async run({ auditSealer, backups }, args) {
-    const [tenant, ...more] = args.filter((arg) => arg !== ARCHIVES);
-    if (more.length > 0 || tenant?.startsWith('-')) return EXIT_USAGE;
-    const tenants = tenant === undefined ? await auditSealer.tenants() : [tenant];
-    if (tenants.length === 0) print('There are no audit entries.');
-    let allIntact = true;
-    for (const each of tenants) {
-      const verification = await auditSealer.verify(each);
-      print(`${each}: ${describe(verification)}`);
-      allIntact &&= isIntact(verification);
-      if (!args.includes(ARCHIVES)) continue;
-      for await (const { archive, problem } of backups.auditArchives.verify(each)) {
-        const { archive: name, firstPosition, position } = archive;
-        print(
-          `${each}: ${name}, positions ${firstPosition} to ${position}: ${problem ?? 'intact'}`,
-        );
-        allIntact &&= problem === null;
+  read(args) {
+    const { values, words } = readArguments(args, {
+      options: { archives: { type: 'boolean' } },
+      words: 1,
+    });
+    const [tenant] = words;
+    return async ({ auditSealer, backups }) => {
+      const tenants = tenant === undefined ? await auditSealer.tenants() : [tenant];
+      if (tenants.length === 0) print('There are no audit entries.');
+      let allIntact = true;
+      for (const each of tenants) {
+        const verification = await auditSealer.verify(each);
+        print(`${each}: ${describe(verification)}`);
+        allIntact &&= isIntact(verification);
+        if (!values.archives) continue;
+        for await (const { archive, problem } of backups.auditArchives.verify(each)) {
+          const { archive: name, firstPosition, position } = archive;
+          print(
+            `${each}: ${name}, positions ${firstPosition} to ${position}: ${problem ?? 'intact'}`,
+          );
+          allIntact &&= problem === null;
+        }
       }
-    }
-    return allIntact ? 0 : 1;
+      return allIntact ? 0 : 1;
+    };
   },
 };
 

@@ -232,7 +232,7 @@ describe('commands', () => {
     const unknown = await runCommand(app.env, 'nothing');
     const made = await runHere(app, adminCommand, 'rescue');
     const refused = await runHere(app, adminCommand, someone.username);
-    const usage = await runHere(app, adminCommand, '--help');
+    const usage = await runHere(app, adminCommand, '--no-such-option');
     expect((await login(app, 'rescue', oneTimePassword(made.text))).body.user).toMatchObject({
       username: 'rescue',
       mustChangePassword: true,

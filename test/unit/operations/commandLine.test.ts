@@ -1,0 +1,73 @@
+import { spawn } from 'node:child_process';
+import path from 'node:path';
+import { expect, test } from '@jest/globals';
+import { COMPILE_CACHE } from '../../support/compileCache.ts';
+
+const ROOT = path.resolve(import.meta.dirname, '../../..');
+
+/** Programs that operators call, with the words that select a command. */
+const PROGRAMS = [
+  ['main.ts'],
+  ['main.ts', 'admin'],
+  ['main.ts', 'token'],
+  ['main.ts', 'verify-audit'],
+  ['main.ts', 'deployment'],
+  ['main.ts', 'demo-data'],
+  ['main.ts', 'reencrypt-secrets'],
+  ['main.ts', 'leave-temporal'],
+  ['archive.ts'],
+  ['bundle.ts'],
+  ['jobType.ts'],
+  ['migrate.ts'],
+  ['openapi.ts'],
+];
+
+/** `closesEarly` closes the pipe after the first chunk, as `head` does. */
+function run(words: readonly string[], { closesEarly = false } = {}) {
+  const [program = '', ...args] = words;
+  const child = spawn(process.execPath, [path.join(ROOT, 'processes/cli', program), ...args], {
+    env: {
+      PATH: process.env.PATH,
+      NODE_COMPILE_CACHE: COMPILE_CACHE,
+      DATABASE_URL: 'postgres://unused',
+      HOLDFAST_LOG_LEVEL: 'silent',
+    },
+    cwd: '/',
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let [stdout, stderr] = ['', ''];
+  child.stdout.on('data', (chunk: Buffer) => {
+    stdout += chunk.toString();
+    if (closesEarly) child.stdout.destroy();
+  });
+  child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+  return new Promise<{ status: number | null; stdout: string; stderr: string }>((resolve) =>
+    child.once('close', (status) => resolve({ status, stdout, stderr })),
+  );
+}
+
+test.each(PROGRAMS.map((words) => ({ words, name: words.join(' ') })))(
+  '$name has --help and refuses unknown options',
+  async ({ words }) => {
+    const [help, unknown] = await Promise.all([
+      run([...words, '--help']),
+      run([...words, '--no-such-option']),
+    ]);
+    expect(help).toEqual({
+      status: 0,
+      stdout: expect.stringContaining(words[1] ?? ''),
+      stderr: '',
+    });
+    expect(help.stdout.length).toBeGreaterThan(50);
+    expect(unknown).toMatchObject({ status: 2, stdout: '' });
+    expect(unknown.stderr).toContain('--no-such-option');
+    expect(unknown.stderr).toContain(help.stdout);
+  },
+);
+
+test.each([[['openapi.ts']], [['main.ts', 'demo-data', '--print']]])(
+  '%s ends without a message when its reader closes the pipe',
+  async (words) => {
+    expect(await run(words, { closesEarly: true })).toMatchObject({ status: 141, stderr: '' });
+  },
+);
