@@ -1,20 +1,20 @@
 import type { Command } from './command.ts';
-import { print, readArguments } from './program.ts';
+import { print, readArguments, UsageError } from './program.ts';
+
+const OPTIONS = { create: { type: 'boolean' }, promote: { type: 'boolean' } } as const;
 
 export const admin: Command = {
   usage:
-    'admin [user name] [--promote]: creates a local administrator, or resets the password of one; prints a one-time password',
+    'admin [user name] [--promote | --create]: resets the password of a local administrator, also of a user who becomes one with --promote, or creates one; prints a one-time password. Without a name: admin, which is created if there are no users',
   read(args) {
-    const { values, words } = readArguments(args, {
-      options: { promote: { type: 'boolean' } },
-      words: 1,
-    });
-    const [username] = words;
+    const { values, words } = readArguments(args, { options: OPTIONS, words: 1 });
+    const { create = false, promote = false } = values;
+    if (create && promote) throw new UsageError('--create and --promote exclude each other');
     return async ({ bootstrapAdmin }) => {
-      const login = await bootstrapAdmin.recover(username, values.promote);
-      if (!login) {
-        print(`${username} is not an administrator.`);
-        print(`To make this user one: npm run admin -- ${username} --promote`);
+      const login = await bootstrapAdmin.recover(words[0], { create, promote });
+      const { username } = login;
+      if ('refusal' in login) {
+        print(REFUSALS[login.refusal](username));
         return 1;
       }
       print(
@@ -23,11 +23,20 @@ export const admin: Command = {
           : 'The password was reset. All sessions were revoked, and failed logins were cleared.',
       );
       print('');
-      print(`User name          ${login.username}`);
+      print(`User name          ${username}`);
       print(`One-time password  ${login.oneTimePassword}`);
       print('');
       print('The password must be changed at the first login.');
       return 0;
     };
   },
+};
+
+const REFUSALS = {
+  unknown: (username: string) => `There is no local user named ${username}; nothing was changed.
+To create an administrator of this name: npm run admin -- ${username} --create`,
+  exists: (username: string) => `There is a user named ${username} already; nothing was changed.
+To reset the password of an administrator: npm run admin -- ${username}`,
+  not_administrator: (username: string) => `${username} is not an administrator.
+To make this user one: npm run admin -- ${username} --promote`,
 };

@@ -18,6 +18,22 @@ import { userRecord } from './userAudit.ts';
 /** A local account and its one-time password. */
 export type OneTimeLogin = { username: string; oneTimePassword: string };
 
+/** What became of the recovery of an administrator. */
+export type Recovery =
+  (OneTimeLogin & { account: 'new' | 'known' }) | { refusal: Refusal; username: string };
+
+type Refusal = 'unknown' | 'exists' | 'not_administrator';
+
+/** Ends a transaction that is to change nothing. */
+class Refused extends Error {
+  readonly refusal: Refusal;
+
+  constructor(refusal: Refusal) {
+    super(refusal);
+    this.refusal = refusal;
+  }
+}
+
 const DEFAULT_USERNAME = 'admin';
 const ADMIN_ROLE_ID = 'platform-admin';
 
@@ -87,7 +103,7 @@ export function createBootstrapAdmin({ db, commit, ids, passwords, loginThrottle
      * Creates the user `admin` with platform-admin if there is no user at all. Undefined otherwise.
      */
     async createFirst(): Promise<OneTimeLogin | undefined> {
-      if (await User.query(db).select('id').first()) return undefined;
+      if (await hasUsers(db)) return undefined;
       const { oneTimePassword, passwordHash } = await passwords.generate();
       try {
         await commit(systemCaller(PLATFORM, 'first-start'), async (work) =>
@@ -102,22 +118,26 @@ export function createBootstrapAdmin({ db, commit, ids, passwords, loginThrottle
     },
 
     /**
-     * Creates a local administrator, or resets the password of an existing one: ends their
-     * sessions, enables the account and the local provider, and deletes counted login attempts. A
-     * user without platform-admin is assigned it only if `promote` is set; otherwise nothing
-     * changes and the result is undefined. For the command line only.
+     * Resets the password of a local administrator: ends their sessions, enables the account and the local provider,
+     * and deletes counted login attempts. Without a name: of `admin`, which is created if there are no users. A user
+     * without platform-admin is assigned it only if `promote` is set, and a new administrator is created only if
+     * `create` is set: a name may be misspelt. Otherwise nothing changes. For the command line only.
      */
     async recover(
-      username = DEFAULT_USERNAME,
-      promote = false,
-    ): Promise<(OneTimeLogin & { account: 'new' | 'known' }) | undefined> {
-      const found = await findLocalUser(db, username);
-      if (found && !promote && !(await isAdministrator(db, found.id))) return undefined;
+      name: string | undefined,
+      { promote, create }: { promote: boolean; create: boolean },
+    ): Promise<Recovery> {
+      const username = name ?? DEFAULT_USERNAME;
       const { oneTimePassword, passwordHash } = await passwords.generate();
-      await commit(systemCaller(PLATFORM, 'recover-administrator'), async (work) => {
+      const changes = commit(systemCaller(PLATFORM, 'recover-administrator'), async (work) => {
         const trx = await work.trx();
         await lockAccess(trx);
         const known = await findLocalUser(trx, username).forUpdate();
+        const mayCreate = create || (name === undefined && !(await hasUsers(trx)));
+        if (known && create) throw new Refused('exists');
+        if (!known && !mayCreate) throw new Refused('unknown');
+        if (known && !promote && !(await isAdministrator(trx, known.id)))
+          throw new Refused('not_administrator');
         await assignAdminRole(
           work,
           known
@@ -134,16 +154,26 @@ export function createBootstrapAdmin({ db, commit, ids, passwords, loginThrottle
             { type: 'provider', id: LOCAL_PROVIDER },
             { after: { enabled: true } },
           );
+        return {
+          username: known?.username ?? username,
+          oneTimePassword,
+          account: known ? 'known' : 'new',
+        } as const;
       });
-      await loginThrottle.reset(localAccountKey(username));
-      return {
-        username: found?.username ?? username,
-        oneTimePassword,
-        account: found ? 'known' : 'new',
-      };
+      try {
+        const recovery = await changes;
+        await loginThrottle.reset(localAccountKey(username));
+        return recovery;
+      } catch (error) {
+        if (error instanceof Refused) return { refusal: error.refusal, username };
+        throw error;
+      }
     },
   };
 }
+
+const hasUsers = async (db: Knex): Promise<boolean> =>
+  (await User.query(db).select('id').first()) !== undefined;
 
 const isAdministrator = async (db: Knex, userId: string): Promise<boolean> =>
   (await GrantRecord.query(db)

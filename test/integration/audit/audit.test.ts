@@ -230,12 +230,17 @@ describe('commands', () => {
   test('admin creates or recovers an administrator; an unknown command prints the usage', async () => {
     const someone = await createUser(app, 'viewer');
     const unknown = await runCommand(app.env, 'nothing');
-    const made = await runHere(app, adminCommand, 'rescue');
+    const misspelt = await runHere(app, adminCommand, 'rescue');
+    const made = await runHere(app, adminCommand, 'rescue', '--create');
     const refused = await runHere(app, adminCommand, someone.username);
     const usage = await runHere(app, adminCommand, '--no-such-option');
     expect((await login(app, 'rescue', oneTimePassword(made.text))).body.user).toMatchObject({
       username: 'rescue',
       mustChangePassword: true,
+    });
+    expect(misspelt).toEqual({
+      status: 1,
+      text: expect.stringMatching(/^There is no local user named rescue; [^]* --create\n$/),
     });
     expect([refused.status, usage.status]).toEqual([1, 2]);
     expect(

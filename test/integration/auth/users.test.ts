@@ -456,16 +456,35 @@ describe('the first administrator', () => {
 
       await fresh.deps.db('users').update({ enabled: false });
       await fresh.deps.db('grants').delete();
-      expect(await fresh.deps.bootstrapAdmin.recover()).toBeUndefined();
-      const back = await fresh.deps.bootstrapAdmin.recover('admin', true);
-      const again = await login(fresh, 'admin', back?.oneTimePassword);
+      const { recover } = fresh.deps.bootstrapAdmin;
+      const plain = { create: false, promote: false };
+      expect(await recover(undefined, plain)).toMatchObject({ refusal: 'not_administrator' });
+      const back = await recover('admin', { ...plain, promote: true });
+      const again = await login(
+        fresh,
+        'admin',
+        'oneTimePassword' in back ? back.oneTimePassword : undefined,
+      );
       expect(again.status).toBe(200);
       await expectProblem(
         fresh.client.as({ token: body.accessToken }).get('/api/rbac'),
         401,
         'session_invalid',
       );
-      expect((await fresh.deps.bootstrapAdmin.recover('second'))?.username).toBe('second');
+
+      // A misspelt name creates nobody.
+      expect(await recover('second', plain)).toMatchObject({ refusal: 'unknown' });
+      expect(await fresh.deps.db('users').where({ username: 'second' })).toEqual([]);
+      expect(await recover('second', { ...plain, create: true })).toMatchObject({ account: 'new' });
+      expect(await recover('second', { ...plain, create: true })).toMatchObject({
+        refusal: 'exists',
+      });
+
+      // Without a name, only the first user of an installation is created.
+      await fresh.deps.db('users').where({ username: 'admin' }).update({ username: 'former' });
+      expect(await recover(undefined, plain)).toMatchObject({ refusal: 'unknown' });
+      await fresh.deps.db.raw('truncate users cascade');
+      expect(await recover(undefined, plain)).toMatchObject({ account: 'new', username: 'admin' });
     } finally {
       await fresh.stop();
     }
