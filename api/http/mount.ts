@@ -3,6 +3,7 @@ import Router from '@koa/router';
 import type { Context, Middleware } from 'koa';
 import type { Access } from '../../services/access/access.ts';
 import type { AccessChanges } from '../../services/access/accessChanges.ts';
+import { requireSessionId } from '../../services/auth/sessions.ts';
 import type { Idempotency } from '../../services/shared/idempotency.ts';
 import { AppError, invalidField } from '../../domain/shared/errors.ts';
 import { anonymousCaller, type Caller } from '../../domain/shared/caller.ts';
@@ -276,16 +277,11 @@ async function authorizeCaller(
   });
   ctx.state.isAuthenticated = true;
   connectionsAreFor(caller.tenantId);
-  if (route.session !== undefined && !caller.session) {
-    throw new AppError(
-      'session_invalid',
-      'This operation requires a session; identity headers and API tokens do not have one.',
-    );
-  }
   if (route.runner !== undefined) requireRunner(caller);
   else if (caller.runner && !route.allowsRunners)
     throw new AppError('token_not_accepted', 'The token of a runner is for `/api/runner` only.');
   if (caller.token) await authorizeToken(route, caller, caller.token, access);
+  if (route.session !== undefined) requireSessionId(caller);
   if (route.session !== undefined || route.allowsOneTimePassword) return caller;
   requireOwnPassword(caller);
   const [permission, ...others] = permissionsOf(route);
@@ -312,7 +308,7 @@ function requireOwnPassword({ session }: Caller): void {
 
 /** Errors: `token_not_accepted`, `permission_denied`. */
 async function authorizeToken(
-  { refusesTokens, tokenPermissions, allowsReadOnly, method }: Route,
+  { session, refusesTokens = session, tokenPermissions, allowsReadOnly, method }: Route,
   caller: Caller,
   { readOnly }: NonNullable<Caller['token']>,
   access: Access,

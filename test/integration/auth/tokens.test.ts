@@ -195,9 +195,10 @@ describe('a token', () => {
     await refused(client.post('/api/users', { username: 'by-token' }));
     await refused(client.post(`/api/users/${account.id}/reset-password`, {}));
     await refused(client.post('/api/auth/providers', { kind: 'oidc', name: 'x', config: {} }));
-    for (const path of ['/api/auth/session', '/api/auth/sessions'])
-      await expectProblem(client.get(path), 401, 'session_invalid');
-    await expectProblem(client.post('/api/auth/tokens', { name: 'x' }), 401, 'session_invalid');
+    const ofSessions = allRoutes(app.deps, '0').filter((route) => route.session !== undefined);
+    expect(ofSessions.length).toBeGreaterThan(5);
+    for (const { method, path } of ofSessions)
+      await refused(client.send(method, path.replace(/:\w+|\{\w+\}/g, 'ses_x')));
   });
 });
 
