@@ -1,5 +1,5 @@
 import { lookup as dnsLookup, type LookupAddress, type LookupAllOptions } from 'node:dns';
-import type { LookupFunction } from 'node:net';
+import { isIP, type LookupFunction } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { createOwnEndpoints, parseAddress, type OwnEndpoints } from './ownEndpoints.ts';
 
@@ -61,12 +61,10 @@ const PORTS: Readonly<Record<string, number>> = {
 export const portOf = ({ protocol, port = '' }: { protocol: string; port?: string }): number =>
   port === '' ? (PORTS[protocol] ?? 0) : Number(port);
 
-export const addressNotAllowed = (host: string): OutboundError =>
-  new OutboundError(
-    'address_not_allowed',
-    `${host} is not a public address, and no exception is configured for it`,
-    false,
-  );
+const addressNotAllowed = (host: string, reason: string): OutboundError =>
+  new OutboundError('address_not_allowed', `${host} is not a public address, and ${reason}`, false);
+
+const NO_EXCEPTION = 'no exception is configured for it';
 
 /** Resolves a name to addresses, as `dns.lookup` with `all` does. */
 export type Resolve = (
@@ -158,6 +156,33 @@ export function createAddressGuard({
   const resolveShared = shareLookups(resolve);
   const allowed = allow.map(parseAllowed);
 
+  /** Why addresses of a host, some of which are not permitted, are refused. */
+  function refusal(host: string, addresses: readonly string[], port: number): OutboundError {
+    const hasException = addresses.some(
+      (address) =>
+        !permits(address, port) &&
+        ipaddr.isValid(address) &&
+        allowed.some(({ network }) => inside(parseAddress(address), network)) &&
+        !ownEndpoints.includes(address, port),
+    );
+    return addressNotAllowed(
+      host,
+      hasException ? `the exception for it does not include port ${port}` : NO_EXCEPTION,
+    );
+  }
+
+  /**
+   * Error: `address_not_allowed` unless all addresses of a host may be connected to. A literal address is never passed
+   * to `lookupFor`, so it is what is checked by default.
+   */
+  function requirePermitted(
+    host: string,
+    port: number,
+    addresses: readonly string[] = isIP(host) === 0 ? [] : [host],
+  ): void {
+    if (!addresses.every((address) => permits(address, port))) throw refusal(host, addresses, port);
+  }
+
   /** Whether an address may be connected to at a port. */
   function permits(address: string, port: number): boolean {
     if (!ipaddr.isValid(address.replace(/%.*$/, ''))) return false;
@@ -181,7 +206,7 @@ export function createAddressGuard({
     (port: number): LookupFunction =>
     (hostname, options, callback) => {
       if (ownEndpoints.includes(hostname, port)) {
-        callback(addressNotAllowed(hostname), []);
+        callback(addressNotAllowed(hostname, NO_EXCEPTION), []);
         return;
       }
       resolveShared(hostname, { ...options, all: true }, (error, addresses) => {
@@ -189,12 +214,13 @@ export function createAddressGuard({
         const [first] = addresses;
         // Node ends the process with an uncaught error when a lookup succeeds without an address.
         if (!first) return callback(withCode('ENOTFOUND', `${hostname} has no address`), []);
-        if (!addresses.every(({ address }) => permits(address, port)))
-          return callback(addressNotAllowed(hostname), []);
+        const found = addresses.map(({ address }) => address);
+        if (!found.every((address) => permits(address, port)))
+          return callback(refusal(hostname, found, port), []);
         if (options.all) return callback(null, addresses);
         return callback(null, first.address, first.family);
       });
     };
 
-  return { permits, lookupFor };
+  return { permits, requirePermitted, lookupFor };
 }

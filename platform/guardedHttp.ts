@@ -1,11 +1,9 @@
-import { isIP } from 'node:net';
 import { LRUCache } from 'lru-cache';
 import { Agent, buildConnector, request as send } from 'undici';
 import {
   createAddressGuard,
   hostOf,
   portOf,
-  addressNotAllowed,
   OutboundError,
   type GuardOptions,
 } from './addressGuard.ts';
@@ -81,7 +79,7 @@ const MAX_CONNECTORS = 100;
  * DNS rebinding.
  */
 export function createGuardedHttp(options: GuardOptions) {
-  const { permits, lookupFor } = createAddressGuard(options);
+  const { requirePermitted, lookupFor } = createAddressGuard(options);
   const connectors = new LRUCache<number, ReturnType<typeof buildConnector>>({
     max: MAX_CONNECTORS,
     memoMethod: (port) => buildConnector({ lookup: lookupFor(port), timeout: CONNECT_TIMEOUT_MS }),
@@ -109,9 +107,8 @@ export function createGuardedHttp(options: GuardOptions) {
     if (url.username !== '' || url.password !== '') {
       throw new OutboundError('url_not_allowed', 'A URL must not contain credentials', false);
     }
-    // A literal address is never passed to `lookup`. `URL` has normalised its notation.
-    const host = hostOf(url);
-    if (isIP(host) && !permits(host, portOf(url))) throw addressNotAllowed(host);
+    // `URL` has normalised the notation of an address.
+    requirePermitted(hostOf(url), portOf(url));
     return url;
   }
 

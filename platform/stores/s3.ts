@@ -14,13 +14,11 @@ import {
 } from '@aws-sdk/client-s3';
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
-import { isIP } from 'node:net';
 import type { Readable } from 'node:stream';
 import {
   createAddressGuard,
   hostOf,
   portOf,
-  addressNotAllowed,
   OutboundError,
   PRIVATE_NETWORKS,
 } from '../addressGuard.ts';
@@ -107,7 +105,7 @@ function createClient(
   const guard = createAddressGuard({ allow: [...allow, ...PRIVATE_NETWORKS] });
   const url = new URL(endpoint ?? 'https://s3.amazonaws.com');
   const [host, port] = [hostOf(url), portOf(url)];
-  if (isIP(host) !== 0 && !guard.permits(host, port)) throw addressNotAllowed(host);
+  guard.requirePermitted(host, port);
   const agent = { keepAlive: true, maxSockets: 16, lookup: guard.lookupFor(port) };
   return new S3Client({
     region,

@@ -412,6 +412,16 @@ test('a network is allowed at its ports only', () => {
   expect(permitted('127.0.0.1')).toEqual([9_000, 9_099]);
   expect(permitted('::1')).toEqual([9_000]);
   expect(permitted('10.0.0.1')).toEqual([]);
+  expect(() => guard.requirePermitted('127.0.0.1', 8_081)).toThrow(
+    '127.0.0.1 is not a public address, and the exception for it does not include port 8081',
+  );
+  expect(() => guard.requirePermitted('localhost', 8_081, ['127.0.0.1'])).toThrow(
+    'localhost is not a public address, and the exception for it does not include port 8081',
+  );
+  expect(() => guard.requirePermitted('10.0.0.1', 9_000)).toThrow(
+    '10.0.0.1 is not a public address, and no exception is configured for it',
+  );
+  expect(() => guard.requirePermitted('127.0.0.1', 9_000)).not.toThrow();
   for (const text of ['::1/128:9000', '[10.0.0.0/8]:1', '10.0.0.0/8:', '10.0.0.0/8:9-1', '1:2'])
     expect(parseAllowedNetwork(text)).toBeUndefined();
 });

@@ -3,12 +3,7 @@ import net from 'node:net';
 import tls from 'node:tls';
 import type { TObject } from 'typebox';
 import type { ProviderKind, TestStep } from '../../../../domain/auth/providers.ts';
-import {
-  hostOf,
-  portOf,
-  addressNotAllowed,
-  type AddressGuard,
-} from '../../../../platform/addressGuard.ts';
+import { hostOf, portOf, type AddressGuard } from '../../../../platform/addressGuard.ts';
 
 /** Definition of one kind of identity provider. */
 export type ProviderKindDefinition = {
@@ -82,7 +77,7 @@ export async function runConnectionSteps(
     const addresses = net.isIP(host)
       ? [host]
       : (await lookup(host, { all: true })).map(({ address }) => address);
-    if (!addresses.every((address) => guard.permits(address, port))) throw addressNotAllowed(host);
+    guard.requirePermitted(host, port, addresses);
     return { message: `${host} is ${addresses.join(', ')}.` };
   });
   const endpoint = { host, port, lookup: guard.lookupFor(port) };

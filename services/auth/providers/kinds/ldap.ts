@@ -12,12 +12,7 @@ import {
   type TestStep,
 } from '../../../../domain/auth/providers.ts';
 import { counted } from '../../../../domain/shared/counted.ts';
-import {
-  hostOf,
-  portOf,
-  addressNotAllowed,
-  type AddressGuard,
-} from '../../../../platform/addressGuard.ts';
+import { hostOf, portOf, type AddressGuard } from '../../../../platform/addressGuard.ts';
 import type { ProviderOutbound } from '../../../../platform/providerOutbound.ts';
 import { createStepRunner, runConnectionSteps } from './kind.ts';
 import type { LdapConfig } from './ldapConfig.ts';
@@ -91,7 +86,7 @@ export function createLdap(outbound: ProviderOutbound) {
   ): Promise<T> {
     const url = new URL(config.url);
     const [host, port] = [hostOf(url), portOf(url)];
-    if (net.isIP(host) && !guard.permits(host, port)) throw addressNotAllowed(host);
+    guard.requirePermitted(host, port);
     const usesLdaps = config.url.startsWith('ldaps:');
     if (!usesLdaps && !config.startTls)
       throw new Error('Passwords must not be sent without TLS: use ldaps:// or startTls.');
