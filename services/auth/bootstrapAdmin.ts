@@ -18,7 +18,7 @@ import { userRecord } from './userAudit.ts';
 /** A local account and its one-time password. */
 export type OneTimeLogin = { username: string; oneTimePassword: string };
 
-/** What became of the recovery of an administrator. */
+/** The outcome of the recovery of an administrator. */
 export type Recovery =
   (OneTimeLogin & { account: 'new' | 'known' }) | { refusal: Refusal; username: string };
 

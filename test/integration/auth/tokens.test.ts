@@ -195,10 +195,8 @@ describe('a token', () => {
     await refused(client.post('/api/users', { username: 'by-token' }));
     await refused(client.post(`/api/users/${account.id}/reset-password`, {}));
     await refused(client.post('/api/auth/providers', { kind: 'oidc', name: 'x', config: {} }));
-    const ofSessions = allRoutes(app.deps, '0').filter((route) => route.session !== undefined);
-    expect(ofSessions.length).toBeGreaterThan(5);
-    for (const { method, path } of ofSessions)
-      await refused(client.send(method, path.replace(/:\w+|\{\w+\}/g, 'ses_x')));
+    for (const { method, path, session } of allRoutes(app.deps, '0'))
+      if (session) await refused(client.send(method, path.replace(/\{\w+\}/g, 'ses_x')));
   });
 });
 
