@@ -30,7 +30,7 @@ export const boundedRows = (
 
 /**
  * Makes a page of up to `limit` rows of a bounded statement whose query has the limit `limit + 1`: those
- * that `maxBytes` has room for, and at least one if it `isFirst`. Removes what `boundedRows` has added.
+ * that `maxBytes` can have, and at least one if it `isFirst`. Removes what `boundedRows` has added.
  * `bytes` is their size.
  */
 export function takePage<T extends object>(
