@@ -88,7 +88,7 @@ export function createGrants({ db, commit, access, ids }: Deps) {
         if (!isDeepStrictEqual((await resolve(trx)).resourceScope, resourceScope))
           throw new AppError(
             'conflict',
-            `The ${level} has moved meanwhile; send the request again.`,
+            `The ${level} has moved in the meantime; send the request again.`,
           );
         access.assertHolds(currentCaller, [{ role: await findRole(trx, roleId), resourceScope }]);
         const grant = await GrantRecord.query(trx)

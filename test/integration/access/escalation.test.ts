@@ -350,7 +350,7 @@ test.each<[string, string, (userId: string) => object]>([
 });
 
 test.each([true, false])(
-  'no right is granted at a site that moves to another tenant meanwhile (with grants: %s)',
+  'no right is granted at a site that moves to another tenant at the same time (with grants: %s)',
   async (hasGrants) => {
     const site = `sit_${hasGrants ? 'a' : 'b'}`.padEnd(30, '0');
     await seedTenant(app, 'blue');
