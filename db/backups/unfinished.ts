@@ -43,20 +43,26 @@ export async function findJobEnd(
   return { code: rows[0]?.code ?? (rows[0]?.status === 'cancelled' ? 'cancelled' : null) };
 }
 
-/** Those of the archive names whose backups, or audit archives, are in progress. */
-export const findArchivesInProgress = async (
-  db: Knex,
-  names: readonly string[],
-): Promise<string[]> => [
-  ...(await db('backups')
-    .whereIn('archive', [...names])
-    .whereIn('status', ['queued', 'running'])
-    .pluck<string[]>('archive')),
-  ...(await db('audit_archives')
-    .whereIn('archive', [...names])
-    .where({ status: 'writing' })
-    .pluck<string[]>('archive')),
-];
+/**
+ * Those of the archive names that this database knows and nothing writes any more: of backups that have
+ * ended, and of earlier or proven attempts of audit archives. Others may be of another installation
+ * that uses the same store.
+ */
+export async function findEndedArchives(db: Knex, names: readonly string[]): Promise<string[]> {
+  const { rows } = await db.raw<{ rows: { name: string }[] }>(
+    `WITH listed AS (
+       SELECT name, regexp_match(name, '^(.+)-([0-9]{1,9})[.]hfb$') AS parts
+       FROM unnest(?::text[]) AS name)
+     SELECT l.name FROM listed AS l
+       JOIN backups AS b ON b.id = regexp_replace(l.name, '[.]hfb$', '') AND b.archive = l.name
+     WHERE b.status NOT IN ('queued', 'running')
+     UNION ALL
+     SELECT l.name FROM listed AS l JOIN audit_archives AS a ON a.id = l.parts[1]
+     WHERE l.parts[2]::integer < a.attempts OR l.name = a.archive AND a.status <> 'writing'`,
+    [[...names]],
+  );
+  return rows.map(({ name }) => name);
+}
 
 const BATCH_SIZE = 200;
 

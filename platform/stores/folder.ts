@@ -3,15 +3,21 @@ import { createReadStream } from 'node:fs';
 import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import {
-  ARCHIVE_SUFFIX,
   checkedName,
+  isArchiveName,
   StoreError,
   type ArchiveStore,
   type PendingUpload,
 } from './store.ts';
 
-/** Name of an unfinished upload: name of the archive, this marker, and a random suffix. */
-const PART_MARKER = '.part-';
+const newPart = (name: string): string =>
+  `${checkedName(name)}.part-${randomBytes(6).toString('hex')}`;
+
+/** The name of an unfinished upload is that of the archive and a random suffix. */
+const PART = /^(.+)\.part-[0-9a-f]{12}$/;
+
+/** The archive of which a file is an unfinished upload. */
+const archiveOfPart = (file: string): string | undefined => PART.exec(file)?.[1];
 
 const codeOf = (error: unknown): string => {
   const { code } = (error ?? {}) as { code?: unknown };
@@ -59,10 +65,8 @@ export function createFolderStore(folder: string): ArchiveStore {
   const pathOf = (name: string) => path.join(folder, checkedName(name));
 
   async function abortUploads(name: string): Promise<void> {
-    for (const file of (await readdir(folder).catch(emptyIfMissing)).filter((each) =>
-      each.startsWith(`${checkedName(name)}${PART_MARKER}`),
-    ))
-      await rm(pathOf(file), { force: true });
+    for (const file of await readdir(folder).catch(emptyIfMissing))
+      if (archiveOfPart(file) === name) await rm(pathOf(file), { force: true });
   }
 
   return {
@@ -71,7 +75,7 @@ export function createFolderStore(folder: string): ArchiveStore {
     startUpload: (name) =>
       withStoreErrors(async () => {
         await mkdir(folder, { recursive: true, mode: 0o700 });
-        const part = `${checkedName(name)}${PART_MARKER}${randomBytes(6).toString('hex')}`;
+        const part = newPart(name);
         const handle = await open(pathOf(part), 'wx', 0o600);
         let sizeBytes = 0;
         return {
@@ -142,17 +146,15 @@ export function createFolderStore(folder: string): ArchiveStore {
     abortUploads: (name) => withStoreErrors(() => abortUploads(name)),
 
     listUnfinished: () =>
-      withStoreErrors(async () => [
-        ...new Set(
-          (await readdir(folder).catch(emptyIfMissing))
-            .filter((file) => file.includes(PART_MARKER))
-            .map((file) => file.slice(0, file.indexOf(PART_MARKER))),
-        ),
-      ]),
+      withStoreErrors(async () => {
+        const files = await readdir(folder).catch(emptyIfMissing);
+        const names = files.flatMap((file) => archiveOfPart(file) ?? []);
+        return [...new Set(names.filter(isArchiveName))];
+      }),
 
     async *list() {
       for (const name of (await readdir(folder).catch(emptyIfMissing))
-        .filter((file) => file.endsWith(ARCHIVE_SUFFIX))
+        .filter(isArchiveName)
         .sort()) {
         const found = await stat(pathOf(name)).catch(() => undefined);
         if (found?.isFile()) yield { name, sizeBytes: found.size, modifiedAt: found.mtime };

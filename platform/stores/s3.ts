@@ -23,8 +23,8 @@ import {
   PRIVATE_NETWORKS,
 } from '../addressGuard.ts';
 import {
-  ARCHIVE_SUFFIX,
   checkedName,
+  isArchiveName,
   StoreError,
   type ArchiveStore,
   type ArchiveUpload,
@@ -272,9 +272,10 @@ export function createS3Store(settings: S3Settings, allow: readonly string[]): A
     abortUploads: (name) => withStoreErrors(() => abortUploads(name)),
 
     listUnfinished: () =>
-      withStoreErrors(async () => [
-        ...new Set((await listUploads(prefix)).map(({ Key }) => Key.slice(prefix.length))),
-      ]),
+      withStoreErrors(async () => {
+        const names = (await listUploads(prefix)).map(({ Key }) => Key.slice(prefix.length));
+        return [...new Set(names.filter(isArchiveName))];
+      }),
 
     async *list() {
       try {
@@ -284,7 +285,7 @@ export function createS3Store(settings: S3Settings, allow: readonly string[]): A
         )) {
           for (const { Key = '', Size = 0, LastModified } of Contents ?? []) {
             const name = Key.slice(prefix.length);
-            if (name.endsWith(ARCHIVE_SUFFIX) && !name.includes('/'))
+            if (isArchiveName(name))
               yield { name, sizeBytes: Size, modifiedAt: LastModified ?? new Date(0) };
           }
         }

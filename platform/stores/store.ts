@@ -34,7 +34,7 @@ export type ArchiveStore = {
   remove(name: string): Promise<void>;
   /** Removes the uploads of a name that were not finalized. */
   abortUploads(name: string): Promise<void>;
-  /** Names of uploads that were not finalized. */
+  /** Names of archives with uploads that were not finalized; also those of other installations. */
   listUnfinished(): Promise<string[]>;
   /** Lists the archives. */
   list(): AsyncIterable<StoredArchive>;
@@ -64,8 +64,14 @@ export const archiveName = (backupId: string): string => `${backupId}${ARCHIVE_S
 
 const SAFE_NAME = /^[A-Za-z0-9_.-]{1,200}$/;
 
+const isSafe = (name: string): boolean => SAFE_NAME.test(name) && !name.startsWith('.');
+
+/** Whether an archive can have this name: a store may also contain files of other programs. */
+export const isArchiveName = (name: string): boolean =>
+  isSafe(name) && name.endsWith(ARCHIVE_SUFFIX);
+
 /** Returns `name` if it cannot escape the store, such as by `..`. Error: `archive_missing`. */
 export function checkedName(name: string): string {
-  if (SAFE_NAME.test(name) && !name.startsWith('.')) return name;
+  if (isSafe(name)) return name;
   throw new StoreError('archive_missing', 'No archive has this name.', false);
 }

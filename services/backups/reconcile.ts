@@ -1,7 +1,7 @@
 import { findStagedJobs, dropStaging, stagingSchema } from '../../db/backups/staging.ts';
 import {
   findJobEnd,
-  findArchivesInProgress,
+  findEndedArchives,
   unfinishedRestores,
   claimUnfinishedBackups,
 } from '../../db/backups/unfinished.ts';
@@ -9,7 +9,6 @@ import type { Commit } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import type { Backup } from '../../db/models/Backup.ts';
 import { isInProgress } from '../../domain/backups/backups.ts';
-import { ARTIFACT_PREFIX } from '../../domain/runners/artifacts.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
 import type { ArchiveStore } from '../../platform/stores/store.ts';
 import type { Log } from '../../platform/log.ts';
@@ -84,16 +83,11 @@ export function createBackupReconcile({
     return true;
   }
 
-  /** Aborts uploads for backups that are not in progress. */
+  /** Aborts uploads of archives that have ended. Other installations may use the store, too. */
   async function clearUnfinishedUploads(store: ArchiveStore): Promise<void> {
-    // Those of artifacts are removed by their own time.
-    const unfinished = (await store.listUnfinished()).filter(
-      (name) => !name.startsWith(ARTIFACT_PREFIX),
-    );
-    const inProgress = new Set(
-      unfinished.length === 0 ? [] : await findArchivesInProgress(db, unfinished),
-    );
-    for (const name of unfinished) if (!inProgress.has(name)) await store.abortUploads(name);
+    const unfinished = await store.listUnfinished();
+    const ended = unfinished.length === 0 ? [] : await findEndedArchives(db, unfinished);
+    for (const name of ended) await store.abortUploads(name);
   }
 
   async function repair(backup: Backup, hasPendingTask: boolean): Promise<boolean> {

@@ -1,5 +1,6 @@
 import {
   CreateBucketCommand,
+  CreateMultipartUploadCommand,
   ListMultipartUploadsCommand,
   ListObjectsV2Command,
   PutObjectCommand,
@@ -80,6 +81,8 @@ export async function startVersitygw() {
       ((await client.send(new ListMultipartUploadsCommand({ Bucket: BUCKET }))).Uploads ?? []).map(
         ({ Key = '' }) => Key,
       ),
+    startUpload: (Key: string) =>
+      client.send(new CreateMultipartUploadCommand({ Bucket: BUCKET, Key })),
     put: (Key: string, Body: Uint8Array) =>
       client.send(new PutObjectCommand({ Bucket: BUCKET, Key, Body })),
     /** Ends the server as a power cut would, and starts it again on the same data. */

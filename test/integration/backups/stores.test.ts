@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomBytes } from 'node:crypto';
-import { readdir } from 'node:fs/promises';
+import { mkdir, readdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
 import type { BackupRecord } from '../../../api/backups/schemas.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import { createFolderStore } from '../../../platform/stores/folder.ts';
@@ -69,6 +70,57 @@ function testStore(create: () => ArchiveStore, unfinished: () => Promise<string[
   });
 }
 
+const settingsOf = ({ env }: Awaited<ReturnType<typeof startVersitygw>>, prefix: string) => ({
+  bucket: env.HOLDFAST_BACKUP_S3_BUCKET,
+  prefix,
+  region: 'us-east-1',
+  endpoint: env.HOLDFAST_BACKUP_S3_ENDPOINT,
+  accessKeyId: env.HOLDFAST_BACKUP_S3_ACCESS_KEY_ID,
+  secretAccessKey: env.HOLDFAST_BACKUP_S3_SECRET_ACCESS_KEY,
+});
+
+const FOREIGN = 'bkp_00000000000000000000000000';
+const FOREIGN_AUDIT = 'aar_00000000000000000000000000';
+const OWN_AUDIT = 'aar_11111111111111111111111111';
+
+type SharedStore = { store: ArchiveStore; env: Record<string, string>; names(): Promise<string[]> };
+
+/** Tests the reconciler of an installation whose store others use, too. `names` lists unfinished uploads. */
+async function testSharedStore({ store, env, names }: SharedStore): Promise<void> {
+  const app = await startApp(env, { idle: true });
+  try {
+    const { db, backups } = app.deps;
+    const create = () => admin(app).post<BackupRecord>('/api/backup/create', {}).expect(201);
+    const [failed, queued] = [await create(), await create()];
+    await db('backups')
+      .where({ id: failed.id })
+      .update({ status: 'failed', finished_at: new Date() });
+    await db('audit_archives').insert({
+      ...{ id: OWN_AUDIT, tenant_id: 'platform', job_id: 'job_1', status: 'writing' },
+      ...{ first_position: 1, position: 2, previous_hash: Buffer.alloc(32), store: store.kind },
+      ...{ hash: Buffer.alloc(32), first_at: new Date(), last_at: new Date(), last_id: 'aud_1' },
+      ...{ archive: `${OWN_AUDIT}-2.hfb`, attempts: 2, created_at: new Date() },
+      updated_at: new Date(),
+    });
+    const others = await names();
+    const kept = [
+      `${FOREIGN}.hfb`,
+      `${FOREIGN_AUDIT}-1.hfb`,
+      `${OWN_AUDIT}-2.hfb`,
+      queued.archive,
+      'artifact-job_1-0123456789abcdef',
+      'notes.hfb',
+    ];
+    for (const name of [...kept, failed.archive, `${OWN_AUDIT}-1.hfb`])
+      await (await store.startUpload(name)).finish();
+    await backups.reconcile(new AbortController().signal);
+    expect(await names()).toEqual([...others, ...kept].sort());
+  } finally {
+    store.close();
+    await app.stop();
+  }
+}
+
 describe('the store folder', () => {
   let archives: Awaited<ReturnType<typeof createArchiveFolder>>;
   beforeAll(async () => {
@@ -80,6 +132,18 @@ describe('the store folder', () => {
     () => createFolderStore(archives.folder),
     async () => (await readdir(archives.folder)).filter((name) => name.startsWith('two')),
   );
+
+  test('keeps the unfinished uploads of others', async () => {
+    const folder = path.join(archives.folder, 'shared');
+    await mkdir(folder);
+    for (const name of ['a b.hfb.part-1', '.hidden.hfb.part-0123456789ab', 'a copy.hfb'])
+      await writeFile(path.join(folder, name), 'of another program');
+    const names = async () =>
+      (await readdir(folder)).map((name) => name.replace(/\.part-[0-9a-f]{12}$/, '')).sort();
+    const store = createFolderStore(folder);
+    await testSharedStore({ store, env: { HOLDFAST_BACKUP_DIR: folder }, names });
+    for await (const { name } of store.list()) throw new Error(`${name} is no archive`);
+  });
 });
 
 describeWith('versitygw', 'the store s3', () => {
@@ -90,20 +154,19 @@ describeWith('versitygw', 'the store s3', () => {
   afterAll(() => s3.stop());
 
   testStore(
-    () =>
-      createS3Store(
-        {
-          bucket: 'backups',
-          prefix: 'unit/',
-          region: 'us-east-1',
-          endpoint: s3.env.HOLDFAST_BACKUP_S3_ENDPOINT,
-          accessKeyId: 'test-access',
-          secretAccessKey: 'test-secret-key',
-        },
-        [],
-      ),
+    () => createS3Store(settingsOf(s3, 'unit/'), []),
     () => s3.uploads(),
   );
+
+  test('keeps the unfinished uploads of others', async () => {
+    const { HOLDFAST_BACKUP_S3_PREFIX: _, ...env } = s3.env;
+    for (const key of ['a/b.hfb', 'nightly/a.hfb', 'a.tar']) await s3.startUpload(key);
+    await testSharedStore({
+      store: createS3Store(settingsOf(s3, ''), []),
+      env,
+      names: async () => (await s3.uploads()).sort(),
+    });
+  });
 });
 
 test('a link-local endpoint, where clouds keep credentials, is refused', () => {
