@@ -187,6 +187,27 @@ export const findExistingIds = (
     .pluck('id');
 
 /**
+ * The imports before an id that have rows and no record, at most `limit`. A loose index scan: one index
+ * probe for each import that has rows, however many rows it has.
+ */
+async function findAbandoned(db: Knex, end: string, limit: number): Promise<string[]> {
+  const { rows } = await db.raw<{ rows: { id: string }[] }>(
+    `WITH RECURSIVE stored (id) AS (
+       (SELECT import_id FROM import_rows WHERE import_id < :end ORDER BY import_id LIMIT 1)
+       UNION ALL
+       SELECT (SELECT r.import_id FROM import_rows AS r
+               WHERE r.import_id > stored.id AND r.import_id < :end ORDER BY r.import_id LIMIT 1)
+       FROM stored WHERE stored.id IS NOT NULL
+     )
+     SELECT id FROM stored
+     WHERE id IS NOT NULL AND NOT EXISTS (SELECT FROM imports WHERE imports.id = stored.id)
+     LIMIT :limit`,
+    { end, limit },
+  );
+  return rows.map(({ id }) => id);
+}
+
+/**
  * Deletes up to `limit` rows of files older than `before` that were never received completely.
  * Returns the number of deleted rows.
  */
@@ -195,12 +216,13 @@ export async function purgeAbandonedImportRows(
   before: Date,
   limit: number,
 ): Promise<number> {
+  const abandoned = await findAbandoned(db, minIdAt('imp', before), limit);
+  if (abandoned.length === 0) return 0;
   const { rowCount } = await db.raw<{ rowCount: number }>(
     `DELETE FROM import_rows WHERE (import_id, line) IN (
-       SELECT import_id, line FROM import_rows AS r
-       WHERE import_id < ? AND NOT EXISTS (SELECT FROM imports WHERE id = r.import_id)
+       SELECT import_id, line FROM import_rows WHERE import_id = ANY (?::text[])
        ORDER BY import_id, line LIMIT ?)`,
-    [minIdAt('imp', before), limit],
+    [abandoned, limit],
   );
   return rowCount;
 }

@@ -1,0 +1,73 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { purgeAbandonedImportRows } from '../../../db/inventory/importRows.ts';
+import { createIds } from '../../../platform/ids.ts';
+import { startApp, type TestApp } from '../../support/app.ts';
+import { createArchiveFolder } from '../../support/backups.ts';
+
+let archives: Awaited<ReturnType<typeof createArchiveFolder>>;
+let app: TestApp;
+beforeAll(async () => {
+  archives = await createArchiveFolder();
+  app = await startApp(archives.env);
+});
+afterAll(async () => {
+  await app.stop();
+  await archives.remove();
+});
+
+const db = () => app.deps.db;
+const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000);
+const idOf = (at: Date) => createIds().at('imp', at);
+
+const addRows = (importId: string, count: number) =>
+  db().raw(
+    "INSERT INTO import_rows (import_id, line, mutation) SELECT ?, n, '{}' FROM generate_series(1, ?::int) AS n",
+    [importId, count],
+  );
+
+/** An import with a record and rows that were all received. */
+async function addImport(at: Date, rows: number): Promise<void> {
+  const id = idOf(at);
+  await db()('imports').insert({
+    ...{ id, tenant_id: 'platform', resource: 'sites', mode: 'each', job_id: `job_${id}` },
+    ...{ dry_run: false, authority: {}, rows, done: rows, created_by: 'root', created_at: at },
+  });
+  await addRows(id, rows);
+}
+
+const abandonedRows = (id: string): Promise<unknown[]> =>
+  db()('import_rows').where({ import_id: id }).pluck('line');
+
+/** What a function returns, and how many rows its statements read when they are explained and run before it. */
+async function countRead(run: () => Promise<number>): Promise<{ result: number; read: number }> {
+  const statements: { sql: string; bindings: readonly string[] }[] = [];
+  const note = (each: (typeof statements)[number]) => void statements.push(each);
+  db().on('query', note);
+  const result = await run();
+  db().off('query', note);
+  let read = 0;
+  for (const { sql, bindings } of statements) {
+    const { rows } = await db().raw<{ rows: object[] }>(
+      `EXPLAIN (ANALYZE, FORMAT JSON) ${sql.replaceAll(/\$\d+/g, '?')}`,
+      bindings,
+    );
+    const numbers = JSON.stringify(rows).matchAll(/"Actual Rows":([\d.]+),"Actual Loops":(\d+)/g);
+    for (const [, count, loops] of numbers) read += Number(count) * Number(loops);
+  }
+  return { result, read };
+}
+
+test('rows of abandoned files are found without reading those of imports', async () => {
+  for (let days = 2; days < 12; days++) await addImport(daysAgo(days), 1_000);
+  const [abandoned, recent] = [idOf(daysAgo(5.5)), idOf(new Date())];
+  await addRows(abandoned, 7);
+  await addRows(recent, 3);
+  await db().raw('ANALYZE import_rows');
+  const purge = () => purgeAbandonedImportRows(db(), daysAgo(1), 5);
+  expect([await purge(), await purge()]).toEqual([5, 2]);
+  expect(await abandonedRows(recent)).toHaveLength(3);
+  expect(await db()('import_rows').pluck('line')).toHaveLength(10_003);
+  const { result, read } = await countRead(purge);
+  expect(result).toBe(0);
+  expect(read).toBeLessThan(100);
+});
