@@ -1,3 +1,4 @@
+import { runEach } from '../../domain/shared/runEach.ts';
 import type { Knex } from './knex.ts';
 
 /**
@@ -13,10 +14,11 @@ export async function purgeExpired(db: Knex, before: Date, limit: number): Promi
     );
     return rowCount;
   };
-  return Math.max(
-    await purge('sessions', 'id', 'absolute_expires_at', before),
-    await purge('sessions', 'id', 'ended_at', before),
-    await purge('logins', 'id', 'expires_at', before),
-    await purge('rate_limits', 'key', 'expire', before.getTime()),
-  );
+  const purged = await runEach([
+    () => purge('sessions', 'id', 'absolute_expires_at', before),
+    () => purge('sessions', 'id', 'ended_at', before),
+    () => purge('logins', 'id', 'expires_at', before),
+    () => purge('rate_limits', 'key', 'expire', before.getTime()),
+  ]);
+  return Math.max(...purged);
 }

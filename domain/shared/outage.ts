@@ -29,9 +29,11 @@ export const isPoolBusy = (error: unknown): boolean => nativeOf(error).name === 
 
 /**
  * True when the database could not be reached, or refused to answer for now, so that a retry may
- * succeed without any change. `error` is what Knex or Objection threw.
+ * succeed without any change. `error` is what Knex or Objection threw, or several of these.
  */
 export function isOutage(error: unknown): boolean {
+  if (error instanceof AggregateError && error.errors.length > 0)
+    return error.errors.every((each) => isOutage(each));
   const { code, message } = nativeOf(error);
   if (typeof code === 'string' && OUTAGE_CODES.test(code)) return true;
   return isPoolBusy(error) || OUTAGE_MESSAGES.test(message ?? '');

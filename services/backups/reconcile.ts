@@ -9,6 +9,7 @@ import type { Commit } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import type { Backup } from '../../db/models/Backup.ts';
 import { isInProgress } from '../../domain/backups/backups.ts';
+import { runEach } from '../../domain/shared/runEach.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
 import type { ArchiveStore } from '../../platform/stores/store.ts';
 import type { Log } from '../../platform/log.ts';
@@ -97,38 +98,50 @@ export function createBackupReconcile({
     return backupCompletion.removeFailedArchive(backup.id).then(() => true);
   }
 
-  /** Repairs everything that is due, until `signal` aborts. Returns the number of repairs. */
-  return async function reconcile(signal: AbortSignal): Promise<number> {
+  function reconcileBackups(signal: AbortSignal): Promise<number> {
     const now = new Date();
-    const reconciled = await reconcileInBatches({ db, log }, signal, {
+    return reconcileInBatches({ db, log }, signal, {
       name: 'reconciling a backup',
       repair,
       workflowIdOf,
       claimBatch: (limit) =>
         claimUnfinishedBackups(db, { now, before: new Date(now.getTime() - graceMs), limit }),
     });
+  }
+
+  async function dropStagings(signal: AbortSignal): Promise<number> {
     const stagedJobs = await findStagedJobs(db);
-    const dropped = await mapConcurrently(
-      log,
-      signal,
-      'dropping a staging schema',
-      stagedJobs.length === 0 ? [] : await unfinishedRestores.findEnded(db, stagedJobs),
-      (jobId) => dropStaging(db, stagingSchema(jobId)).then(() => true),
+    const ended = stagedJobs.length === 0 ? [] : await unfinishedRestores.findEnded(db, stagedJobs);
+    return mapConcurrently(log, signal, 'dropping a staging schema', ended, (jobId) =>
+      dropStaging(db, stagingSchema(jobId)).then(() => true),
     );
-    await mapConcurrently(
-      log,
-      signal,
-      'aborting unfinished uploads',
-      archives.listStores(),
-      (store) => clearUnfinishedUploads(store).then(() => true),
+  }
+
+  /** Aborted uploads are no repairs. */
+  const clearStores = (signal: AbortSignal): Promise<number> =>
+    mapConcurrently(log, signal, 'aborting unfinished uploads', archives.listStores(), (store) =>
+      clearUnfinishedUploads(store).then(() => false),
     );
-    const failed = await mapConcurrently(
+
+  const failRestores = async (signal: AbortSignal): Promise<number> =>
+    mapConcurrently(
       log,
       signal,
       'failing a restore',
       await unfinishedRestores.findWithoutOutcome(db),
       (jobId) => restoreCompletion.fail(jobId, 'workflow_lost').then(() => true),
     );
-    return reconciled + dropped + failed;
+
+  /**
+   * Repairs everything that is due, until `signal` aborts. Returns the number of repairs. Errors: those
+   * of `runEach`.
+   */
+  return async function reconcile(signal: AbortSignal): Promise<number> {
+    const steps = [reconcileBackups, dropStagings, clearStores, failRestores];
+    const repairs = await runEach(
+      steps.map((step) => () => step(signal)),
+      signal,
+    );
+    return repairs.reduce((sum, count) => sum + count, 0);
   };
 }

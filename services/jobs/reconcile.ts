@@ -9,6 +9,7 @@ import { hasLease } from '../../db/webhooks/firstAttempts.ts';
 import { Job } from '../../db/models/Job.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
 import { KEY_RETENTION_MS } from '../../domain/shared/idempotency.ts';
+import { runEach } from '../../domain/shared/runEach.ts';
 import type { Log } from '../../platform/log.ts';
 import { type DescribeWorkflow, type WorkflowState } from '../../domain/dispatch/tasks.ts';
 import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
@@ -125,21 +126,24 @@ export function createReconcile({
     /**
      * Deletes technical rows that have expired: idempotency keys, sessions, sign-ins, rows of files
      * that were not received completely. Folds the ledger of quotas. Starts the purge of records
-     * and archives of audit logs when they are due, and keeps tokens.
+     * and archives of audit logs when they are due, and keeps tokens. Errors: those of `runEach`.
      */
     async purge(signal: AbortSignal): Promise<void> {
       const before = new Date(Date.now() - KEY_RETENTION_MS);
-      while ((await purgeKeys(db, before, PURGE_BATCH)) === PURGE_BATCH && !signal.aborted);
-      while ((await purgeExpired(db, before, PURGE_BATCH)) === PURGE_BATCH && !signal.aborted);
-      while (
-        (await purgeAbandonedImportRows(db, before, PURGE_BATCH)) === PURGE_BATCH &&
-        !signal.aborted
-      );
-      await foldQuotaUsage(db);
-      await startPurge();
-      await startArchives(signal);
-      await watchRunners(signal);
-      await keepTokens(signal);
+      const purgeAll = async (purge: typeof purgeKeys) => {
+        while ((await purge(db, before, PURGE_BATCH)) === PURGE_BATCH && !signal.aborted);
+      };
+      const steps: (() => Promise<unknown>)[] = [
+        () => purgeAll(purgeKeys),
+        () => purgeAll(purgeExpired),
+        () => purgeAll(purgeAbandonedImportRows),
+        () => foldQuotaUsage(db),
+        startPurge,
+        () => startArchives(signal),
+        () => watchRunners(signal),
+        () => keepTokens(signal),
+      ];
+      await runEach(steps, signal);
     },
   };
 }

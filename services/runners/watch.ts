@@ -1,6 +1,7 @@
 import type { Commit } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { findWaiting, markWaitingReported, purgeRunners } from '../../db/runners/runners.ts';
+import { runEach } from '../../domain/shared/runEach.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
 import { jobRecord } from '../jobs/jobAudit.ts';
 
@@ -13,10 +14,8 @@ const BATCH = 200;
  * Creates the function that reports jobs which have waited long for a pool without runners, each once
  * (`job.waiting`), and forgets runners that ended without a word.
  */
-export const createWatchRunners =
-  ({ db, commit }: { db: Knex; commit: Commit }) =>
-  async (signal: AbortSignal): Promise<void> => {
-    await purgeRunners(db);
+export function createWatchRunners({ db, commit }: { db: Knex; commit: Commit }) {
+  async function reportWaiting(signal: AbortSignal): Promise<void> {
     for (;;) {
       const jobs = await findWaiting(db, REPORT_AFTER_SECONDS, BATCH);
       for (const job of jobs) {
@@ -29,4 +28,10 @@ export const createWatchRunners =
       }
       if (jobs.length < BATCH) return;
     }
+  }
+
+  return async (signal: AbortSignal): Promise<void> => {
+    const steps: (() => Promise<unknown>)[] = [() => purgeRunners(db), () => reportWaiting(signal)];
+    await runEach(steps, signal);
   };
+}

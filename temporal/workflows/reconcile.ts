@@ -1,5 +1,6 @@
 import { proxyActivities, workflowInfo } from '@temporalio/workflow';
 import type { ReconcileActivities } from '../../activities/reconcile.ts';
+import { tryEach } from '../../domain/shared/runEach.ts';
 import { activityTaskQueue } from '../../domain/dispatch/workflowIds.ts';
 
 /**
@@ -14,8 +15,12 @@ export async function reconcile(): Promise<void> {
       heartbeatTimeout: '30 seconds',
       retry: { maximumAttempts: 3 },
     });
-  await reconcileJobs();
-  await reconcileApprovals();
-  await reconcileBackups();
-  await purgeExpired();
+  const { failures } = await tryEach<unknown>([
+    reconcileJobs,
+    reconcileApprovals,
+    reconcileBackups,
+    purgeExpired,
+  ]);
+  // Only a failure of Temporal fails the run. Each is in its history.
+  if (failures.length > 0) throw failures[0];
 }

@@ -3,6 +3,7 @@ import { ignoreNoChange, NoChange, type Commit, type Work } from '../../../db/co
 import type { Knex } from '../../../db/core/knex.ts';
 import { Token } from '../../../db/models/Token.ts';
 import { statusOf, UNUSED_DAYS, WARNING_DAYS } from '../../../domain/auth/tokens.ts';
+import { runEach } from '../../../domain/shared/runEach.ts';
 import { systemCaller } from '../../../domain/shared/caller.ts';
 import { tokenRecord } from './tokenAudit.ts';
 
@@ -54,14 +55,18 @@ export const createTokenKeeper = ({ db, commit }: { db: Knex; commit: Commit }) 
       return true;
     }).catch(ignoreNoChange(false));
 
-  /** Does what is due, until `signal` aborts. */
+  async function applyToAll(step: Step, signal: AbortSignal): Promise<void> {
+    for (let hasMore = true; hasMore && !signal.aborted;) {
+      const due = await step.find(db);
+      let applied = 0;
+      for (const token of due) if (!signal.aborted && (await applyTo(step, token))) applied += 1;
+      hasMore = due.length === BATCH && applied > 0;
+    }
+  }
+
+  /** Does what is due, until `signal` aborts. Errors: those of `runEach`. */
   return async (signal: AbortSignal): Promise<void> => {
-    for (const step of [warn, disable])
-      for (let hasMore = true; hasMore && !signal.aborted;) {
-        const due = await step.find(db);
-        let applied = 0;
-        for (const token of due) if (!signal.aborted && (await applyTo(step, token))) applied += 1;
-        hasMore = due.length === BATCH && applied > 0;
-      }
+    const steps = [warn, disable].map((step) => () => applyToAll(step, signal));
+    await runEach(steps, signal);
   };
 };

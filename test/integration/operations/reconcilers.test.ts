@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { purgeAbandonedImportRows } from '../../../db/inventory/importRows.ts';
 import { createIds } from '../../../platform/ids.ts';
+import { archiveName } from '../../../platform/stores/store.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import { createArchiveFolder } from '../../support/backups.ts';
 
@@ -70,4 +71,70 @@ test('rows of abandoned files are found without reading those of imports', async
   const { result, read } = await countRead(purge);
   expect(result).toBe(0);
   expect(read).toBeLessThan(100);
+});
+
+/** Runs something while statements that use a column of a table fail. */
+async function without<T>(table: string, column: string, run: () => Promise<T>): Promise<T> {
+  const rename = (from: string, to: string) =>
+    db().raw('ALTER TABLE ?? RENAME COLUMN ?? TO ??', [table, from, to]);
+  await rename(column, 'renamed');
+  try {
+    return await run();
+  } finally {
+    await rename('renamed', column);
+  }
+}
+
+const purge = () => app.deps.reconcile.purge(new AbortController().signal);
+
+test('a step of a purge that fails does not keep the others from running', async () => {
+  const [first, second] = [idOf(daysAgo(3)), idOf(daysAgo(4))];
+  await addRows(first, 2);
+  await without('idempotency_keys', 'created_at', () =>
+    expect(purge()).rejects.toThrow('created_at'),
+  );
+  expect(await abandonedRows(first)).toEqual([]);
+  await addRows(second, 2);
+  await without('idempotency_keys', 'created_at', () =>
+    without('rate_limits', 'expire', () =>
+      expect(purge()).rejects.toMatchObject({
+        errors: [
+          expect.objectContaining({ message: expect.stringContaining('created_at') }),
+          expect.objectContaining({ message: expect.stringContaining('expire') }),
+        ],
+      }),
+    ),
+  );
+  expect(await abandonedRows(second)).toEqual([]);
+});
+
+test('uploads are aborted although backups cannot be repaired', async () => {
+  const { backups } = app.deps;
+  const [id, now] = [createIds().next('bkp'), new Date()];
+  await db()('backups').insert({
+    ...{ id, tenant_id: 'platform', mode: 'full', sections: '[]', includes: '[]' },
+    ...{ engine: 'snapshot', label: '', retention: {}, status: 'failed', store: 'folder' },
+    ...{ archive: archiveName(id), created_by: 'root', created_at: now, updated_at: now },
+    ...{ finished_at: now, check_at: now },
+  });
+  const store = backups.archives.storeOf({ store: 'folder' });
+  await (await store.startUpload(archiveName(id))).finish();
+  await without('backups', 'check_at', () =>
+    expect(backups.reconcile(new AbortController().signal)).rejects.toThrow('check_at'),
+  );
+  expect(await archives.files()).toEqual([]);
+});
+
+test('a reconciler that fails does not keep the others from running', async () => {
+  const abandoned = idOf(daysAgo(3));
+  await addRows(abandoned, 2);
+  const { taskQueue } = app.deps.config;
+  await without('jobs', 'leased_until', () =>
+    app.deps.temporal.call(30_000, async (client) => {
+      const workflowId = `failing:${taskQueue}`;
+      const run = await client.workflow.start('reconcile', { workflowId, taskQueue });
+      await expect(run.result()).rejects.toThrow();
+    }),
+  );
+  expect(await abandonedRows(abandoned)).toEqual([]);
 });
