@@ -1,4 +1,4 @@
-import { ScheduleNotFoundError, WorkflowNotFoundError } from '@temporalio/client';
+import { ScheduleNotFoundError, WorkflowNotFoundError, type Client } from '@temporalio/client';
 import { systemScheduleId } from '../domain/dispatch/workflowIds.ts';
 import type { TemporalConnection } from './connection.ts';
 import { createListTemporalSchedules } from './scheduleSync.ts';
@@ -6,9 +6,11 @@ import { createListTemporalSchedules } from './scheduleSync.ts';
 /** What an installation has in its namespace: ids of its Temporal Schedules and of its open workflows. */
 export type FoundInTemporal = { schedules: string[]; workflows: string[] };
 
-/** One page of either; the caller repeats until both are empty. */
+/** The most workflows that are found at once; the caller repeats until there are none. */
 const PAGE_SIZE = 500;
 const DEADLINE_MS = 60_000;
+/** How many schedules are deleted, or workflows terminated, within one deadline. */
+const REMOVED_TOGETHER = 100;
 
 const SYSTEM_WORKFLOWS = ['reconcile', 'reconcileSchedules'] as const;
 
@@ -43,20 +45,28 @@ export async function findInTemporal(
   });
 }
 
-/** Deletes the Temporal Schedules and terminates the workflows. What has ended in the meantime is no error. */
+/**
+ * Deletes the Temporal Schedules and terminates the workflows, however many. What has ended in the meantime is
+ * no error.
+ */
 export async function removeFromTemporal(
-  link: TemporalConnection,
+  link: Pick<TemporalConnection, 'call'>,
   { schedules, workflows }: FoundInTemporal,
 ): Promise<void> {
-  await link.call(DEADLINE_MS, async (client) => {
-    for (const id of schedules)
-      await client.schedule.getHandle(id).delete().catch(ignoreMissing(undefined));
-    for (const id of workflows)
-      await client.workflow
-        .getHandle(id)
-        .terminate('The installation is removed from this namespace')
-        .catch(ignoreMissing(undefined));
-  });
+  const removeEach = async (
+    ids: readonly string[],
+    remove: (client: Client, id: string) => Promise<unknown>,
+  ) => {
+    for (let start = 0; start < ids.length; start += REMOVED_TOGETHER)
+      await link.call(DEADLINE_MS, async (client) => {
+        for (const id of ids.slice(start, start + REMOVED_TOGETHER))
+          await remove(client, id).catch(ignoreMissing(undefined));
+      });
+  };
+  await removeEach(schedules, (client, id) => client.schedule.getHandle(id).delete());
+  await removeEach(workflows, (client, id) =>
+    client.workflow.getHandle(id).terminate('The installation is removed from this namespace'),
+  );
 }
 
 const ignoreMissing =

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { Client } from '@temporalio/client';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import { systemScheduleId } from '../../../domain/dispatch/workflowIds.ts';
-import { findInTemporal } from '../../../temporal/removeInstallation.ts';
+import { findInTemporal, removeFromTemporal } from '../../../temporal/removeInstallation.ts';
 import { startApp, startAppOn, type TestApp } from '../../support/app.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -42,6 +43,26 @@ async function startWork(target: TestApp): Promise<{ job: JobRecord; scheduleId:
   );
   return { job, scheduleId };
 }
+
+test('each deadline covers a limited number of removals', async () => {
+  const removed: number[] = [];
+  const count = () => {
+    removed.push((removed.pop() ?? 0) + 1);
+    return Promise.resolve();
+  };
+  const client = {
+    schedule: { getHandle: () => ({ delete: count }) },
+    workflow: { getHandle: () => ({ terminate: count }) },
+  } as unknown as Client;
+  const call = <T>(_deadlineMs: number, calls: (client: Client) => Promise<T>): Promise<T> => {
+    removed.push(0);
+    return calls(client);
+  };
+  const idsOf = (length: number) => Array.from({ length }, (_, n) => `id${n}`);
+  await removeFromTemporal({ call }, { schedules: idsOf(2_050), workflows: idsOf(500) });
+  expect(removed.reduce((sum, each) => sum + each, 0)).toBe(2_550);
+  expect(Math.max(...removed)).toBeLessThanOrEqual(100);
+});
 
 describe('leave-temporal', () => {
   test('lists, then removes what this installation has in the namespace, and nothing of another', async () => {
