@@ -127,7 +127,10 @@ async function database(): Promise<{ url: string; stop(): Promise<void> }> {
   return startEmbeddedDatabase(dataDir);
 }
 
-async function restore(name: string): Promise<number> {
+type Target = { db: Knex; url: string; deps: Composition; hasStore: boolean };
+
+/** Runs something with the database. */
+async function withTarget(use: (target: Target) => Promise<void>): Promise<void> {
   const { url, stop } = await database();
   try {
     // Loaded late: only this command needs it.
@@ -138,12 +141,7 @@ async function restore(name: string): Promise<number> {
     const db = openDatabase({ url, poolSize: 3, statementTimeoutMs: 0, log });
     const deps = compose(config, log);
     try {
-      await migrateUp(db);
-      await restoreInto(db, url, name);
-      const registered = ofArchives.backups.store === undefined ? 0 : await registerAll(deps);
-      print(`${registered} archives in the store are registered.`);
-      print('Jobs that had not ended are failed. Schedules continue with their next occurrence.');
-      return 0;
+      await use({ db, url, deps, hasStore: ofArchives.backups.store !== undefined });
     } finally {
       await deps.stop();
       await db.destroy();
@@ -153,9 +151,32 @@ async function restore(name: string): Promise<number> {
   }
 }
 
-async function registerAll(deps: Composition): Promise<number> {
+/** Registers the archives in the store that the database does not know. */
+async function registerIn({ deps }: Target): Promise<void> {
   const from = await store();
-  return registerArchives(deps, from, ({ name }) => headerOf(from, name));
+  const registered = await registerArchives(deps, from, ({ name }) => headerOf(from, name));
+  print(`${registered} archives in the store are registered.`);
+}
+
+async function register(): Promise<number> {
+  await withTarget(registerIn);
+  return 0;
+}
+
+async function restore(name: string): Promise<number> {
+  await withTarget(async (target) => {
+    await migrateUp(target.db);
+    await restoreInto(target.db, target.url, name);
+    print('Jobs that had not ended are failed. Schedules continue with their next occurrence.');
+    if (!target.hasStore) return;
+    await registerIn(target).catch((error: unknown) => {
+      process.stderr.write(
+        `Warning: the restore is complete, but the archives in the store are not registered: ${error instanceof Error ? error.message : String(error)} ` +
+          'Run `npm run archive -- register` when the store can be used.\n',
+      );
+    });
+  });
+  return 0;
 }
 
 async function restoreInto(db: Knex, databaseUrl: string, name: string): Promise<void> {
@@ -194,6 +215,11 @@ const COMMANDS: Readonly<
       'restore <archive>: restores into an empty database (DATABASE_URL, or the embedded stack)',
     args: 1,
     run: restore,
+  },
+  register: {
+    usage: 'register: registers the archives in the store that the database does not know',
+    args: 0,
+    run: register,
   },
 };
 

@@ -30,6 +30,7 @@ import { COMPILE_CACHE } from '../../support/compileCache.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { seedEstate } from '../../support/estate.ts';
 import type { RecordPage } from '../../support/inventory.ts';
+import { runArchiveCommand } from '../../support/processes.ts';
 import { expectProblem } from '../../support/problem.ts';
 import { acceptedType, createRunnerSecret, digestOf } from '../../support/runner.ts';
 import { killBefore } from '../../support/stopPoints.ts';
@@ -92,6 +93,39 @@ const dumpStable = async (url: string) => {
   const all = await dumpTables(url, [...STATE_TABLES, ...HISTORY_TABLES]);
   return { ...all, jobs: all.jobs?.filter((line) => !line.includes('backup.')), job_logs: [] };
 };
+
+test('a restore is complete although the store cannot be used, and archives are registered later', async () => {
+  const backup = await createBackup({ sections: ['settings'], mode: 'partial' });
+  const { url, db } = await emptyDatabase();
+  const command = (env: Record<string, string>, ...args: string[]) =>
+    runArchiveCommand(
+      {
+        DATABASE_URL: url,
+        HOLDFAST_MASTER_KEYS: `test:${Buffer.alloc(32, 7).toString('base64')}`,
+        HOLDFAST_LOG_LEVEL: 'silent',
+        ...env,
+      },
+      ...args,
+    );
+  const unavailable = {
+    HOLDFAST_BACKUP_S3_BUCKET: 'lost',
+    HOLDFAST_BACKUP_S3_ENDPOINT: 'http://127.0.0.1:1',
+    HOLDFAST_BACKUP_S3_ACCESS_KEY_ID: 'none',
+    HOLDFAST_BACKUP_S3_SECRET_ACCESS_KEY: 'none',
+  };
+  const restored = await command(
+    unavailable,
+    'restore',
+    path.join(archives.folder, backup.archive),
+  );
+  expect(restored.stderr).toMatch(/^Warning: the restore is complete, but .* not registered/);
+  expect(restored.status).toBe(0);
+  expect(restored.stdout).toMatch(/rows of .* are restored/);
+  expect(await db('backups').pluck('id')).toEqual([]);
+  const registered = await command(archives.env, 'register');
+  expect([registered.status, registered.stderr]).toEqual([0, '']);
+  expect(await db('backups').pluck('id')).toContain(backup.id);
+});
 
 describe('disaster recovery', () => {
   test('restores every row into an empty database and registers the archives', async () => {
