@@ -81,7 +81,8 @@ export type ApprovalState =
   | { phase: 'deferred'; executeAt: string; startsInMs: number }
   /** Approved, and its job is to be created now. */
   | { phase: 'queued' }
-  | { phase: 'running'; job: StartJobTask }
+  /** `job` is null if the worker that was asked does not know its type: another version may. */
+  | { phase: 'running'; job: StartJobTask | null }
   | { phase: 'finished'; result: ApprovalResult };
 export type ApprovalResult = { status: string; execution: string };
 

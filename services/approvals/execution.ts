@@ -92,12 +92,15 @@ export function createApprovalExecution({ db, commit, checks, jobTypes, jobFacto
     !jobTypes.find(jobType) &&
     now.getTime() - (executeAt ?? updatedAt).getTime() < OTHERS_EXECUTE_MS;
 
-  async function boundJobRun(approval: Approval): Promise<StartJobTask> {
+  /** How the bound job is started; null if only workers of another version know its type. */
+  async function boundJobRun(approval: Approval): Promise<StartJobTask | null> {
     const job = await Job.query(db)
       .findById(assertDefined(approval.jobId, 'approval.jobId'))
       .select('id', 'type', 'tenant_id')
       .throwIfNotFound();
-    return jobFactory.startTask(job, jobTypes.get(job.type));
+    await jobTypes.refreshUnknown(job.type);
+    const type = jobTypes.find(job.type);
+    return type ? jobFactory.startTask(job, type) : null;
   }
 
   /**

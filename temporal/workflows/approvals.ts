@@ -133,6 +133,8 @@ async function startBoundJob(
  */
 const FIRST_CHECK_MS = 2_000;
 const MAX_CHECK_MS = 600_000;
+/** The largest interval while the asked workers do not know the type of the job. */
+const MAX_UNKNOWN_CHECK_MS = 5_000;
 
 /**
  * Runs the bound job as a child, until its record is finished. The same commit finishes the
@@ -145,16 +147,34 @@ async function runBoundJob(
   let state = started;
   for (let checks = 0; state.phase === 'running'; checks++) {
     const { job } = state;
-    setCurrentDetails(`Approved; runs ${job.input.jobId}`);
-    if (!(await runAsChild(job)))
-      await sleep(Math.min(FIRST_CHECK_MS * 2 ** checks, MAX_CHECK_MS), {
-        summary: `Until the next check of ${job.input.jobId}, which runs elsewhere`,
+    const intervalMs = FIRST_CHECK_MS * 2 ** checks;
+    if (job === null) {
+      setCurrentDetails('Approved; waits for a worker that knows the type of its job');
+      await sleep(Math.min(intervalMs, MAX_UNKNOWN_CHECK_MS), {
+        summary: 'Until another worker is asked, which may know the type of the job',
       });
-    state = await loadApproval(input.approvalId);
+      state = await onAnyWorker().loadApproval(input.approvalId);
+    } else {
+      setCurrentDetails(`Approved; runs ${job.input.jobId}`);
+      if (!(await runAsChild(job)))
+        await sleep(Math.min(intervalMs, MAX_CHECK_MS), {
+          summary: `Until the next check of ${job.input.jobId}, which runs elsewhere`,
+        });
+      state = await loadApproval(input.approvalId);
+    }
     if (state.phase === 'running') await continueLongHistory(input);
   }
   return state;
 }
+
+/** Local activities run on the worker of the workflow, for as long as it has the workflow in its memory. */
+const onAnyWorker = () =>
+  proxyActivities<ApprovalActivities>({
+    taskQueue: activityTaskQueue(workflowInfo().taskQueue),
+    startToCloseTimeout: LOCAL_STEP_OPTIONS.startToCloseTimeout,
+    retry: LOCAL_STEP_OPTIONS.retry,
+    summary: 'Ask a worker that may know the type of the job',
+  });
 
 /**
  * Runs a job to its end. The outcome is in its record. Returns false if the job has a run already:

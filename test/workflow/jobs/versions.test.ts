@@ -1,11 +1,14 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Type } from 'typebox';
 import { defineJobType, type JobType, type Lane } from '../../../domain/jobs/jobType.ts';
+import type { ApprovalRecord } from '../../../api/approvals/schemas.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import type { ScheduleRecord } from '../../../api/schedules/schemas.ts';
+import { approve, createRequest } from '../../support/approvals.ts';
 import { startApp, startAppOn, type TestApp } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
 import { listRuns } from '../../support/schedules.ts';
+import { admin } from '../../support/users.ts';
 
 /** A type that a next version adds. */
 const nextType = (lane: Extract<Lane, 'inline' | 'activity'>) =>
@@ -115,6 +118,28 @@ test('jobs of a type that a worker does not know wait for one that does, without
   }
   await stop(worker);
 });
+
+test('an approved request runs a job of a type that the worker of its workflow does not know', async () => {
+  const root = admin(api);
+  const old = await startNext('worker', HELD);
+  const { id } = await createRequest(root, { jobType: 'test.next_inline', jobPayload: {} });
+  await approve(api.client.as({ actor: 'ann', roles: 'approver' }), id).expect(200);
+  // What a worker of the next version does while the workflow is in the memory of an old one.
+  await api.deps.approvals.execution.createBoundJob(id);
+  expect(await old.deps.approvals.execution.loadState(id)).toEqual({
+    phase: 'running',
+    job: null,
+  });
+  const worker = await startNext('worker');
+  await stop(old);
+  const { execution } = await eventually(
+    () => root.get<ApprovalRecord>(`/api/workflows/${id}`).expect(200),
+    (request) => request.execution === 'succeeded',
+    { withinMs: 60_000 },
+  );
+  expect(execution).toBe('succeeded');
+  await stop(worker);
+}, 90_000);
 
 test.each(LANES)(
   'an attempt of the lane %s that an orderly stop interrupts is not counted',
