@@ -6,7 +6,7 @@ import { createListTemporalSchedules } from './scheduleSync.ts';
 /** What an installation has in its namespace: ids of its Temporal Schedules and of its open workflows. */
 export type FoundInTemporal = { schedules: string[]; workflows: string[] };
 
-/** The most workflows that are found at once; the caller repeats until there are none. */
+/** The most workflows that are found in one call; the caller repeats until there are none. */
 const PAGE_SIZE = 500;
 const DEADLINE_MS = 60_000;
 /** How many schedules are deleted, or workflows terminated, within one deadline. */
