@@ -68,7 +68,18 @@ const SamlCallbackForm = Type.Object(
   },
   { title: 'SamlCallbackForm', additionalProperties: Type.String({ maxLength: 8_192 }) },
 );
-const FinishQuery = Type.Object({ state: Type.String({ maxLength: 512 }) }, closed);
+const FinishQuery = Type.Object(
+  {
+    state: Type.String({ maxLength: 512 }),
+    ticket: Type.Optional(
+      Type.String({
+        maxLength: 512,
+        description: 'From the redirect that answers the response of the provider.',
+      }),
+    ),
+  },
+  closed,
+);
 
 // eslint-disable-next-line no-control-regex -- rejects control characters
 const FORBIDDEN_IN_PATH = /[\\\u0000-\u001f]/;
@@ -244,9 +255,10 @@ export function ssoRoutes(sso: Sso): Route[] {
       errorsLeadTo,
       handle: async (request) => {
         const { SAMLResponse: samlResponse, RelayState: relayState } = request.body;
-        await sso.receiveSaml({ samlResponse, relayState }, requestSource(request));
+        const ticket = await sso.receiveSaml({ samlResponse, relayState }, requestSource(request));
         // The browser sent no cookies with the provider's form; it does with the redirect.
-        return seeOther(`/api/auth/saml/finish?state=${encodeURIComponent(relayState)}`);
+        const query = new URLSearchParams({ state: relayState, ticket });
+        return seeOther(`/api/auth/saml/finish?${query.toString()}`);
       },
     }),
     route({
@@ -257,17 +269,15 @@ export function ssoRoutes(sso: Sso): Route[] {
       public: publicReason,
       strangers: LOOKUP,
       summary: 'Complete a login with SAML',
-      description: 'Only the browser that started the login can complete it.',
+      description:
+        'Only the browser that started the login and posted the response can complete it. A refused request ends the login.',
       query: FinishQuery,
       responses: { 303: null },
       errorsLeadTo,
       handle: async (request) => {
         const { origin, header, query } = request;
         const token = readCookie(header('cookie'), origin, LOGIN_COOKIE);
-        return signedInResponse(
-          origin,
-          await sso.finishSaml(query.state, token, requestSource(request)),
-        );
+        return signedInResponse(origin, await sso.finishSaml(query, token, requestSource(request)));
       },
     }),
     route({

@@ -49,8 +49,8 @@ export async function findMappings(
 
 /**
  * An OIDC or SAML login in progress. `sealed_request` is what the response is checked against,
- * `sealed_profile` the verified profile of a SAML response until the browser collects it; both are
- * encrypted.
+ * `sealed_profile` the verified profile of a SAML response, with the hash of the ticket that collects
+ * it; both are encrypted.
  */
 export type PendingLoginRow = {
   id: string;
@@ -104,7 +104,7 @@ export async function findPendingLogin(
   return rows[0];
 }
 
-/** Stores the profile of a response. Returns false when the login already has one or was used. */
+/** Stores what a response is worth. Returns false when the login already has one or was used. */
 export const savePendingProfile = async (
   db: Knex,
   id: string,
@@ -116,18 +116,21 @@ export const savePendingProfile = async (
     .whereNull('sealed_profile')
     .update({ sealed_profile: sealedProfile })) === 1;
 
-/** Marks a login as used and returns it, once, to the browser that started it. */
+/**
+ * Marks a login as used and returns it, once. It is used also when another browser asks for it, so
+ * that nobody completes it later; the result is undefined then.
+ */
 export async function consumePendingLogin(
   db: Knex,
   { stateHash, browserHash, now }: { stateHash: Buffer; browserHash: Buffer; now: Date },
 ): Promise<PendingLoginRow | undefined> {
-  const rows: PendingLoginRow[] = await db('logins')
-    .where({ state_hash: stateHash, browser_hash: browserHash })
+  const rows: (PendingLoginRow & { browser_hash: Buffer })[] = await db('logins')
+    .where({ state_hash: stateHash })
     .whereNull('used_at')
     .where('expires_at', '>', now)
     .update({ used_at: now })
-    .returning([...PENDING_LOGIN_COLUMNS]);
-  return rows[0];
+    .returning([...PENDING_LOGIN_COLUMNS, 'browser_hash']);
+  return rows.find((row) => row.browser_hash.equals(browserHash));
 }
 
 /** Whether another OIDC provider uses the callback without an id, which only one may use. */

@@ -34,6 +34,12 @@ type SsoStart = { providerId?: string; returnTo: string; failureTo: string; orig
 /** Where to send the browser, and the secret that binds the login to it (a cookie). */
 export type SsoRedirect = { redirectUrl: string; browserToken: string };
 
+/**
+ * The verified profile of a SAML response, with the hash (base64) of the ticket that its browser
+ * received.
+ */
+type ReceivedProfile = { profile: Profile; ticketHash: string };
+
 /** Result of a completed login; `returnTo` is the path to continue at. */
 export type SsoResult = { tokens: SessionTokens; returnTo: string };
 
@@ -143,7 +149,10 @@ export function createSso({
       'This browser has no such login in progress. Start again.',
     );
 
-  /** The pending login that this browser started, marked as used. Error: `login_failed`. */
+  /**
+   * The pending login that this browser started, marked as used; from another browser, it ends. Error:
+   * `login_failed`.
+   */
   async function consumeLogin(
     state: string,
     browserToken: string | undefined,
@@ -263,18 +272,18 @@ export function createSso({
 
     /**
      * Verifies a SAML response. The provider's page posts it without our SameSite cookies, so the
-     * profile is stored until the browser that started the login collects it. Error:
-     * `login_failed`.
+     * profile is stored until the browser that started the login collects it. The result is a ticket
+     * for the browser that posted the response: both must be the same one. Error: `login_failed`.
      */
     async receiveSaml(
       { samlResponse, relayState }: { samlResponse: string; relayState: string },
       source: RequestSource,
-    ): Promise<void> {
+    ): Promise<string> {
       await loginThrottle.countStep(source.address);
       const login =
         (await findPendingLogin(db, hashToken(relayState), new Date())) ??
         (await rejectUnknownLogin(source));
-      await finishing(login, async () => {
+      return finishing(login, async () => {
         const provider = await requireEnabledProvider(login, source);
         const profile = await verifiedProfile(provider, source, () =>
           saml.finish(
@@ -283,18 +292,24 @@ export function createSso({
             samlResponse,
           ),
         );
+        const ticket = newToken('ticket');
+        const received: ReceivedProfile = { profile, ticketHash: ticket.hash.toString('base64') };
         const isSaved = await savePendingProfile(
           db,
           login.id,
-          vault.seal(JSON.stringify(profile), sealContext(login.id, 'sealed_profile')),
+          vault.seal(JSON.stringify(received), sealContext(login.id, 'sealed_profile')),
         );
-        if (!isSaved) await rejectUnknownLogin(source);
+        return isSaved ? ticket.token : rejectUnknownLogin(source);
       });
     },
 
-    /** Error: `login_failed`. */
+    /**
+     * Completes a login whose response was received. The cookie alone is not enough: an attacker may
+     * have started the login, and a victim signed in with it, whose browser has the ticket. Error:
+     * `login_failed`, after which nobody can complete the login.
+     */
     async finishSaml(
-      state: string,
+      { state, ticket = '' }: { state: string; ticket?: string },
       browserToken: string | undefined,
       source: RequestSource,
     ): Promise<SsoResult> {
@@ -302,13 +317,11 @@ export function createSso({
       const login = await consumeLogin(state, browserToken, source);
       return finishing(login, async () => {
         if (login.sealed_profile === null) return rejectUnknownLogin(source);
+        const { profile, ticketHash } = openSealed(login, 'sealed_profile') as ReceivedProfile;
+        if (hashToken(ticket).toString('base64') !== ticketHash) return rejectUnknownLogin(source);
         const provider = await requireEnabledProvider(login, source);
         return {
-          tokens: await loginSession.startForProfile(
-            provider,
-            openSealed(login, 'sealed_profile') as Profile,
-            source,
-          ),
+          tokens: await loginSession.startForProfile(provider, profile, source),
           returnTo: login.return_to,
         };
       });

@@ -1,7 +1,13 @@
 import { createHash, randomBytes } from 'node:crypto';
 
 /** The prefixes let scanners for leaked secrets recognise a token. */
-const PREFIXES = { access: 'hfa_', refresh: 'hfr_', state: 'hfs_', browser: 'hfb_' } as const;
+const PREFIXES = {
+  access: 'hfa_',
+  refresh: 'hfr_',
+  state: 'hfs_',
+  browser: 'hfb_',
+  ticket: 'hfc_',
+} as const;
 
 /** 256 random bits, base64url. Only its hash is kept. */
 export function newToken(kind: keyof typeof PREFIXES): { token: string; hash: Buffer } {

@@ -327,6 +327,34 @@ describe('a response is rejected', () => {
     await expectRefused(victim, await finish(victim, form), /this browser/);
   });
 
+  test('by the browser that started the login, when another one posted the response', async () => {
+    // The attacker starts a login and sends the address of the provider to the victim.
+    const attacker = createBrowser();
+    const finishUrl = (state: string, ticket = '') =>
+      `${app.client.base}/api/auth/saml/finish?${new URLSearchParams({ state, ...(ticket && { ticket }) }).toString()}`;
+    const started = async () => {
+      const { redirectUrl } = JSON.parse((await start(attacker)).text);
+      const victim = createBrowser();
+      const form = (await victim.follow(redirectUrl)).at(-1) as BrowserResponse;
+      return { victim, form, state: new URL(redirectUrl).searchParams.get('RelayState') ?? '' };
+    };
+    for (const ticket of ['', 'hfc_made-up']) {
+      const { victim, form, state } = await started();
+      const posted = await victim.submit(form);
+      expect([posted.status, failureOf(posted)]).toEqual([303, undefined]);
+      await expectRefused(attacker, await attacker.send(finishUrl(state, ticket)), /this browser/);
+      // The refusal has ended the login, also for who has the ticket.
+      const location = new URL(posted.headers.get('location') ?? '', app.client.base).href;
+      await expectRefused(attacker, await attacker.send(location), /this browser/);
+    }
+    // So has the refusal of the victim's browser, which has no cookie of this login.
+    const { victim, form } = await started();
+    const posted = await victim.submit(form);
+    const location = new URL(posted.headers.get('location') ?? '', app.client.base).href;
+    await expectRefused(victim, await victim.send(location), /this browser/);
+    await expectRefused(attacker, await attacker.send(location), /this browser/);
+  });
+
   test('after five failed responses, and when it is too large', async () => {
     const browser = createBrowser();
     const form = await loginForm(browser);
