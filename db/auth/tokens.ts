@@ -100,6 +100,13 @@ const STATUS_SQL: Readonly<Record<TokenStatus, string>> = {
 export const whereStatus = (query: QueryBuilder<Token>, status: TokenStatus): void =>
   void query.whereRaw(STATUS_SQL[status]);
 
+/** Whether the account has an active token of runners. */
+export async function hasRunnerToken(db: Knex, userId: string): Promise<boolean> {
+  const query = Token.query(db).where({ user_id: userId, kind: 'runner' }).select('id').limit(1);
+  whereStatus(query, 'active');
+  return (await query).length > 0;
+}
+
 /** Tokens that expire within `days` and of which nobody was warned, soonest first. */
 export const findExpiring = async (db: Knex, days: number, limit: number): Promise<Token[]> =>
   Token.query(db)

@@ -38,7 +38,7 @@ const nameTaken = (error: unknown, name: string): unknown =>
 /** Accounts of programs: users without password and provider, who authenticate by API tokens. */
 export function createServiceAccounts({ db, commit, access, ids }: Deps) {
   const commitChange = createAccessChange({ commit, access });
-  const { assertHoldsOwnersRights, requireTenant } = createAccountChecks({ db, access });
+  const { assertMayRevive, requireTenant } = createAccountChecks({ db, access });
   const repository = scopedRepository<User>(User, {
     db,
     commit,
@@ -113,7 +113,8 @@ export function createServiceAccounts({ db, commit, access, ids }: Deps) {
     },
 
     /**
-     * Changes an account. Disabling it ends what its tokens do. Errors: `not_found`,
+     * Changes an account. Disabling it ends what its tokens do; other changes need what issuing its
+     * tokens needs. Errors: `not_found`,
      * `permission_denied`, `invalid_request` (owner, tenant), `conflict` (name), `version_conflict`.
      */
     async update(
@@ -134,7 +135,7 @@ export function createServiceAccounts({ db, commit, access, ids }: Deps) {
         // As for people: disabling an account needs no more than `user:write`.
         const { enabled, ...rest } = change;
         if (enabled === true || name !== undefined || Object.keys(rest).length > 0)
-          await assertHoldsOwnersRights(currentCaller, trx, before);
+          await assertMayRevive(currentCaller, trx, before);
         const after = await User.query(trx)
           .patchAndFetchById(id, {
             ...change,

@@ -19,7 +19,6 @@ import {
   type TokenDetails,
   type TokenStatus,
 } from '../../../domain/auth/tokens.ts';
-import { PLATFORM } from '../../../domain/access/scope.ts';
 import type { Caller } from '../../../domain/shared/caller.ts';
 import {
   AppError,
@@ -76,7 +75,7 @@ const isOwn = (caller: Caller, { userId }: Pick<TokenDetails, 'userId'>): boolea
 
 /** API tokens: of people, who make them for themselves, and of service accounts. */
 export function createApiTokens({ db, commit, access, ids, config: { tokenMaxDays } }: Deps) {
-  const { assertHoldsOwnersRights } = createAccountChecks({ db, access });
+  const { assertMayIssue } = createAccountChecks({ db, access });
 
   /** The tokens that the caller may see: their own, and those of accounts that they may read. */
   function visible(caller: Caller) {
@@ -153,9 +152,8 @@ export function createApiTokens({ db, commit, access, ids, config: { tokenMaxDay
     return { token, secret };
   }
 
-  /** Errors: `permission_denied`, within `auditDenials`; `invalid_request` for an unknown pool. */
-  async function assertMayRun(caller: Caller, trx: Knex, pools: readonly string[]): Promise<void> {
-    access.assertPermission(caller, 'jobtype:write', { tenantId: PLATFORM });
+  /** Error: `invalid_request` for an unknown pool. */
+  async function checkPools(trx: Knex, pools: readonly string[]): Promise<void> {
     const known = await Pool.query(trx)
       .whereIn('name', [...pools])
       .select('name');
@@ -271,10 +269,10 @@ export function createApiTokens({ db, commit, access, ids, config: { tokenMaxDay
           const currentCaller = await access.withCurrentRights(caller, trx);
           const current = await User.query(trx).findById(owner.id).throwIfNotFound();
           access.assertPermission(currentCaller, 'user:write', current);
-          await assertHoldsOwnersRights(currentCaller, trx, current);
-          if (request.pools) await assertMayRun(currentCaller, trx, request.pools);
-          await addControllers(trx, owner.id, { caller: currentCaller }, work.now);
           const kind = request.pools ? 'runner' : 'service';
+          await assertMayIssue(currentCaller, trx, { kind, owner: current });
+          if (request.pools) await checkPools(trx, request.pools);
+          await addControllers(trx, owner.id, { caller: currentCaller }, work.now);
           return insert(work, currentCaller, { kind, owner: current, requestTenantId }, request);
         }),
       );
@@ -324,7 +322,7 @@ export function createApiTokens({ db, commit, access, ids, config: { tokenMaxDay
         if (before.kind === 'personal') requireWholeRights(caller);
         if (before.kind !== 'personal') {
           const account = await User.query(trx).findById(before.userId).throwIfNotFound();
-          await assertHoldsOwnersRights(currentCaller, trx, account);
+          await assertMayIssue(currentCaller, trx, { kind: before.kind, owner: account });
           await addControllers(trx, account.id, { caller: currentCaller }, work.now);
         }
         const { secret, hash } = newSecret(before.kind);

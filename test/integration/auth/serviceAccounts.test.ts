@@ -12,7 +12,7 @@ import type { ProblemBody, TestClient, TestResponse } from '../../support/client
 import { runHere } from '../../support/commands.ts';
 import { expectInvalid, expectProblem } from '../../support/problem.ts';
 import { createToken, textOf } from '../../support/tokens.ts';
-import { admin, createUser, type Page, type TestUser } from '../../support/users.ts';
+import { admin, createUser, seedTenant, type Page, type TestUser } from '../../support/users.ts';
 
 let app: TestApp;
 let root: TestClient;
@@ -194,6 +194,53 @@ describe('service accounts', () => {
       'permission_denied',
     );
     await helper.client.delete(`/api/auth/tokens/${made.id}`).expect(204);
+  });
+
+  test('with a token of runners are in the hands of who may make one', async () => {
+    const account = await create({ name: 'runners', ownerId: (await createUser(app)).id }).expect(
+      201,
+    );
+    const permissions = ['user:read', 'user:write'];
+    await root.post('/api/rbac/roles', { id: 'keeper', name: 'Accounts', permissions }).expect(201);
+    await root
+      .post('/api/rbac/roles', {
+        id: 'runner-keeper',
+        name: 'Runners',
+        permissions: [...permissions, 'jobtype:write'],
+      })
+      .expect(201);
+    const helper = await createUser(app, 'keeper');
+    const may = await createUser(app, 'runner-keeper');
+    const tokens = `/api/service-accounts/${account.id}/tokens`;
+    const pools = ['edge'];
+    await seedTenant(app, 'red');
+    await root.post('/api/pools', { name: 'edge' }).expect(201);
+    const ofRunners = { name: 'r', pools };
+    await expectProblem(helper.client.post(tokens, ofRunners), 403, 'permission_denied');
+    const plain = await helper.client.post<TokenWithSecret>(tokens, { name: 'p' }).expect(201);
+    const made = await may.client.post<TokenWithSecret>(tokens, ofRunners).expect(201);
+    const rotate = (client: TestClient, { id }: TokenRecord) =>
+      client.post(`/api/auth/tokens/${id}/rotate`, {});
+    const change = (client: TestClient, body: object) =>
+      client.put(`/api/service-accounts/${account.id}`, body);
+    const doors: ((client: TestClient) => ReturnType<typeof rotate>)[] = [
+      (client) => rotate(client, made),
+      (client) => change(client, { enabled: true }),
+      (client) => change(client, { tenantId: 'red' }),
+      (client) => change(client, { ownerId: helper.id }),
+    ];
+    await change(helper.client, { enabled: false }).expect(200);
+    const statusesOf = async (client: TestClient) => {
+      const statuses = [];
+      for (const door of doors) statuses.push((await door(client)).status);
+      return statuses;
+    };
+    expect(await statusesOf(helper.client)).toEqual([403, 403, 403, 403]);
+    expect(await statusesOf(may.client)).toEqual([200, 200, 200, 200]);
+    await rotate(helper.client, plain).expect(200);
+    // What is revoked runs nothing.
+    await helper.client.delete(`/api/auth/tokens/${made.id}`).expect(204);
+    await change(helper.client, { enabled: true, ownerId: may.id }).expect(200);
   });
 });
 
