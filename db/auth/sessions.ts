@@ -8,6 +8,8 @@ export type SessionAuthState = UserAuthState & {
   sessionId: string;
   userId: string;
   tenantId: string;
+  /** The tenant of the user. */
+  homeTenantId: string;
   mustChangePassword: boolean;
   expiresAt: Date;
 };
@@ -20,7 +22,7 @@ export async function findByAccessToken(
   const { rows }: { rows: SessionAuthState[] } = await prepared(
     db,
     `SELECT s.id AS "sessionId", s.user_id AS "userId", s.tenant_id AS "tenantId",
-            t.expires_at AS "expiresAt",
+            u.tenant_id AS "homeTenantId", t.expires_at AS "expiresAt",
             u.must_change_password AS "mustChangePassword", u.enabled AND p.enabled AS enabled,
             u.provider_id AS "providerId", u.external_groups AS "externalGroups",
             (SELECT version FROM access_state) AS version

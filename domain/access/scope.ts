@@ -121,6 +121,15 @@ export const holdsAnythingAt = ({ grants }: Rights, tenantId: string): boolean =
       owner?.tenantId === tenantId,
   );
 
+/**
+ * The tenant that a caller works at: the chosen one while the caller holds anything there,
+ * otherwise that of the account, so that nobody writes to the audit log of another one, or uses its share.
+ */
+export const workingTenant = (
+  rights: Rights,
+  { chosen, home }: { chosen: string; home: string },
+): string => (holdsAnythingAt(rights, chosen) ? chosen : home);
+
 /** Number of tenants, sites and devices in a scope; 0 for `everywhere`, which lists none. */
 export const sizeOf = (scope: Scope): number =>
   scope.kind === 'everywhere'

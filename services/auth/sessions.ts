@@ -18,7 +18,7 @@ import {
 import { anonymousCaller, type Caller } from '../../domain/shared/caller.ts';
 import { AppError, notFound } from '../../domain/shared/errors.ts';
 import type { ListAnswer, ListRequest } from '../../domain/shared/lists.ts';
-import { NO_RIGHTS } from '../../domain/access/scope.ts';
+import { NO_RIGHTS, workingTenant } from '../../domain/access/scope.ts';
 import type { SessionDetails, UserDetails } from '../../domain/auth/users.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type { UserRights } from '../access/rights.ts';
@@ -105,6 +105,12 @@ export function createSessions({ db, commit, rights, ids, deniedAttempts, limits
         expiresInSeconds: Math.floor((accessExpiresAt.getTime() - now.getTime()) / 1_000),
       },
     };
+  }
+
+  /** The caller in the tenant of their account, whose audit log has what they do to their sessions. */
+  async function inOwnTenant(caller: Caller): Promise<Caller> {
+    const { tenantId } = await User.query(db).findById(caller.actorId).throwIfNotFound();
+    return { ...caller, tenantId };
   }
 
   async function endSession(
@@ -231,16 +237,16 @@ export function createSessions({ db, commit, rights, ids, deniedAttempts, limits
     ): Promise<Caller> {
       const authState = await findByAccessToken(db, hashToken(token));
       if (!authState?.enabled || authState.expiresAt <= new Date()) throw sessionInvalid();
+      const { tenantId: chosen, homeTenantId: home } = authState;
+      const held = await rights.forUser(authState.userId, authState);
       return {
         kind: 'session',
         actorId: authState.userId,
-        tenantId: authState.tenantId,
+        tenantId: workingTenant(held, { chosen, home }),
         requestId,
         address,
         session: { id: authState.sessionId, mustChangePassword: authState.mustChangePassword },
-        rights: authState.mustChangePassword
-          ? NO_RIGHTS
-          : await rights.forUser(authState.userId, authState),
+        rights: authState.mustChangePassword ? NO_RIGHTS : held,
       };
     },
 
@@ -321,14 +327,13 @@ export function createSessions({ db, commit, rights, ids, deniedAttempts, limits
         .where({ user_id: caller.actorId })
         .whereNull('ended_at');
       if (!session) throw notFound('session', sessionId);
-      await endSession(caller, session, 'session.revoke', 'revoked');
+      await endSession(await inOwnTenant(caller), session, 'session.revoke', 'revoked');
     },
 
     /** Ends the caller's other sessions. */
     async endOthers(caller: Caller): Promise<void> {
       const exceptId = requireSessionId(caller);
-      const { tenantId } = await User.query(db).findById(caller.actorId).throwIfNotFound();
-      await commit({ ...caller, tenantId }, async (work) => {
+      await commit(await inOwnTenant(caller), async (work) => {
         const ended = await endSessions(await work.trx(), {
           userId: caller.actorId,
           exceptId,
@@ -362,9 +367,9 @@ export function createSessions({ db, commit, rights, ids, deniedAttempts, limits
       const sessionId = requireSessionId(caller);
       // The tenant of the request may be another one, from its headers.
       const before = await Session.query(db).findById(sessionId).throwIfNotFound();
-      if (tenantId === before.tenantId) return;
       const user = await User.query(db).findById(caller.actorId).throwIfNotFound();
       await resolveSessionTenant(db, user, tenantId);
+      if (tenantId === before.tenantId) return;
       await commit({ ...caller, tenantId: user.tenantId }, async (work) => {
         await Session.query(await work.trx())
           .findById(sessionId)

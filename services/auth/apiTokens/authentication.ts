@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { findTokenByHash, type TokenState } from '../../../db/auth/tokens.ts';
 import type { Knex } from '../../../db/core/knex.ts';
-import { holdsAnythingAt } from '../../../domain/access/scope.ts';
+import { workingTenant } from '../../../domain/access/scope.ts';
 import { statusOf } from '../../../domain/auth/tokens.ts';
 import type { Caller } from '../../../domain/shared/caller.ts';
 import { AppError } from '../../../domain/shared/errors.ts';
@@ -86,12 +86,10 @@ export function createTokenAuthentication({
       const token = await findLive(hash);
       knownIds.set(key, token.id);
       const held = await rights.forToken(token);
-      const isReachable = holdsAnythingAt(held, token.requestTenantId);
       const caller: Caller = {
         kind: 'token',
         actorId: token.userId,
-        // Nobody writes to the audit log of a tenant where they hold nothing any more.
-        tenantId: isReachable ? token.requestTenantId : token.tenantId,
+        tenantId: workingTenant(held, { chosen: token.requestTenantId, home: token.tenantId }),
         requestId,
         address,
         token: { id: token.id, readOnly: token.readOnly },

@@ -22,6 +22,7 @@ import { Job as JobRow } from '../../../db/models/Job.ts';
 import { Schedule } from '../../../db/models/Schedule.ts';
 import type { Authority } from '../../../domain/shared/caller.ts';
 import { createRights } from '../../../services/access/rights.ts';
+import type { TestClient } from '../../support/client.ts';
 import { expectProblem } from '../../support/problem.ts';
 
 let app: TestApp;
@@ -305,6 +306,34 @@ test("a session switches only to tenants with a grant, and this is audited in th
     .db('audit_entries')
     .where({ action: 'session.switch_tenant', actor_id: someone.id });
   expect(moves.map((entry) => entry.tenant_id)).toEqual(['platform', 'platform', 'platform']);
+});
+
+/** The tenant that requests with this client work at. */
+const tenantOf = async (client: TestClient) =>
+  (await client.get<{ tenantId: string }>('/api/rbac/summary').expect(200)).tenantId;
+
+test('a session leaves a tenant where its user holds nothing any more', async () => {
+  const { id: userId, client } = await createUser(app, { roleId: 'viewer', tenantId: 'red' });
+  expect(await tenantOf(client)).toBe('red');
+  const { id } = first(
+    await admin(app)
+      .get<Page<AssignmentRecord>>(`/api/rbac/assignments?userId=${userId}`)
+      .expect(200),
+  );
+  await admin(app).delete(`/api/rbac/assignments/${id}`).expect(204);
+  expect(await tenantOf(client)).toBe('platform');
+});
+
+test('what people do to their own sessions is audited in their own tenant', async () => {
+  const someone = await createUser(app, { roleId: 'viewer', tenantId: 'red' });
+  const sessions = app.deps.db('sessions').where({ user_id: someone.id });
+  const { id } = await sessions.first('id');
+  const { accessToken } = await login(app, someone.username).expect(200);
+  await bearer(accessToken).delete(`/api/auth/sessions/${id}`).expect(204);
+  const ended = await app.deps.db('audit_entries').where({ subject_id: id });
+  expect(ended.map(({ action, tenant_id: tenant }) => [action, tenant])).toEqual([
+    ['session.revoke', 'platform'],
+  ]);
 });
 
 test('a denial is audited in the tenant of the record if the caller has a grant there', async () => {
