@@ -1,4 +1,3 @@
-import type { WaitReason } from '../../../domain/runners/records.ts';
 import { isRecordId } from '../../parts/recordIds.ts';
 
 // The fields that are needed, without the types of the API: its client needs a browser.
@@ -123,6 +122,14 @@ export function attemptsOf(
     });
 }
 
+type WaitReason =
+  | 'type_disabled'
+  | 'no_runner'
+  | 'not_announced'
+  | 'not_accepted'
+  | 'other_digest'
+  | 'pool_full'
+  | 'no_slot';
 type Waiting = {
   pool: string;
   runners: number;
