@@ -125,6 +125,7 @@ test('a restore is complete although the store cannot be used, and archives are 
   const registered = await command(archives.env, 'register');
   expect([registered.status, registered.stderr]).toEqual([0, '']);
   expect(await db('backups').pluck('id')).toContain(backup.id);
+  await admin(app).delete(`/api/backup/${backup.id}`).expect(204);
 });
 
 describe('disaster recovery', () => {
