@@ -7,7 +7,7 @@ import { Provider } from '../../db/models/Provider.ts';
 import { findLocalUser, insertLocalUser, User } from '../../db/models/User.ts';
 import { endSessions } from '../../db/auth/sessions.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
-import { LOCAL_PROVIDER } from '../../domain/auth/providers.ts';
+import { LOCAL_PROVIDER, NO_PROVIDER } from '../../domain/auth/providers.ts';
 import { PLATFORM } from '../../domain/access/scope.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type { Passwords } from './passwords.ts';
@@ -172,8 +172,9 @@ export function createBootstrapAdmin({ db, commit, ids, passwords, loginThrottle
   };
 }
 
+/** Whether there are people: a service account may have been created before the first start. */
 const hasUsers = async (db: Knex): Promise<boolean> =>
-  (await User.query(db).select('id').first()) !== undefined;
+  (await User.query(db).whereNot({ provider_id: NO_PROVIDER }).select('id').first()) !== undefined;
 
 const isAdministrator = async (db: Knex, userId: string): Promise<boolean> =>
   (await GrantRecord.query(db)

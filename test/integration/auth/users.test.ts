@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { systemCaller } from '../../../domain/shared/caller.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import { PASSWORD, admin, createUser, login, seedTenant, type Page } from '../../support/users.ts';
 import type { TokenResponse, UserRecord, UserWithPassword } from '../../../api/access/schemas.ts';
@@ -442,6 +443,8 @@ describe('the first administrator', () => {
   test('is created once by concurrent starts, and can be recovered', async () => {
     const fresh = await startApp({ HOLDFAST_ROLE: 'api' }, { idle: true });
     try {
+      const command = systemCaller('platform', 'command-line');
+      await fresh.deps.serviceAccounts.create(command, { name: 'prometheus' });
       const made = await Promise.all([1, 2, 3].map(() => fresh.deps.bootstrapAdmin.createFirst()));
       const [first] = made.filter((login) => login !== undefined);
       expect(made.filter((login) => login !== undefined)).toHaveLength(1);
