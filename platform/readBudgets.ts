@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { PLATFORM } from '../domain/access/scope.ts';
+import { PLATFORM, shareTenantOf } from '../domain/access/scope.ts';
 import { AppError } from '../domain/shared/errors.ts';
 import { callerKey, type SlotHolder } from './slots.ts';
 import { createActivity } from './tenantActivity.ts';
@@ -46,11 +46,13 @@ export function createReadBudgets({
     return budget;
   }
 
-  /** The platform is not one tenant among others: its staff work for all of them. */
-  const ownersOf = (holder: SlotHolder): (readonly [string, number])[] => [
-    [callerKey(holder), perSecondMs * CALLER_SHARE],
-    ...(holder.tenantId === PLATFORM ? [] : [[`tenant:${holder.tenantId}`, perSecondMs] as const]),
-  ];
+  function ownersOf(holder: SlotHolder): (readonly [string, number])[] {
+    const tenantId = shareTenantOf(holder);
+    return [
+      [callerKey(holder), perSecondMs * CALLER_SHARE],
+      ...(tenantId === PLATFORM ? [] : [[`tenant:${tenantId}`, perSecondMs] as const]),
+    ];
+  }
 
   return {
     /** Notes a request of any kind. */

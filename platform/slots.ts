@@ -1,11 +1,12 @@
-import { PLATFORM } from '../domain/access/scope.ts';
+import { PLATFORM, shareTenantOf } from '../domain/access/scope.ts';
 import { hasAccount, type Caller } from '../domain/shared/caller.ts';
 import { AppError } from '../domain/shared/errors.ts';
 
 /** How many there are at most: in all, of one tenant, and of one caller. */
 export type SlotBounds = { total: number; perTenant: number; perCaller: number };
 
-export type SlotHolder = Pick<Caller, 'kind' | 'tenantId' | 'actorId'>;
+export type SlotHolder = Pick<Caller, 'kind' | 'tenantId' | 'actorId'> &
+  Partial<Pick<Caller, 'rights'>>;
 
 type Options = SlotBounds & {
   /** What needs a slot, in the plural, for the error: `log streams`. */
@@ -39,15 +40,18 @@ function createCount() {
   let total = 0;
   const counts = new Map<string, number>();
   const of = (key: string) => counts.get(key) ?? 0;
-  const keysOf = (holder: SlotHolder) => [`tenant:${holder.tenantId}`, callerKey(holder)];
+  const keysOf = (holder: SlotHolder) => [`tenant:${shareTenantOf(holder)}`, callerKey(holder)];
   return {
     total: () => total,
     ofTenant: (tenantId: string) => of(`tenant:${tenantId}`),
-    hasFreeSlot: (bounds: SlotBounds, holder: SlotHolder) =>
-      total < bounds.total &&
-      of(callerKey(holder)) < bounds.perCaller &&
-      // The platform is not one tenant among others: its staff work for all of them.
-      (holder.tenantId === PLATFORM || of(`tenant:${holder.tenantId}`) < bounds.perTenant),
+    hasFreeSlot(bounds: SlotBounds, holder: SlotHolder): boolean {
+      const tenantId = shareTenantOf(holder);
+      return (
+        total < bounds.total &&
+        of(callerKey(holder)) < bounds.perCaller &&
+        (tenantId === PLATFORM || of(`tenant:${tenantId}`) < bounds.perTenant)
+      );
+    },
     add(holder: SlotHolder, change: 1 | -1) {
       total += change;
       for (const key of keysOf(holder)) {
@@ -90,7 +94,9 @@ export function createSlots({ of, retryAfterSeconds, waiting, ...bounds }: Optio
     for (;;) {
       const [next] = queue
         .filter(({ holder }) => held.hasFreeSlot(bounds, holder))
-        .sort((a, b) => held.ofTenant(a.holder.tenantId) - held.ofTenant(b.holder.tenantId));
+        .sort(
+          (a, b) => held.ofTenant(shareTenantOf(a.holder)) - held.ofTenant(shareTenantOf(b.holder)),
+        );
       if (!next) return;
       queue.splice(queue.indexOf(next), 1);
       next.grant(occupy(next.holder));

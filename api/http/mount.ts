@@ -5,6 +5,7 @@ import type { Access } from '../../services/access/access.ts';
 import type { AccessChanges } from '../../services/access/accessChanges.ts';
 import { requireSessionId } from '../../services/auth/sessions.ts';
 import type { Idempotency } from '../../services/shared/idempotency.ts';
+import { shareTenantOf } from '../../domain/access/scope.ts';
 import { AppError, invalidField } from '../../domain/shared/errors.ts';
 import { anonymousCaller, type Caller } from '../../domain/shared/caller.ts';
 import { connectionsAreFor } from '../../platform/connectionUser.ts';
@@ -276,7 +277,7 @@ async function authorizeCaller(
     requiresTenantHeader: route.requiresTenantHeader ?? false,
   });
   ctx.state.isAuthenticated = true;
-  connectionsAreFor(caller.tenantId);
+  connectionsAreFor(shareTenantOf(caller));
   if (route.runner !== undefined) requireRunner(caller);
   else if (caller.runner && !route.allowsRunners)
     throw new AppError('token_not_accepted', 'The token of a runner is for `/api/runner` only.');

@@ -130,6 +130,33 @@ export const workingTenant = (
   { chosen, home }: { chosen: string; home: string },
 ): string => (holdsAnythingAt(rights, chosen) ? chosen : home);
 
+const shareTenants = new WeakMap<Rights, string>();
+
+/** The first tenant where someone holds anything; the platform if that is there, or nowhere. */
+function firstTenantOf(rights: Rights): string {
+  const known = shareTenants.get(rights);
+  if (known !== undefined) return known;
+  const tenants = rights.grants.flatMap(({ level, targetId, owner }) =>
+    level === 'platform' ? [PLATFORM] : level === 'tenant' ? [targetId] : (owner?.tenantId ?? []),
+  );
+  const first = tenants.includes(PLATFORM) ? PLATFORM : (tenants.toSorted()[0] ?? PLATFORM);
+  shareTenants.set(rights, first);
+  return first;
+}
+
+/**
+ * The tenant of whose share of connections, slots and reads a caller uses. The platform has no share: its
+ * staff work for all tenants. An account of the platform, as all of identity providers are, that holds
+ * something in tenants only uses the share of the first of them.
+ */
+export const shareTenantOf = ({
+  tenantId,
+  rights,
+}: {
+  tenantId: string;
+  rights?: Rights;
+}): string => (tenantId === PLATFORM && rights ? firstTenantOf(rights) : tenantId);
+
 /** Number of tenants, sites and devices in a scope; 0 for `everywhere`, which lists none. */
 export const sizeOf = (scope: Scope): number =>
   scope.kind === 'everywhere'

@@ -1,5 +1,8 @@
 import { expect, test } from '@jest/globals';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { BUILT_IN_ROLES } from '../../../domain/access/roles.ts';
+import type { Grant } from '../../../domain/access/scope.ts';
+import { assertDefined } from '../../../domain/shared/assert.ts';
 import { createSlots, sharesOf } from '../../../platform/slots.ts';
 
 const who = (tenantId: string, actorId = 'a', kind: 'gateway' | 'session' = 'gateway') => ({
@@ -47,6 +50,25 @@ test('the platform has no share, only the bounds of its callers and of all', () 
   expect(slots.tryTake(who('platform'))).toBeUndefined();
   slots.takeNow(who('platform', 'b'));
   expect(slots.tryTake(who('platform', 'c'))).toBeUndefined();
+});
+
+test('an account of the platform that holds something in tenants only uses the share of the first', () => {
+  const at = (level: 'platform' | 'tenant', targetId: string): Grant => ({
+    role: assertDefined(BUILT_IN_ROLES.get('viewer'), 'viewer'),
+    level,
+    targetId,
+  });
+  const guest = (...grants: Grant[]) => ({
+    ...who('platform', 'usr_1', 'session'),
+    rights: { grants },
+  });
+  const slots = createSlots({ of, retryAfterSeconds, total: 9, perTenant: 1, perCaller: 9 });
+  slots.takeNow(guest(at('tenant', 'beta'), at('tenant', 'acme')));
+  expect(slots.tryTake(who('acme'))).toBeUndefined();
+  expect(slots.tryTake(guest(at('tenant', 'acme')))).toBeUndefined();
+  expect(slots.tryTake(guest(at('tenant', 'beta')))).toBeDefined();
+  for (const staff of [guest(at('tenant', 'acme'), at('platform', 'platform')), guest()])
+    expect(slots.tryTake(staff)).toBeDefined();
 });
 
 test('a free slot goes to the tenant with the fewest, then to the longest wait', async () => {
