@@ -114,11 +114,10 @@ const NO_TARGET = { reference: '', ratio: '', target: '', met: true };
 async function measureReads(db: Knex) {
   const scope = { kind: 'everywhere' } as const;
   const page = { limit: 50, after: undefined };
-  const [newest] = (await keysetPage(db, Job.query(db).where({ tenant_id: TENANT }), page)).items;
+  const [newest] = (await keysetPage(Job.query(db).where({ tenant_id: TENANT }), page)).items;
   const reads: Readonly<Record<string, () => Promise<unknown>>> = {
     'list of jobs': () =>
       keysetPage(
-        db,
         Job.query(db)
           .select([...JOB_SUMMARY_COLUMNS])
           .where({ tenant_id: TENANT }),
@@ -137,7 +136,7 @@ async function measureReads(db: Knex) {
         { limit: 50, order: 'newest', before: undefined },
       ),
     'list of runs': async () => {
-      const runs = await keysetPage(db, ScheduleRun.query(db).where({ tenant_id: TENANT }), page);
+      const runs = await keysetPage(ScheduleRun.query(db).where({ tenant_id: TENANT }), page);
       return withJobs(db, runs.items);
     },
   };

@@ -6,12 +6,12 @@ import {
   type ArchiveManifest,
   type ArchivePart,
 } from '../../platform/archive/index.ts';
+import { createPause } from '../../platform/turns.ts';
 import type { BackupConnection } from './backupConnection.ts';
 import { quoteIdentifier, readColumns } from './catalog.ts';
 import { copyIntoSql, openCopy, type Copy, type RowLoader } from './copyInto.ts';
 import { createBulkLoader } from './loadBulk.ts';
 import { copyStatement, JSON_LINES } from './snapshot.ts';
-import { createPause } from '../../platform/turns.ts';
 import { createRowSum, type RowSum } from './rowSum.ts';
 import { columnList, countRows, queryOn } from './sql.ts';
 import { createStaging, lockStaging, type LoadedArchive, type Staging } from './staging.ts';

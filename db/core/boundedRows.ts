@@ -59,7 +59,6 @@ type Large = { largeColumns?: readonly string[] };
  * model are large, at least one. `bytes` is their size; `before` is that of other rows of the same page.
  */
 export async function readBounded<M extends Model>(
-  db: Knex,
   query: QueryBuilder<M, M[]>,
   limit: number,
   before = 0,
@@ -74,7 +73,7 @@ export async function readBounded<M extends Model>(
     .map((column) => `coalesce(octet_length(found."${column}"::text), 0)`)
     .join(' + ');
   const maxBytes = MAX_PAGE_BYTES - before;
-  const { rows } = await db.raw<{ rows: object[] }>(
+  const { rows } = await (query.knex()).raw<{ rows: object[] }>(
     ...boundedRows(bounded.toKnexQuery() as Knex.QueryBuilder, size, maxBytes),
   );
   const page = takePage(rows, { limit, maxBytes, isFirst: before === 0 });

@@ -1,6 +1,5 @@
 import type { Model, QueryBuilder } from 'objection';
 import { readBounded } from './boundedRows.ts';
-import type { Knex } from './knex.ts';
 
 /** Filters a query by column values. Undefined values are ignored. */
 export function whereDefined<M extends Model, R>(
@@ -22,12 +21,11 @@ export type KeysetPage<T> = { items: T[]; nextKey: string | null };
  * last id of the previous page. All pages cost the same.
  */
 export async function keysetPage<M extends Model & { id: string }>(
-  db: Knex,
   query: QueryBuilder<M, M[]>,
   { limit, after }: PageRequest,
 ): Promise<KeysetPage<M>> {
   if (after !== undefined) void query.where('id', '<', after);
-  const { items, hasMore } = await readBounded(db, query.orderBy('id', 'desc'), limit);
+  const { items, hasMore } = await readBounded(query.orderBy('id', 'desc'), limit);
   return { items, nextKey: hasMore ? (items.at(-1)?.id ?? null) : null };
 }
 

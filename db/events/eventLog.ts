@@ -136,7 +136,7 @@ export async function listEvents(
   const query = publishedEvents(db, scope, filter, head);
   if (page.order === 'oldest') void query.where('sequence', '>', page.after).orderBy('sequence');
   else void query.where('sequence', '<', page.before ?? head + 1).orderBy('sequence', 'desc');
-  const { items, hasMore } = await readBounded(db, query, page.limit);
+  const { items, hasMore } = await readBounded(query, page.limit);
   const last = hasMore ? items.at(-1) : undefined;
   return {
     items,

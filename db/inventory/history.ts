@@ -14,7 +14,7 @@ export const listChanges = (
   resource: Resource,
   id: string,
   page: PageRequest,
-): Promise<KeysetPage<AuditEntry>> => keysetPage(db, entriesOf(db, resource, id), page);
+): Promise<KeysetPage<AuditEntry>> => keysetPage(entriesOf(db, resource, id), page);
 
 /**
  * The state of a record at a time, or its last state. Null when it did not exist; undefined when the

@@ -1,6 +1,6 @@
 import { boundedRows, takePage } from '../core/boundedRows.ts';
 import type { Knex } from '../core/knex.ts';
-import { grouped } from '../../platform/groups.ts';
+import { chunked } from '../../platform/chunks.ts';
 import { minIdAt } from '../../platform/ids.ts';
 import type { Import } from '../models/Import.ts';
 import type { Mutation } from '../../domain/inventory/planning.ts';
@@ -18,7 +18,7 @@ const STORED_ROWS = 1_000;
 /** Groups what is stored: arrays as JSON text, which needs less memory than its values. */
 async function* storedTogether<T>(values: AsyncIterable<T> | Iterable<T>): AsyncGenerator<string> {
   const bound = { maxCount: STORED_ROWS, maxBytes: HELD_BYTES };
-  for await (const texts of grouped(jsonOf(values), bound, (text) => Buffer.byteLength(text)))
+  for await (const texts of chunked(jsonOf(values), bound, (text) => Buffer.byteLength(text)))
     yield `[${texts.join(',')}]`;
 }
 

@@ -1,9 +1,9 @@
 import { expect, test } from '@jest/globals';
-import { grouped } from '../../../platform/groups.ts';
+import { chunked } from '../../../platform/chunks.ts';
 
 async function groupsOf(items: readonly string[]): Promise<string[][]> {
   const groups: string[][] = [];
-  for await (const group of grouped(items, { maxCount: 3, maxBytes: 10 }, ({ length }) => length))
+  for await (const group of chunked(items, { maxCount: 3, maxBytes: 10 }, ({ length }) => length))
     groups.push(group);
   return groups;
 }
