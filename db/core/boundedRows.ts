@@ -73,9 +73,11 @@ export async function readBounded<M extends Model>(
     .map((column) => `coalesce(octet_length(found."${column}"::text), 0)`)
     .join(' + ');
   const maxBytes = MAX_PAGE_BYTES - before;
-  const { rows } = await (query.knex()).raw<{ rows: object[] }>(
-    ...boundedRows(bounded.toKnexQuery() as Knex.QueryBuilder, size, maxBytes),
-  );
+  const { rows } = await query
+    .knex()
+    .raw<{ rows: object[] }>(
+      ...boundedRows(bounded.toKnexQuery() as Knex.QueryBuilder, size, maxBytes),
+    );
   const page = takePage(rows, { limit, maxBytes, isFirst: before === 0 });
   return { ...page, items: page.items.map((row) => model.fromDatabaseJson(row)) };
 }
