@@ -76,12 +76,13 @@ function stateDiffSql(plan: RestorePlan, planned: PlannedTable): string {
       AND (NOT ${isLive} OR NOT ${inBackup} OR ${rowOf('s')} IS DISTINCT FROM ${rowOf('l')})`;
 }
 
-/** The rows of the backup that are missing in the current table and were neither purged nor moved. */
+/** The rows of the backup that are missing in the current table, and were not removed on purpose. */
 const missingRowsSql = (plan: RestorePlan, { table }: PlannedTable): string =>
   `SELECT ${columnList(table.key, 's')}, 'created' AS change FROM ${restoredTable(plan, table)} AS s
    WHERE NOT EXISTS (
      SELECT FROM ${liveTable(table)} AS l WHERE ${columnsEqual(table.key, 's', 'l')})
-   AND NOT ${isPurged(plan, table.name, 's')} AND NOT ${table.removedSince ?? 'false'}`;
+   AND NOT ${isPurged(plan, table.name, 's')} AND NOT ${table.removedSince ?? 'false'}
+   AND NOT (${table.unfinished ?? 'false'})`;
 
 /**
  * Adds missing rows that restored rows refer to, and missing rows that those refer to, and so on.

@@ -2,6 +2,7 @@ import { ArchiveError, type ArchiveHeader } from '../../platform/archive/index.t
 import type { BackupConnection } from './backupConnection.ts';
 import { copyIntoSql, openCopy, type Copy, type RowLoader } from './copyInto.ts';
 import { createNewTable } from './newTables.ts';
+import { isTakenWhole } from './tables.ts';
 
 /** Loading into an empty database: large tables are loaded as new tables, by all connections. */
 export type BulkLoad = {
@@ -35,7 +36,10 @@ export function createBulkLoader(
         'archive_damaged',
         'The archive is damaged: it has rows of a table that its header does not name.',
       );
-    const isNew = isLarge && (await createNewTable(connections[0], schema, table.name));
+    const isNew =
+      isLarge &&
+      isTakenWhole(table.name) &&
+      (await createNewTable(connections[0], schema, table.name));
     if (isNew) newTables.add(table.name);
     const sql = copyIntoSql(schema, table);
     const copies = connections

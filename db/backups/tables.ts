@@ -37,6 +37,11 @@ export type BackedUpTable = {
    */
   removedSince: string | null;
   /**
+   * SQL condition on the alias `s` that selects rows of work which the installation had not finished
+   * when it made the backup, and can finish on its own: no restore adds them. Null without such rows.
+   */
+  unfinished: string | null;
+  /**
    * For tables whose deleted rows remain because others refer to them: the assignments of the
    * UPDATE that marks a row as deleted. Null for tables whose rows are deleted.
    */
@@ -53,6 +58,7 @@ type Options = Partial<
     | 'derived'
     | 'hidden'
     | 'removedSince'
+    | 'unfinished'
     | 'tombstone'
   >
 >;
@@ -72,6 +78,7 @@ const table =
     derived: [],
     hidden: [],
     removedSince: null,
+    unfinished: null,
     tombstone: null,
     ...options,
   });
@@ -233,8 +240,14 @@ export const TABLES: readonly BackedUpTable[] = [
   }),
   audit('audit_entries', { hidden: ['before', 'after'], removedSince: IS_ARCHIVED }),
   audit('audit_heads', { key: ['tenant_id'] }),
-  audit('audit_archives'),
+  // A copy of the installation may use the same store: what it went on with, its original may have
+  // proven, and the file that it removed would be the only one with the entries.
+  audit('audit_archives', { unfinished: "s.status = 'writing'" }),
 ];
+
+/** True for tables that a restore takes as they are when the database is empty. */
+export const isTakenWhole = (name: string): boolean =>
+  TABLES.every((table) => table.name !== name || table.unfinished === null);
 
 /** Tables that no backup contains, and the reason. */
 export const NOT_BACKED_UP: Readonly<Record<string, string>> = {

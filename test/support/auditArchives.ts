@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import type { AuditArchive } from '../../db/models/AuditArchive.ts';
 import type { TestApp } from './app.ts';
 
@@ -41,6 +42,29 @@ export async function addOldEntries(
   const unsealed = () => db('audit_entries').where({ tenant_id: tenantId, position: null }).first();
   while (await unsealed()) await auditSealer.seal();
 }
+
+/** A row of `audit_archives` with a checkpoint, whose file does not exist. */
+export const archiveRow = ({ deps }: TestApp, tenantId: string, changes: object = {}) => ({
+  id: deps.ids.next('aar'),
+  tenant_id: tenantId,
+  job_id: 'job_forged',
+  status: 'checkpointed',
+  first_position: 1,
+  position: 2,
+  previous_hash: Buffer.alloc(32),
+  hash: randomBytes(32),
+  first_at: new Date(),
+  last_at: new Date(),
+  last_id: 'aud_z',
+  store: 'folder',
+  archive: 'forged.hfb',
+  attempts: 1,
+  size_bytes: 1,
+  checkpoint_at: new Date(),
+  created_at: new Date(),
+  updated_at: new Date(),
+  ...changes,
+});
 
 export const archivesOf = async ({ deps }: TestApp, tenantId: string): Promise<Row[]> =>
   deps.db('audit_archives').where({ tenant_id: tenantId }).orderBy('first_position');

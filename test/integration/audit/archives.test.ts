@@ -10,7 +10,7 @@ import { verifyAudit } from '../../../processes/cli/verifyAudit.ts';
 import { createStartArchives } from '../../../services/audit/startArchives.ts';
 import type { TestApp } from '../../support/app.ts';
 import { runHere } from '../../support/commands.ts';
-import { addOldEntries, archivesOf, countUpTo } from '../../support/auditArchives.ts';
+import { addOldEntries, archiveRow, archivesOf, countUpTo } from '../../support/auditArchives.ts';
 import { backupCreator, restorer, withBackups } from '../../support/backups.ts';
 import type { TestClient } from '../../support/client.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -255,27 +255,7 @@ describe('nothing is deleted', () => {
 });
 
 describe('SQL deletes entries', () => {
-  const row = (tenantId: string, changes: object = {}) => ({
-    id: app.deps.ids.next('aar'),
-    tenant_id: tenantId,
-    job_id: 'job_forged',
-    status: 'checkpointed',
-    first_position: 1,
-    position: 2,
-    previous_hash: Buffer.alloc(32),
-    hash: randomBytes(32),
-    first_at: new Date(),
-    last_at: new Date(),
-    last_id: 'aud_z',
-    store: 'folder',
-    archive: 'forged.hfb',
-    attempts: 1,
-    size_bytes: 1,
-    checkpoint_at: new Date(),
-    created_at: new Date(),
-    updated_at: new Date(),
-    ...changes,
-  });
+  const row = (tenantId: string, changes: object = {}) => archiveRow(app, tenantId, changes);
   type Forged = ReturnType<typeof row>;
   const checkpoint = (archived: Forged, changes: object = {}, entry: object = {}) => ({
     id: app.deps.ids.next('aud'),
@@ -400,6 +380,19 @@ test('a restore does not bring archived entries back, and the chain still verifi
   await restorer(() => root)({ backupId: later.id });
   expect(await verify('restored')).toMatchObject({ broken: null });
   expect(await archivesOf(app, 'restored')).toMatchObject([{ status: 'completed' }]);
+});
+
+test('a restore does not add an archive that was being written: another job may have proven it', async () => {
+  const { db } = app.deps;
+  const unfinished = { status: 'writing', checkpoint_at: null, size_bytes: null };
+  const lost = archiveRow(app, 'unproven', unfinished);
+  await db('audit_archives').insert(lost);
+  const backup = await backupCreator(() => root)({ mode: 'partial', sections: ['audit'] });
+  await db('audit_archives').where({ id: lost.id }).del();
+  const present = archiveRow(app, 'unproven', unfinished);
+  await db('audit_archives').insert(present);
+  await restorer(() => root)({ backupId: backup.id });
+  expect(await archivesOf(app, 'unproven')).toMatchObject([{ id: present.id }]);
 });
 
 test('verification reports a checkpoint that the chain does not have, and a lost archive', async () => {

@@ -18,6 +18,7 @@ import { createVault } from '../../../platform/vault.ts';
 import { unsealWith } from '../../../services/backups/archives.ts';
 import { importArchive } from '../../../services/backups/importArchive.ts';
 import { startApp, startAppOn, type TestApp } from '../../support/app.ts';
+import { archiveRow } from '../../support/auditArchives.ts';
 import {
   createArchiveFolder,
   backupCreator,
@@ -242,6 +243,10 @@ describe('disaster recovery', () => {
   });
 
   test('replaces large tables by new ones with the same rows and the same definition', async () => {
+    const proven = archiveRow(app, 'proven');
+    const writing = { status: 'writing', checkpoint_at: null, size_bytes: null };
+    await app.deps.db('audit_archives').insert(proven);
+    await app.deps.db('audit_archives').insert(archiveRow(app, 'unproven', writing));
     const backup = await createBackup({ label: 'large' });
     const [small, large] = [await emptyDatabase(), await emptyDatabase()];
     await importArchive({ db: small.db, databaseUrl: small.url }, readArchiveOf(backup));
@@ -257,7 +262,7 @@ describe('disaster recovery', () => {
     const filled = manifest.tables.filter(({ rows }) => rows > 0).map(({ name }) => name);
     expect(filled).toEqual(expect.arrayContaining(['ip_addresses', 'jobs', 'audit_entries']));
     // Log lines are in partitions, which are filled as well.
-    const kept = ['sites', 'racks', 'job_logs'];
+    const kept = ['sites', 'racks', 'job_logs', 'audit_archives'];
     expect(replaced.toSorted()).toEqual(filled.filter((name) => !kept.includes(name)).toSorted());
     expect(await describeSchema(large.db)).toEqual(before);
     const dump = async (url: string) => {
@@ -268,6 +273,8 @@ describe('disaster recovery', () => {
     };
     expect(await dump(large.url)).toEqual(await dump(small.url));
     expect(await readQuotas(large.db)).toEqual(await readQuotas(small.db));
+    // A copy does not go on with an audit archive that its original was writing.
+    expect(await large.db('audit_archives').pluck('id')).toEqual([proven.id]);
     expect(await large.db('site_names').pluck('name')).toEqual(['platform-ams1']);
     for (const table of ['cable_ends', 'event_head'])
       expect([table, await large.db(table).count({ n: '*' })]).toEqual([
