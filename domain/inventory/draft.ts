@@ -276,14 +276,17 @@ function createFindings(
     conflict(code, message, other = null, field) {
       if (planned.conflicts.length >= MAX_FINDINGS) return;
       const named = other !== null && isReadable(other) ? other : null;
-      const text = other && !named ? 'conflicts with a record that you may not read' : message;
+      const namedId = named?.row?.id ?? named?.id ?? null;
+      const isPlanned = named !== null && namedId !== null && isNew(input, named.resource, namedId);
+      const readable = isPlanned ? `${message}, in the same request` : message;
+      const text = other && !named ? 'conflicts with a record that you may not read' : readable;
       const holder = other?.row && evictableFrom(input, other.resource, other.row);
       planned.conflicts.push({
         pointer: pointerTo(field),
         code,
         message: shortened(holder ? `${text}; evict on ${holder} removes it` : text),
         resource: named?.resource ?? null,
-        id: named?.row?.id ?? named?.id ?? null,
+        id: isPlanned && !viewer.writesValid ? null : namedId,
       });
     },
     warn(code, message, field, about) {
@@ -293,6 +296,10 @@ function createFindings(
     },
   };
 }
+
+/** True when the plan creates this record. */
+const isNew = ({ snapshot }: DraftInput, resource: string, id: string): boolean =>
+  Object.hasOwn(RESOURCES, resource) && snapshot.isNew(resource as ResourceName, id);
 
 /**
  * The record of the caller from which `evict` removes a record of another tenant that is in the way

@@ -118,6 +118,11 @@ export type Viewer = {
   canSee(scope: ResourceScope): boolean;
   /** True when a missing permission is an error of its mutation; else it is checked elsewhere. */
   reportsPermissions: boolean;
+  /**
+   * True when what is valid is written even if the rest is not. Else the ids of records that the plan
+   * creates must not be named: nothing will have them.
+   */
+  writesValid: boolean;
   /** False when nobody reads the warnings of the plan: it has none, and loads nothing for them. */
   warns: boolean;
   /** Validates the fields of a request against the schema of the resource. */

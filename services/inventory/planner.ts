@@ -77,7 +77,11 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
   const visibleTo = (caller: Caller): Scope =>
     access.scope(caller, 'inventory:read', 'inventory:write');
 
-  function createViewer(caller: Caller, { perMutation, warns = true }: PlanOptions): Viewer {
+  function createViewer(
+    caller: Caller,
+    { perMutation, warns = true }: PlanOptions,
+    { writes }: { writes: boolean },
+  ): Viewer {
     const visibleScope = visibleTo(caller);
     const writeScope = access.scope(caller, 'inventory:write');
     const idByRequest = new WeakMap<object, string>();
@@ -87,6 +91,7 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
       canWrite: (scope) => covers(writeScope, scope),
       canSee: (scope) => covers(visibleScope, scope),
       reportsPermissions: perMutation,
+      writesValid: writes && perMutation,
       warns,
       isInside: (resource, row) => isReadable(visibleScope, resource, row),
       canRead: (resource, row) => isVisible(visibleScope, resource, row),
@@ -134,7 +139,7 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
     ): Promise<UnwrittenOutcome> {
       const { now, signal } = options;
       const mutations = requested.map(withGivenFields);
-      const viewer = createViewer(caller, options);
+      const viewer = createViewer(caller, options, { writes: true });
       const scope = access.scope(caller, 'inventory:write');
       const locked = await lockForWrite(trx, mutations, viewer, scope);
       const pause = createPause({ signal });
@@ -177,7 +182,7 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
     async ask(trx: Knex, caller: Caller, options: PlanOptions): Promise<Questions> {
       const { now, signal, maxRestMs } = options;
       await prepareToRead(trx);
-      const viewer = createViewer(caller, options);
+      const viewer = createViewer(caller, options, { writes: false });
       const cost = noCost();
       const pause = createPause({ signal, isPatient: true, maxRestMs });
       const session: PlanSession = createPlanSession(trx, {

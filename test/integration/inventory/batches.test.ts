@@ -37,6 +37,28 @@ async function validateAndWrite(...steps: Step[]) {
 }
 
 describe('a batch has the result of single writes in order', () => {
+  test('a record of the batch that is in the way has no id while nothing is written', async () => {
+    const steps: Step[] = ['double', 'double'].map((name) => ['create', 'sites', { name }]);
+    const [conflict] = (await validateAndWrite(...steps)).conflicts;
+    const message = expect.stringMatching(/, in the same request$/);
+    expect(conflict).toMatchObject({ code: 'duplicate', resource: 'sites', id: null, message });
+    const tenants: Step[] = [1, 2].map((n) => [
+      'create',
+      'tenants',
+      { id: 'double', name: `double ${n}` },
+    ]);
+    const [ofTenant] = (await validateAndWrite(...tenants)).conflicts;
+    expect(ofTenant).toMatchObject({ code: 'duplicate', resource: 'tenants', id: null, message });
+    const report = await root
+      .post<BulkReport>('/api/inventory/bulk', {
+        mode: 'each',
+        mutations: steps.map(([operation, resource, record]) => ({ operation, resource, record })),
+      })
+      .expect(200);
+    const [made, refused] = report.results;
+    expect(refused?.conflicts).toMatchObject([{ code: 'duplicate', id: made?.id, message }]);
+  });
+
   test('names that pass from one record to the next, and back', async () => {
     const [a, b, c] = [
       await make('regions', { name: 'a' }),

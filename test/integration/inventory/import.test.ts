@@ -172,6 +172,7 @@ describe('import', () => {
     expect(rows[4]?.errors[0]?.value).toBe('{"name":"green"}');
     expect(rows[3]?.conflicts[0]).toMatchObject({
       code: 'duplicate',
+      message: expect.stringMatching(/, in the same request$/),
       resource: 'prefixes',
       id: rows[1]?.id,
     });
@@ -195,6 +196,14 @@ describe('import', () => {
       true,
       before,
     ]);
+    // Nothing will have the id of the row above in the plan.
+    const [, , { conflicts: [conflict] = [] } = {}] = await rowsOf(dry.id);
+    expect(conflict).toMatchObject({
+      code: 'duplicate',
+      message: expect.stringMatching(/, in the same request$/),
+      resource: 'sites',
+      id: null,
+    });
     const wet = await upload(file, 'resource=sites').expect(202);
     expect(wet.counts).toEqual(dry.counts);
   });
