@@ -87,7 +87,7 @@ export async function startSlapd() {
       o: 'example',
       dc: 'example',
     });
-    for (const ou of ['people', 'groups'])
+    for (const ou of ['people', 'groups', 'projects'])
       await client.add(`ou=${ou},${BASE}`, { objectClass: 'organizationalUnit', ou });
     for (const uid of USERS) {
       await client.add(userDn(uid), {
@@ -106,6 +106,12 @@ export async function startSlapd() {
         member: members.length > 0 ? members.map(userDn) : [MANAGER.dn],
       });
     }
+    // Those who may create groups of projects choose their names.
+    await client.add(`cn=net-admins,ou=projects,${BASE}`, {
+      objectClass: 'groupOfNames',
+      cn: 'net-admins',
+      member: [userDn('bob')],
+    });
   });
   return {
     urls,

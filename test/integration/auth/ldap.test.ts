@@ -70,6 +70,24 @@ describeWith('slapd', 'LDAP', () => {
       expect(body.user.id).not.toBe((await login('ada', 'ada-secret')).body.user.id);
     });
 
+    test('with memberOf counts only the groups below a base, if there is one', async () => {
+      const { groupBaseDn: _, ...rest } = slapd.config;
+      const groupsOfBob = async (memberOf: object) => {
+        const config = { ...rest, ...memberOf };
+        const name = `memberOf ${JSON.stringify(memberOf)}`;
+        const provider = await admin(app)
+          .post<ProviderRecord>('/api/auth/providers', { kind: 'ldap', name, config })
+          .expect(201);
+        return (await login('bob', 'bob-secret', provider.id)).body.user.groups;
+      };
+      expect(await groupsOfBob({})).toEqual(['net-admins', 'operators, east']);
+      expect(await groupsOfBob({ memberOfBaseDn: 'OU=Groups, DC=example, DC=net' })).toEqual([
+        'operators, east',
+      ]);
+      const ofGroup = 'cn=net-admins,ou=projects,dc=example,dc=net';
+      expect(await groupsOfBob({ memberOfBaseDn: ofGroup })).toEqual([]);
+    });
+
     test.each([
       ['a wrong password', 'ada', 'bob-secret'],
       ['an empty password', 'ada', ''],

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import net from 'node:net';
 import tls from 'node:tls';
+import { isDeepStrictEqual } from 'node:util';
 import type { Client, Entry } from 'ldapts';
 import {
   parseExternalId,
@@ -183,8 +184,12 @@ export function createLdap(outbound: ProviderOutbound) {
     person: Entry,
     username: string,
   ): Promise<string[]> {
-    if (config.groupBaseDn === undefined)
-      return parseGroups(valuesOf(person, 'memberOf').map(firstRdnValue));
+    if (config.groupBaseDn === undefined) {
+      const { memberOfBaseDn: base } = config;
+      const groups = valuesOf(person, 'memberOf');
+      const counted = base === undefined ? groups : groups.filter((dn) => isBelow(dn, base));
+      return parseGroups(counted.map((dn) => rdnsOf(dn)[0]?.value ?? dn));
+    }
     const { searchEntries } = await client.search(config.groupBaseDn, {
       scope: 'sub',
       filter: fillTemplate(config.groupFilter, { dn: person.dn, username }),
@@ -336,15 +341,33 @@ function valuesOf(entry: Entry, attribute: string): string[] {
   );
 }
 
+type Rdn = { type: string; value: string };
+
 /**
- * Value of the first RDN of a DN: `cn=Network Team,ou=groups,…` → `Network Team`. Escapes are bytes
- * (RFC 4514, 2.4).
+ * The parts of a DN, from the entry to the root: `cn=Network Team,ou=groups,…` → `cn`, `Network Team`;
+ * `ou`, `groups`; … Escapes are bytes (RFC 4514, 2.4). Of a part with several values, the first.
  */
-function firstRdnValue(dn: string): string {
-  const value = /^[^=]+=((?:\\.|[^,+\\])*)/.exec(dn)?.[1] ?? dn;
-  const bytes = [...value.matchAll(/\\([0-9A-Fa-f]{2})|\\(.)|([^\\]+)/gsu)].map(
-    ([, hex, escaped, plain]) =>
-      hex === undefined ? Buffer.from(escaped ?? plain ?? '') : Buffer.from(hex, 'hex'),
+function rdnsOf(dn: string): Rdn[] {
+  const parts = dn.match(/(?:\\.|[^,\\])+/gsu) ?? [];
+  return parts.map((part) => {
+    const [, type = '', value = part] = /^([^=]+)=((?:\\.|[^+\\])*)/su.exec(part) ?? [];
+    const bytes = [...value.matchAll(/\\([0-9A-Fa-f]{2})|\\(.)|([^\\]+)/gsu)].map(
+      ([, hex, escaped, plain]) =>
+        hex === undefined ? Buffer.from(escaped ?? plain ?? '') : Buffer.from(hex, 'hex'),
+    );
+    return {
+      type: type.trim().toLowerCase(),
+      value: Buffer.concat(bytes).toString('utf8').trim(),
+    };
+  });
+}
+
+/** True when an entry is somewhere below `base`; servers do not distinguish case in DNs. */
+function isBelow(dn: string, base: string): boolean {
+  const keysOf = (name: string) =>
+    rdnsOf(name).map(({ type, value }) => `${type}=${value.toLowerCase()}`);
+  const [entry, ancestor] = [keysOf(dn), keysOf(base)];
+  return (
+    entry.length > ancestor.length && isDeepStrictEqual(entry.slice(-ancestor.length), ancestor)
   );
-  return Buffer.concat(bytes).toString('utf8').trim();
 }
