@@ -23,15 +23,21 @@ export const MAX_GROUPS = 1_000;
 const MAX_GROUP_LENGTH = 255;
 const MAX_NAME_LENGTH = 255;
 
+/** True for text with control characters or halves of surrogate pairs. The database cannot store all of it. */
+const isUnprintable = (text: string): boolean => /[\p{Cc}\p{Cs}]/u.test(text);
+
 /**
- * Group names from a claim or attribute: a list of strings or one string. Other values, empty names
- * and names over 255 characters are ignored. The result is sorted and has no duplicates.
+ * Group names from a claim or attribute: a list of strings or one string. Other values, empty names,
+ * names over 255 characters and unprintable ones are ignored. The result is sorted and has no duplicates.
  */
 export function parseGroups(value: unknown): string[] {
   const names = Array.isArray(value) ? (value as unknown[]) : [value];
   const usable = names.filter(
     (name): name is string =>
-      typeof name === 'string' && name !== '' && name.length <= MAX_GROUP_LENGTH,
+      typeof name === 'string' &&
+      name !== '' &&
+      name.length <= MAX_GROUP_LENGTH &&
+      !isUnprintable(name),
   );
   return [...new Set(usable)].slice(0, MAX_GROUPS).sort();
 }
@@ -53,22 +59,30 @@ export function claimAt(claims: Readonly<Record<string, unknown>>, name: string)
     );
 }
 
-/** The first non-blank string, trimmed and truncated to 255 characters. */
+/** The first non-blank string, without what is unprintable, trimmed and truncated to 255 characters. */
 export const firstNonEmptyText = (...values: readonly unknown[]): string | undefined =>
   values
-    .find((value): value is string => typeof value === 'string' && value.trim() !== '')
-    ?.trim()
-    .slice(0, MAX_NAME_LENGTH);
+    .filter((value) => typeof value === 'string')
+    .map((value) => printable(value))
+    .find((value) => value !== '');
+
+const printable = (text: string): string =>
+  text
+    .replaceAll(/[\p{Cc}\p{Cs}]+/gu, ' ')
+    .trim()
+    .slice(0, MAX_NAME_LENGTH)
+    .replace(/\p{Cs}$/u, '');
 
 /**
  * The provider's id of a person, unchanged: a truncated or trimmed id could belong to another
- * person. Throws `SignInRefused` if the value is missing, empty or longer than 255 characters.
+ * person. Throws `SignInRefused` if the value is missing, empty, unprintable or longer than 255 characters.
  */
 export function parseExternalId(value: unknown): string {
   if (typeof value !== 'string' || value === '')
     throw new SignInRefused('the provider sent no id of the person');
   if (value.length > MAX_NAME_LENGTH)
     throw new SignInRefused(`the id of the person has more than ${MAX_NAME_LENGTH} characters`);
+  if (isUnprintable(value)) throw new SignInRefused('the id of the person has control characters');
   return value;
 }
 

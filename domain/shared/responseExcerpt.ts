@@ -1,18 +1,9 @@
+import { escapeControls } from './controlCharacters.ts';
 import { maskText } from './credentials.ts';
 import { MASK } from './mask.ts';
 
 /** How many bytes of a response are recorded. */
 export const MAX_EXCERPT_BYTES = 4_096;
-
-/** Control characters, which a terminal that shows them could execute. */
-// eslint-disable-next-line no-control-regex
-const CONTROL_CHARACTERS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g;
-
-const escapeControls = (text: string) =>
-  text.replaceAll(
-    CONTROL_CHARACTERS,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
 
 /** Shorter values would be found in ordinary words. */
 const MIN_CREDENTIAL_CHARS = 4;

@@ -6,6 +6,7 @@ import { insertUser, User } from '../../db/models/User.ts';
 import { anonymousCaller, type Caller } from '../../domain/shared/caller.ts';
 import { AppError } from '../../domain/shared/errors.ts';
 import type { Profile } from '../../domain/auth/providers.ts';
+import { escapeControls } from '../../domain/shared/controlCharacters.ts';
 import { PLATFORM } from '../../domain/access/scope.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type { DeniedAttempts } from '../audit/deniedAttempts.ts';
@@ -41,7 +42,13 @@ export function createLoginSession({ db, commit, ids, sessions, deniedAttempts }
     detail: Readonly<Record<string, unknown>> & { userId?: string | null },
     message = 'Signing in failed.',
   ): Promise<never> {
-    await deniedAttempts.record(anonymousCaller(source), 'login.failed', detail, {
+    // A reason may quote what the provider has sent, which must not prevent the entry.
+    const storable = Object.entries(detail).map(([name, value]): [string, unknown] => [
+      name,
+      typeof value === 'string' ? escapeControls(value) : value,
+    ]);
+    const entry = Object.fromEntries(storable);
+    await deniedAttempts.record(anonymousCaller(source), 'login.failed', entry, {
       accountId: detail.userId ?? undefined,
     });
     throw new AppError('login_failed', message);

@@ -155,6 +155,36 @@ describe('a sign-in', () => {
     expect(new Set(twice.map((user) => user.id)).size).toBe(1);
   });
 
+  test('with claims that the database cannot store: names without them, no login with such an id', async () => {
+    const [nul, half] = ['\0', '\ud800'];
+    const signIn = async () => {
+      const browser = createBrowser();
+      return { browser, answer: await openCallback(browser, await signInAtProvider(browser)) };
+    };
+    peer.claims = {
+      ...peer.claims,
+      preferred_username: `a${nul}da`,
+      name: `${half}Ada\u001b[2J${nul}`,
+      email: nul,
+      groups: ['net-admins', `net${nul}-admins`, half],
+    };
+    const { browser } = await signIn();
+    const { text } = await browser.post(`${app.client.base}/api/auth/refresh`, {});
+    expect(JSON.parse(text).user).toMatchObject({
+      username: 'a da',
+      displayName: 'Ada [2J',
+      email: null,
+      groups: ['net-admins'],
+    });
+    peer.claims = { ...peer.claims, sub: `ada${nul}` };
+    const { browser: other, answer } = await signIn();
+    expectRefused(other, answer);
+    const [entry] = (
+      await admin(app).get<Page<AuditEntryRecord>>('/api/audit?action=login.failed&limit=1')
+    ).body.items;
+    expect(entry?.after).toMatchObject({ reason: 'the id of the person has control characters' });
+  });
+
   test('grants the roles that are mapped to the groups', async () => {
     await admin(app).post('/api/rbac/provider-mappings', {
       providerId,
