@@ -138,6 +138,7 @@ function createHandler(route: Route, routes: readonly Route[], deps: MountDeps) 
 
   return async (ctx: RouteContext) => {
     ctx.state.route = route.path;
+    ctx.state.waits = takesPrefer(route) && WAITS.test(ctx.get('prefer'));
     if (route.public === undefined) ctx.set('cache-control', 'no-store');
     try {
       if (route.public === undefined) await handle(ctx);
@@ -164,6 +165,11 @@ const admitStranger = (
     checkContentLength(ctx, bodyBytes);
     return handle();
   });
+
+/** A preference to wait for a result. */
+const WAITS = /(^|,)\s*wait\s*=\s*"?0*[1-9]/i;
+
+const takesPrefer = ({ headers }: Route): boolean => headers?.includes('Prefer') === true;
 
 type HandlerRequest = Parameters<Route['handle']>[0];
 
@@ -198,7 +204,7 @@ async function respond(
     : handle());
   deps.onResponse?.(route, handled);
   const response = await complete(request, handled);
-  if (prefer.waitMs > 0 && route.headers?.includes('Prefer'))
+  if (prefer.waitMs > 0 && takesPrefer(route))
     ctx.set('preference-applied', `wait=${prefer.waitMs / 1_000}`);
   if (response.stream && route.public === undefined)
     endStreamOnLostAccess(route, deps, ctx, request, response.stream, ended);

@@ -79,6 +79,7 @@ export function requestContext(
         method: ctx.method,
         route,
         status: ctx.status,
+        waits: ctx.state.waits === true,
         seconds: elapsedMs / 1_000,
       });
       requestLog.debug(

@@ -7,14 +7,21 @@ const LONG = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600
 /** Methods of routes. Clients may send others, each of which would be a series of its own. */
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
-export type HttpExchange = { method: string; route: string; status: number; seconds: number };
+/** `waits`: the request asked to wait for a result, so that its duration says nothing about the API. */
+export type HttpExchange = {
+  method: string;
+  route: string;
+  status: number;
+  waits: boolean;
+  seconds: number;
+};
 
 /** Registers the metrics of HTTP. `observeHttp` notes a request. */
 export function httpDurations(registers: Registry[]) {
   const seconds = new Histogram({
     name: 'holdfast_http_request_seconds',
-    help: 'Duration of HTTP requests in seconds, by method, path of the route and class of status.',
-    labelNames: ['method', 'path', 'status'] as const,
+    help: 'Duration of HTTP requests in seconds, by method, path of the route, class of status, and whether they asked to wait (Prefer: wait).',
+    labelNames: ['method', 'path', 'status', 'waits'] as const,
     buckets: SHORT,
     registers,
   });
@@ -28,7 +35,8 @@ export function httpDurations(registers: Registry[]) {
     observeHttp(exchange: HttpExchange): void {
       const method = METHODS.has(exchange.method) ? exchange.method : 'other';
       const status = `${Math.floor(exchange.status / 100)}xx`;
-      seconds.observe({ method, path: exchange.route, status }, exchange.seconds);
+      const waits = String(exchange.waits);
+      seconds.observe({ method, path: exchange.route, status, waits }, exchange.seconds);
       responses.inc({ status: exchange.status });
     },
   };

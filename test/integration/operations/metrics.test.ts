@@ -118,12 +118,19 @@ test('requests are counted by route and class of status, with few series', async
   await client.get('/api/jobs/job_none').expect(404);
   await client.get('/api/nothing').expect(404);
   await client.send('PROPFIND', '/api/nothing-else');
+  await client.get('/api/jobs', { prefer: 'wait=5' }).expect(200);
+  const invalid = { type: 'core.echo' };
+  await client.post('/api/jobs', invalid).expect(400);
+  await client.post('/api/jobs', invalid, { prefer: 'wait=5' }).expect(400);
   const text = await deps.metrics.text();
   const count = (labels: string) => valueOf(text, `holdfast_http_request_seconds_count{${labels}}`);
-  expect(count('method="GET",path="/api/jobs",status="2xx"')).toBe(1);
-  expect(count('method="GET",path="/api/jobs/{jobId}",status="4xx"')).toBe(1);
-  expect(count('method="GET",path="none",status="4xx"')).toBe(1);
-  expect(count('method="other",path="none",status="4xx"')).toBe(1);
+  // The preference means nothing where there is nothing to wait for.
+  expect(count('method="GET",path="/api/jobs",status="2xx",waits="false"')).toBe(2);
+  expect(count('method="GET",path="/api/jobs/{jobId}",status="4xx",waits="false"')).toBe(1);
+  expect(count('method="POST",path="/api/jobs",status="4xx",waits="false"')).toBe(1);
+  expect(count('method="POST",path="/api/jobs",status="4xx",waits="true"')).toBe(1);
+  expect(count('method="GET",path="none",status="4xx",waits="false"')).toBe(1);
+  expect(count('method="other",path="none",status="4xx",waits="false"')).toBe(1);
   expect(valueOf(text, 'holdfast_http_responses_total{status="404"}')).toBeGreaterThanOrEqual(2);
   expect(valueOf(text, 'holdfast_commit_seconds_count{outcome="committed"}')).toBeGreaterThan(2);
   expect(valueOf(text, 'holdfast_ready{component="postgres"}')).toBe(1);
