@@ -17,6 +17,7 @@ import { startTracing } from '../platform/tracing.ts';
 import { APP_VERSION } from '../platform/version.ts';
 import { loadJobTypeModules } from '../services/jobTypes/modules/load.ts';
 import { installRuntime, type Composition } from './composition/index.ts';
+import { answerOptions } from './options.ts';
 import { shutdownOnSignals } from './shutdown.ts';
 import { startLocalRunner } from './localRunner.ts';
 import { startProcess } from './start.ts';
@@ -42,6 +43,11 @@ type StartContext = {
 
 /** `npm start`: runs PostgreSQL, Temporal, the API, a worker and a runner on this machine. */
 async function main(): Promise<void> {
+  process.exitCode = answerOptions(
+    process.argv.slice(2),
+    'Starts PostgreSQL, Temporal, the API, a worker and a runner on this machine.',
+  );
+  if (process.exitCode !== undefined) return;
   const terminal = createConsole();
   const folder = await prepareDataFolder(
     path.resolve(process.env.HOLDFAST_DATA_DIR ?? '.holdfast'),

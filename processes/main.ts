@@ -5,6 +5,8 @@ import { startTracing } from '../platform/tracing.ts';
 import { APP_VERSION as version } from '../platform/version.ts';
 import { shutdownOnSignals } from './shutdown.ts';
 
+const PURPOSE = 'Starts a process of Holdfast; HOLDFAST_ROLE says which one.';
+
 /** Starts a process with the role `api`, `worker` or `all`. */
 async function startServer(): Promise<void> {
   const [{ installRuntime }, { startProcess }] = await Promise.all([
@@ -29,10 +31,12 @@ async function startServer(): Promise<void> {
 }
 
 async function start(): Promise<void> {
-  if (process.argv.includes('--version')) {
-    const { versionText } = await import('./versionText.ts');
-    process.stdout.write(`${versionText()}\n`);
-    return;
+  const args = process.argv.slice(2);
+  if (args.length > 0) {
+    const { answerOptions } = await import('./options.ts');
+    // Words are for those who list processes: `npm start` names the folder of its runner.
+    process.exitCode = answerOptions(args, PURPOSE, Infinity);
+    if (process.exitCode !== undefined) return;
   }
   // A runner loads nothing of the server: it has no database.
   if (process.env.HOLDFAST_ROLE?.trim() === 'runner')

@@ -5,8 +5,10 @@ import { COMPILE_CACHE } from '../../support/compileCache.ts';
 
 const ROOT = path.resolve(import.meta.dirname, '../../..');
 
-/** Programs that operators call, with the words that select a command. */
+/** Programs that operators call, with the words that select a command. The first two start processes. */
 const PROGRAMS = [
+  ['../dev.ts'],
+  ['../serve.js'],
   ['main.ts'],
   ['main.ts', 'admin'],
   ['main.ts', 'token'],

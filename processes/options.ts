@@ -1,0 +1,41 @@
+import {
+  complain,
+  EXIT_USAGE,
+  HelpRequest,
+  print,
+  readArguments,
+  UsageError,
+} from './cli/program.ts';
+import { versionText } from './versionText.ts';
+
+/**
+ * Answers the options of a process that has its settings in the environment: `--version` and `--help`.
+ * Returns the exit code when there is nothing to start: such an option, one that is not known, or more
+ * words than `words`.
+ */
+export function answerOptions(
+  args: readonly string[],
+  purpose: string,
+  words = 0,
+): number | undefined {
+  const usage = `${purpose}
+
+The settings are environment variables: see docs/configuration.md.
+
+  --version  prints the version
+  --help     prints this text`;
+  try {
+    const { values } = readArguments(args, { options: { version: { type: 'boolean' } }, words });
+    if (values.version !== true) return undefined;
+    print(versionText());
+    return 0;
+  } catch (error) {
+    if (error instanceof HelpRequest) {
+      print(usage);
+      return 0;
+    }
+    if (!(error instanceof UsageError)) throw error;
+    complain(`${error.message}\n\n${usage}`);
+    return EXIT_USAGE;
+  }
+}
