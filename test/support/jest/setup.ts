@@ -1,4 +1,5 @@
 import { registerHooks } from 'node:module';
+import { inspect } from 'node:util';
 import { addEventHandler, getState } from 'jest-circus';
 import { reportTestFailure } from './failures.ts';
 
@@ -29,11 +30,17 @@ const withinLimit = (body: Body, timeoutMs: number) => async (): Promise<void> =
     await Promise.race([body(), late]);
   } catch (error) {
     await reportTestFailure();
-    throw error;
+    throw withStack(error);
   } finally {
     clearTimeout(timer);
   }
 };
+
+/** The runner prints the stack of an error, and fails without saying why where there is none. */
+const withStack = (error: unknown): Error =>
+  error instanceof Error && typeof error.stack === 'string'
+    ? error
+    : new Error(`Thrown without a stack: ${inspect(error)}`);
 
 function limit(entry: Entry | undefined): void {
   if (typeof entry?.fn === 'function')
