@@ -75,6 +75,10 @@ export function timingOf({ cronExpression, timezone, startAt, endAt }: TimingFie
 
 type RunLimit = { maxRuns: number | null; runCount: number };
 
+/** True when a schedule has run as often as it may. */
+export const hasAllRuns = ({ maxRuns, runCount }: RunLimit, count: number = runCount): boolean =>
+  maxRuns !== null && count >= maxRuns;
+
 /**
  * The first occurrence after `after`, exclusive. Null when `runCount` has reached `maxRuns`, or
  * when the expression yields none before `endAt`.
@@ -84,9 +88,7 @@ export const nextOccurrenceOf = (
   after: Date,
   runCount: number = schedule.runCount,
 ): Date | null =>
-  schedule.maxRuns !== null && runCount >= schedule.maxRuns
-    ? null
-    : nextOccurrence(timingOf(schedule), after);
+  hasAllRuns(schedule, runCount) ? null : nextOccurrence(timingOf(schedule), after);
 
 /**
  * The next `count` occurrences of a schedule after `now`, together with the wall clock times that a

@@ -140,16 +140,16 @@ export function createRunDecisions({
     );
   }
 
-  /** Skips the buffered run of a schedule, if there is one of these kinds. */
+  /** Skips the buffered run of a schedule, if there is one of these kinds that is not `except`. */
   async function skipBuffered(
     work: Work,
     trx: Knex,
     schedule: Schedule,
     reason: RunReason,
-    kinds: readonly RunKind[] = RUN_KINDS,
+    { kinds = RUN_KINDS, except }: { kinds?: readonly RunKind[]; except?: string } = {},
   ): Promise<void> {
     const run = await findBufferedRun(trx, schedule.id);
-    if (!run || !kinds.includes(run.kind)) return;
+    if (!run || !kinds.includes(run.kind) || run.id === except) return;
     const skippedRun = await ScheduleRun.query(trx).patchAndFetchById(run.id, {
       outcome: 'skipped',
       reason,

@@ -53,8 +53,12 @@ export function createRunRecorder({ ids, runDecisions }: { ids: Ids; runDecision
         nextDueAt: null,
         isExcluded: (dueAt) => dueAt.getTime() === run.dueAt.getTime(),
       });
+      // A run that was buffered is still so in the database while it is decided.
       if (run.outcome !== 'buffered')
-        await runDecisions.skipBuffered(work, trx, schedule, 'ended', ['scheduled']);
+        await runDecisions.skipBuffered(work, trx, schedule, 'ended', {
+          kinds: ['scheduled'],
+          except: run.id,
+        });
       work.dispatch(syncSchedule(schedule));
     }
     const { lastRunId } = schedule;

@@ -3,7 +3,7 @@ import type { Knex } from '../../db/core/knex.ts';
 import { Schedule } from '../../db/models/Schedule.ts';
 import { syncSchedule } from '../../domain/dispatch/tasks.ts';
 import { isDue } from '../../domain/schedules/occurrences.ts';
-import { nextOccurrenceOf, timingOf } from '../../domain/schedules/schedules.ts';
+import { hasAllRuns, nextOccurrenceOf, timingOf } from '../../domain/schedules/schedules.ts';
 import type { Ids } from '../../platform/ids.ts';
 import { MAX_SKIPPED_PER_CHANGE, pendingOccurrences, skipPending } from './missedRuns.ts';
 import type { RunDecisions } from './runDecision.ts';
@@ -68,8 +68,11 @@ export function createSaveSchedule({
   ): Promise<Schedule> {
     const after = Object.assign(new Schedule(), before, changed);
     const nextDueAt = await recalculateNextRun(work, trx, before, after);
-    if (before.enabled && !after.enabled)
-      await runDecisions.skipBuffered(work, trx, before, 'paused', ['scheduled']);
+    const isPaused = before.enabled && !after.enabled;
+    if (isPaused || hasAllRuns(after))
+      await runDecisions.skipBuffered(work, trx, before, isPaused ? 'paused' : 'ended', {
+        kinds: ['scheduled'],
+      });
     const saved = await Schedule.query(trx).patchAndFetchById(before.id, {
       ...changed,
       nextDueAt,

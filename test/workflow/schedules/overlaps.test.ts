@@ -25,11 +25,16 @@ const hasFired = (run: RunRecord | undefined) => run?.outcome === 'fired';
 
 describe('while a job of the schedule is unfinished', () => {
   /** A schedule whose first occurrence, five minutes ago, has a running job. */
-  const startRunningJob = async (client: TestClient, overlapPolicy: string) => {
+  const startRunningJob = async (
+    client: TestClient,
+    overlapPolicy: string,
+    fields: object = {},
+  ) => {
     const { id } = await createMinutelySchedule(client, {
       ...sleepingJob,
       overlapPolicy,
       catchupWindowSeconds: 600,
+      ...fields,
     });
     const minute = minutesFromNow();
     await backdateSchedule(fixture.app, id, minute(-5));
@@ -77,6 +82,29 @@ describe('while a job of the schedule is unfinished', () => {
     ]);
     expect((await readSchedule(client, id)).runCount).toBe(2);
     await cancel(client, released.jobId);
+  });
+
+  it.each(['bufferOne', 'cancelOther'])(
+    '%s runs the buffered occurrence that is the last one',
+    async (policy) => {
+      const client = clientOfNewTenant();
+      const { id, jobId, fire } = await startRunningJob(client, policy, { maxRuns: 2 });
+      expect(await fire(-4)).toEqual({ outcome: 'buffered' });
+      await cancel(client, jobId);
+      const released = await waitUntilFired(client, id, 1);
+      expect(await readSchedule(client, id)).toMatchObject({ runCount: 2, state: 'ended' });
+      await cancel(client, released.jobId);
+    },
+  );
+
+  it('a limit that the runs have reached skips a buffered run', async () => {
+    const client = clientOfNewTenant();
+    const { id, jobId, fire } = await startRunningJob(client, 'bufferOne');
+    await fire(-4);
+    await client.put(`/api/schedules/${id}`, { maxRuns: 1 }).expect(200);
+    expect((await listRuns(client, id))[1]).toMatchObject({ outcome: 'skipped', reason: 'ended' });
+    expect(await readSchedule(client, id)).toMatchObject({ runCount: 1, state: 'ended' });
+    await cancel(client, jobId);
   });
 
   it('pausing the schedule skips a buffered run', async () => {
