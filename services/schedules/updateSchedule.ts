@@ -51,8 +51,18 @@ const changesRuns = (update: ScheduleUpdate, schedule: Schedule): boolean =>
       update[field] !== undefined && update[field]?.valueOf() !== schedule[field]?.valueOf(),
   );
 
-/** Error: `invalid_request` for another job type without a payload. */
+/** True when the saved payload has values that a caller did not write and may not see. */
+const hidesFrom = async (
+  caller: Caller,
+  jobTypes: JobTypes,
+  { jobType, payload, payloadAuthor }: Schedule,
+): Promise<boolean> =>
+  payloadAuthor !== authorKeyOf(caller) &&
+  !isDeepStrictEqual(payload, await jobTypes.show(jobType, payload, { isAuthor: false }));
+
+/** Error: `invalid_request` for another job type, or a target that would get secrets of others, without a payload. */
 async function jobUpdateOf(
+  caller: Caller,
   jobTypes: JobTypes,
   schedule: Schedule,
   { jobType, payload, target, retryPolicy, takeOver = false }: ScheduleUpdate,
@@ -65,6 +75,13 @@ async function jobUpdateOf(
     payload !== undefined &&
     (changesJobType || !(await isSamePayload(jobTypes, schedule, payload)));
   const changesTarget = target !== undefined && !isDeepStrictEqual(target, schedule.target);
+  if (changesTarget && !changesPayload && (await hidesFrom(caller, jobTypes, schedule)))
+    throw invalidField(
+      'body',
+      '/payload',
+      'required',
+      'is required with another target: the saved one has values of others that you may not see',
+    );
   const changesRetryPolicy =
     retryPolicy !== undefined && !isDeepStrictEqual(retryPolicy, schedule.retryPolicy);
   return {
@@ -102,7 +119,12 @@ export const createUpdateSchedule =
     expectedVersion?: number,
   ): Promise<{ saved: Schedule; warnings: Warning[] }> => {
     const known = await repository.findToAct(caller, id, 'schedule:write');
-    const { changesOwner: changesJobs, ...jobUpdate } = await jobUpdateOf(jobTypes, known, update);
+    const { changesOwner: changesJobs, ...jobUpdate } = await jobUpdateOf(
+      caller,
+      jobTypes,
+      known,
+      update,
+    );
     const { tenantId } = known;
     // Callers who may not start such jobs must not decide when they run with the rights of the owner.
     // The schedule is saved nevertheless, and its jobs have the rights of the caller.

@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import type { Page } from '../../support/users.ts';
 import type { ProblemBody, TestClient } from '../../support/client.ts';
+import { expectInvalid } from '../../support/problem.ts';
 import { withTargets, type Estate } from '../../support/targets.ts';
 
 const fixture = withTargets();
@@ -92,6 +93,30 @@ describe('a job about a device', () => {
     const given = await refused(stranger, onDevice(ours.deviceA));
     expect(given).toEqual(['/target/id not_found']);
     expect(await refused(stranger, onDevice('dev_00000000000000000000000000'))).toEqual(given);
+  });
+
+  test('of a schedule: another target gets no saved secrets of others', async () => {
+    const [author, other] = [
+      await fixture.user('operator', { tenantId: ours.tenant }),
+      await fixture.user('operator', { tenantId: ours.tenant }),
+    ];
+    const at = (id: string) => ({ target: { kind: 'device', id } });
+    const schedule = (name: string, payload: object) =>
+      author
+        .post<{ id: string }>('/api/schedules', {
+          ...{ name, cronExpression: '0 0 1 1 *', jobType: 'test.device', payload },
+          ...at(ours.deviceA),
+        })
+        .expect(201);
+    const withSecret = await schedule('with a secret', { note: 'password=hunter22' });
+    const path = `/api/schedules/${withSecret.id}`;
+    const shown = { payload: { note: 'password=********' } };
+    for (const more of [{}, shown])
+      await expectInvalid(other.put(path, { ...at(ours.deviceB), ...more }), '/payload');
+    await author.put(path, at(ours.deviceB)).expect(200);
+    await other.put(path, { ...at(ours.deviceA), payload: { note: 'own' } }).expect(200);
+    const plain = await schedule('without one', { note: 'plain' });
+    await other.put(`/api/schedules/${plain.id}`, at(ours.deviceB)).expect(200);
   });
 
   test('is found by search and named for those who may read it', async () => {
