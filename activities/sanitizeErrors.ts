@@ -1,12 +1,13 @@
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
+import { isBusyError } from '../domain/shared/busy.ts';
 import { isOutage } from '../domain/shared/outage.ts';
 import type { Log } from '../platform/log.ts';
 
 /**
  * Attempts of an activity that fails unexpectedly. Such an error is a bug: retries rarely help, and
- * the workflow must be able to record the failure. Outages of the database are retried without
- * limit.
+ * the workflow must be able to record the failure. What the database or this installation cannot do
+ * now, as in an outage, is retried without limit.
  */
 export const MAX_UNEXPECTED_ATTEMPTS = 5;
 
@@ -19,11 +20,11 @@ export function sanitizedFailure(error: unknown, log: Log): unknown {
   if (error instanceof ApplicationFailure || error instanceof CancelledFailure) return error;
   const { activityType, attempt, workflowExecution } = Context.current().info;
   const activityLog = log.child({ activity: activityType, attempt, ...workflowExecution });
-  if (isOutage(error)) {
-    activityLog.warn({ err: error }, 'the database is unavailable; the activity will be retried');
+  if (isOutage(error) || isBusyError(error)) {
+    activityLog.warn({ err: error }, 'not possible now; the activity will be retried');
     return ApplicationFailure.create({
       type: 'unavailable',
-      message: 'The database is unavailable',
+      message: 'The database is unavailable or busy',
     });
   }
   activityLog.error({ err: error }, 'an activity failed unexpectedly');

@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { ApplicationFailure } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { MAX_UNEXPECTED_ATTEMPTS, sanitizeErrors } from '../../../activities/sanitizeErrors.ts';
+import { AppError } from '../../../domain/shared/errors.ts';
 import { createLog } from '../../../platform/log.ts';
 
 const log = createLog('silent', false);
@@ -39,6 +40,8 @@ describe('an error inside an activity', () => {
     ['a refused connection', Object.assign(new Error('x'), { code: 'ECONNREFUSED' })],
     ['a stopping server', Object.assign(new Error('x'), { nativeError: { code: '57P01' } })],
     ['a lost connection', new Error('Connection terminated unexpectedly')],
+    ['a question that took too long', new AppError('unavailable', 'It takes too long.')],
+    ['a queue that is full', new AppError('queue_full', 'Too many jobs wait.')],
   ])('is retried without limit after %s', async (_what, outage) => {
     const failure = await failureOf(outage, 1_000);
     expect(failure).toMatchObject({ type: 'unavailable', nonRetryable: false });
