@@ -22,6 +22,7 @@ import {
 } from './protocol/api.ts';
 import {
   createAttemptReport,
+  isLost,
   type AttemptReport,
   type StopCause,
 } from './protocol/attemptReport.ts';
@@ -205,17 +206,20 @@ const maxGraceMs = (cause: StopCause, leaseMs: number): number =>
 
 /** How a command is stopped for a cause that the report of its attempt has found. */
 export const stopRequest = (cause: StopCause, leaseMs: number): StopRequest =>
-  new StopRequest(STOP_MESSAGES[cause], maxGraceMs(cause, leaseMs));
+  new StopRequest(STOP_MESSAGES[cause], {
+    code: cause === 'cancelled' ? 'cancelled' : 'attempt_lost',
+    maxGraceMs: maxGraceMs(cause, leaseMs),
+  });
 
 /** How a command is stopped when Temporal has cancelled its activity. */
 export function temporalStopRequest(
   details: { cancelRequested: boolean; workerShutdown: boolean } | undefined,
 ): StopRequest {
   if (details?.cancelRequested)
-    return new StopRequest(STOP_MESSAGES.cancelled, Number.POSITIVE_INFINITY);
+    return new StopRequest(STOP_MESSAGES.cancelled, { code: 'cancelled' });
   return details?.workerShutdown
-    ? new StopRequest('The runner stops', STOP_GRACE_MS)
-    : new StopRequest('The activity has ended', SHORT_GRACE_MS);
+    ? new StopRequest('The runner stops', { code: 'interrupted', maxGraceMs: STOP_GRACE_MS })
+    : new StopRequest('The activity has ended', { maxGraceMs: SHORT_GRACE_MS });
 }
 
 /** Runs the command. Returns what to report of its end. */
@@ -249,9 +253,8 @@ async function runAttempt(
     return { result };
   } catch (error) {
     if (error instanceof StopRequest) {
-      const isCancelled = error.message === STOP_MESSAGES.cancelled;
-      if (isCancelled) return { cancelled: true };
-      return { failure: { code: 'interrupted', message: error.message, retryable: true } };
+      if (error.code === 'cancelled') return { cancelled: true };
+      return { failure: { code: error.code, message: error.message, retryable: true } };
     }
     if (error instanceof JobFailure) {
       const { code, message, retryable, retryAfterMs } = error;
@@ -270,19 +273,23 @@ async function runAttempt(
   }
 }
 
-/** Reports the end until the API has it. Errors: what the activity ends with, if not with success. */
+/**
+ * Reports the end until the API has it. Errors: what the activity ends with, if not with success. Where the
+ * API knows nothing of the attempt any more, another one may follow: it decides when that is begun.
+ */
 async function sendEnd(
   send: () => ReturnType<RunnerApi['end']>,
   report: AttemptReport,
   limit: { until: number },
 ): Promise<void> {
-  if (report.stopCause() === 'lost') throw failure('attempt_lost', null);
+  if (report.stopCause() === 'lost') throw failure('attempt_lost', BEGIN_AGAIN_MS);
   let answer;
   try {
     answer = await retryTransient(send, limit);
   } catch (error) {
     if (!(error instanceof RunnerApiError)) throw error;
-    throw failure(error.code, error.isTransient ? BEGIN_AGAIN_MS : null);
+    const mayFollow = error.isTransient || isLost(error);
+    throw failure(error.code, mayFollow ? BEGIN_AGAIN_MS : null);
   }
   const { status, code, retryInMs } = answer;
   if (status === 'cancelled' && Context.current().cancellationDetails?.cancelRequested)

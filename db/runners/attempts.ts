@@ -125,7 +125,29 @@ const MAY_RUN = `a.attempt = j.attempts AND j.status = 'running' AND a.answer IS
   AND (a.leased_until > clock_timestamp() OR (${IS_LAST} AND a.ends_at > clock_timestamp()))`;
 
 /**
- * The number of attempts with a key that run now, without those of `exceptJobId`. Until the transaction
+ * True when the last attempt of a job has not ended within its limit: its runner was lost, and whether another
+ * one asks for the job says nothing about it any more.
+ */
+export async function isRunnerLost(db: Knex, jobId: string): Promise<boolean> {
+  const { rows }: { rows: object[] } = await prepared(
+    db,
+    `SELECT FROM remote_attempts AS a JOIN jobs AS j ON j.id = a.job_id
+     WHERE a.job_id = ? AND a.attempt = j.attempts AND j.status = 'running' AND a.answer IS NULL
+       AND a.ends_at < clock_timestamp() AND ${IS_LAST}`,
+    [jobId],
+  );
+  return rows.length > 0;
+}
+
+/**
+ * SQL: the job `j` has ended without a word of the runner of its last attempt, of the alias `a`, which may
+ * still run until its limit.
+ */
+const MAY_OUTLIVE_JOB = `a.attempt = j.attempts AND j.status NOT IN ('queued', 'running')
+  AND a.answer IS NULL AND a.ends_at > clock_timestamp()`;
+
+/**
+ * The number of attempts with a key that may run now, without those of `exceptJobId`. Until the transaction
  * ends, no other one is counted.
  */
 export async function countConcurrent(
@@ -140,7 +162,7 @@ export async function countConcurrent(
     trx,
     `SELECT count(*)::integer AS count
      FROM remote_attempts AS a JOIN jobs AS j ON j.id = a.job_id
-     WHERE a.concurrency_key = ? AND a.job_id <> ? AND ${MAY_RUN}`,
+     WHERE a.concurrency_key = ? AND a.job_id <> ? AND (${MAY_RUN} OR ${MAY_OUTLIVE_JOB})`,
     [key, exceptJobId],
   );
   return rows[0]?.count ?? 0;

@@ -22,14 +22,24 @@ export type AttemptTools = {
   artifact(name: string, file: string): Promise<void>;
 };
 
+export type StopCode = 'cancelled' | 'interrupted' | 'attempt_lost';
+
+type StopOptions = { code?: StopCode; maxGraceMs?: number };
+
 /** Why a command is stopped before its end: the reason of the signal of an attempt. */
 export class StopRequest extends Error {
   /** SIGKILL follows after this time, if that is before the grace period of the type ends. */
   readonly maxGraceMs: number;
+  /** The code with which the attempt fails. An attempt that is `interrupted` is not counted. */
+  readonly code: StopCode;
 
-  constructor(message: string, maxGraceMs = Number.POSITIVE_INFINITY) {
+  constructor(
+    message: string,
+    { code = 'attempt_lost', maxGraceMs = Number.POSITIVE_INFINITY }: StopOptions = {},
+  ) {
     super(message);
     this.name = 'StopRequest';
+    this.code = code;
     this.maxGraceMs = maxGraceMs;
   }
 }

@@ -122,11 +122,22 @@ async function closeOutputs(command: RunningCommand, outputs: Promise<unknown>):
 }
 
 /**
+ * The API accepts the end of an attempt for a minute after its limit. What still runs is killed before that:
+ * afterwards another attempt may begin.
+ */
+const GRACE_AFTER_LIMIT_MS = 45_000;
+
+/** The longest time that a command has to end itself, in milliseconds, so long after its start. */
+export const graceLeftMs = (timeoutMs: number, elapsedMs: number): number =>
+  Math.max(0, timeoutMs + GRACE_AFTER_LIMIT_MS - elapsedMs);
+
+/**
  * Resolves when the command has ended by itself. Errors: the reason of the signal; `timed_out`. The process
  * of the command has then been asked to stop, and its grace period is over or it has ended.
  */
 async function exitOrStop(command: RunningCommand, execution: Execution): Promise<CommandExit> {
   const { type, attempt, output, signal } = execution;
+  const startedAt = performance.now();
   const timeout = new AbortController();
   const timer = setTimeout(
     () =>
@@ -145,7 +156,11 @@ async function exitOrStop(command: RunningCommand, execution: Execution): Promis
   const { signal: stopSignal, graceSeconds } = type.declaration.stop;
   const reason: unknown = stopped.reason;
   const maxGraceMs = reason instanceof StopRequest ? reason.maxGraceMs : Number.POSITIVE_INFINITY;
-  const graceMs = command.signal(stopSignal) ? Math.min(graceSeconds * 1_000, maxGraceMs) : 0;
+  const elapsedMs = performance.now() - startedAt;
+  const leftMs = graceLeftMs(attempt.timeoutMs, elapsedMs);
+  const graceMs = command.signal(stopSignal)
+    ? Math.min(graceSeconds * 1_000, maxGraceMs, leftMs)
+    : 0;
   const limit = new AbortController();
   const late = sleep(graceMs, 'late', { signal: limit.signal }).catch(() => undefined);
   if ((await Promise.race([command.exit, late])) === 'late' && graceMs > 0)

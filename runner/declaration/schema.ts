@@ -53,8 +53,9 @@ const Stop = Type.Object(
 const ExitCode = Type.Object(
   {
     code: Type.String({
-      pattern: '^[a-z][a-z0-9_]{0,63}$',
-      'x-rule': 'must be an error code: a to z, 0 to 9 and underscores',
+      // Of attempts that are interrupted, by an orderly stop, the retry policy counts none.
+      pattern: '^(?!interrupted$)[a-z][a-z0-9_]{0,63}$',
+      'x-rule': 'must be an error code: a to z, 0 to 9 and underscores; not interrupted',
     }),
     message: Type.Optional(text(500)),
     retryable: Type.Optional(Type.Boolean()),

@@ -17,8 +17,10 @@ const MAX_ANSWER_MS = 15_000;
 /** The work is stopped when the lease is over by this share of it: ending processes takes time. */
 export const STOP_SHARE = 0.8;
 
+const LOST: ReadonlySet<number> = new Set([401, 403, 404, 409]);
+
 /** Another attempt counts; or the token or the job do not exist any more, so that nothing can be reported. */
-const LOST = [401, 403, 404, 409];
+export const isLost = ({ status }: RunnerApiError): boolean => LOST.has(status);
 
 /** Why the runner must stop the work of an attempt. */
 export type StopCause =
@@ -110,7 +112,7 @@ export function createAttemptReport({ api, jobId, started, onStop }: Deps) {
     } catch (error) {
       progress ??= sentProgress;
       pauseMs = Math.min(Math.max(pauseMs * 2, FIRST_PAUSE_MS), MAX_PAUSE_MS, leaseMs / 8);
-      if (error instanceof RunnerApiError && LOST.includes(error.status)) {
+      if (error instanceof RunnerApiError && isLost(error)) {
         stop('lost');
         onDrained?.();
       } else if (error instanceof RunnerApiError && [400, 413].includes(error.status)) {

@@ -305,6 +305,7 @@ export function createJobAttempts({
     { jobId, runId }: { jobId: string; runId: string | null },
     status: 'failed' | 'cancelled',
     code: string,
+    { cancelsRun = false } = {},
   ): Promise<boolean> {
     const job = await Job.query(db).findById(jobId);
     if (!job || isFinal(job.status) || (job.runId !== null && job.runId !== runId)) return false;
@@ -317,7 +318,8 @@ export function createJobAttempts({
     }
     const error = errorFor(job, jobTypes.find(job.type), code);
     runLog.logSystem('error', `Failed: ${error.code}`);
-    return await lifecycle.finish(job, runLog.drain(), { status: 'failed', guard, error });
+    const ended = { status: 'failed', guard, error, cancelsRun } as const;
+    return await lifecycle.finish(job, runLog.drain(), ended);
   }
 
   /** Ends a job that could not be taken from its run, if that was because it is to be cancelled. */

@@ -2,6 +2,7 @@ import { ignoreNoChange, type Commit, type WriteUnaudited } from '../../db/core/
 import { writeChanges, type RecordChange } from '../../db/core/unitOfWork.ts';
 import { attemptGuard, jobChange, writeJobChange, type JobGuard } from '../../db/jobs/jobs.ts';
 import type { Job } from '../../db/models/Job.ts';
+import { cancelJobTask } from '../../domain/dispatch/tasks.ts';
 import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
 import { mayRunJob } from '../../domain/jobs/jobRights.ts';
 import { JobFailure, needsSlot, type JobType, type Lane } from '../../domain/jobs/jobType.ts';
@@ -117,6 +118,8 @@ type JobOutcome = {
   guard: JobGuard;
   /** What else the commit changes. If there is nothing to change of it, the job does not end either. */
   also?: RecordChange | undefined;
+  /** The workflow of the job would wait for ever: it is cancelled. */
+  cancelsRun?: boolean;
 };
 
 const AUDIT_VERBS: Readonly<Record<FinalJobStatus, string>> = {
@@ -159,6 +162,7 @@ export function createJobLifecycle({
       const topics = [jobFinishedTopic(job.id), jobLogTopic(job.id)];
       work.change(jobChange(job.id, outcome.guard, values, lines, topics));
       if (outcome.also) work.change(outcome.also);
+      if (outcome.cancelsRun === true) work.dispatch(cancelJobTask(job));
       const finished = { ...toJobView(job), status: outcome.status, error };
       jobRecord.acted(work, AUDIT_VERBS[outcome.status], job, { before: job, after: finished });
       await jobCompletion.onJobFinished(work, finished);

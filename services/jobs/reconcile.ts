@@ -5,6 +5,7 @@ import { purgeKeys } from '../../db/core/idempotency.ts';
 import { purgeAbandonedImportRows } from '../../db/inventory/importRows.ts';
 import { purgeExpired } from '../../db/core/purge.ts';
 import { claimUnfinished, findLeasedAttempts, withPendingTask } from '../../db/jobs/jobs.ts';
+import { isRunnerLost } from '../../db/runners/attempts.ts';
 import { hasLease } from '../../db/webhooks/firstAttempts.ts';
 import { Job } from '../../db/models/Job.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
@@ -44,8 +45,9 @@ type Deps = {
 const PURGE_BATCH = 5_000;
 
 /**
- * Finds jobs that are `queued` or `running` although their workflow is missing or closed. It starts
- * or ends them, so that no job keeps such a status for ever.
+ * Finds jobs that are `queued` or `running` although their workflow is missing or closed, or their runner
+ * was lost in the last attempt and no other one asks. It starts or ends them, so that no job keeps such a
+ * status for ever.
  */
 export function createReconcile({
   db,
@@ -95,6 +97,10 @@ export function createReconcile({
     if (isBetweenRuns && ((await hasLease(db, job.id)) || (await isBeingStarted(job))))
       return false;
     if (job.leasedUntil !== null && (await isLeased(job))) return false;
+    if (job.pool !== '' && (await isRunnerLost(db, job.id))) {
+      const run = { jobId: job.id, runId: job.runId };
+      return jobAttempts.finalizeAbandoned(run, 'failed', 'worker_lost', { cancelsRun: true });
+    }
     const state = await stateOf(job);
     if (state.found && state.status === 'running') return false;
     // A run that has ended since the job was read may have left it to another one.

@@ -46,6 +46,8 @@ const cancellationType = ActivityCancellationType.WAIT_CANCELLATION_COMPLETED;
 /** Time after the limit of an attempt to record its outcome. */
 const INLINE_MARGIN_MS = 3_000;
 const ACTIVITY_MARGIN_MS = 70_000;
+/** The largest limit that a declared type may have, with this time. */
+const MAX_REMOTE_ATTEMPT_MS = 86_400_000 + ACTIVITY_MARGIN_MS;
 
 const recordOptions = { startToCloseTimeout: '5 seconds', localRetryThreshold, retry } as const;
 const { finalizeRemoteAttempt } = proxyLocalActivities<JobActivities>({
@@ -127,16 +129,12 @@ async function makeAttempts(input: JobWorkflowInput): Promise<void> {
  * Lets runners make attempts until the job has ended. They report to the API; what the end of their
  * activity says decides nothing but when the next one begins.
  */
-async function makeRemoteAttempts({
-  jobId,
-  timeoutMs,
-  heartbeatMs,
-  remote,
-}: JobWorkflowInput): Promise<void> {
+async function makeRemoteAttempts({ jobId, heartbeatMs, remote }: JobWorkflowInput): Promise<void> {
   if (!remote) throw ApplicationFailure.nonRetryable('The input names no pool', 'unexpected');
   const activities = proxyActivities<Record<string, (input: { jobId: string }) => Promise<void>>>({
     taskQueue: poolTaskQueue(workflowInfo().taskQueue, remote.pool),
-    startToCloseTimeout: timeoutMs + ACTIVITY_MARGIN_MS,
+    // The runner gets the limit of an attempt from the API: it may have changed since the job was created.
+    startToCloseTimeout: MAX_REMOTE_ATTEMPT_MS,
     heartbeatTimeout: heartbeatMs,
     retry,
     cancellationType,

@@ -189,6 +189,34 @@ const endLease = (id: string, limit?: 'limit') =>
     .where({ job_id: id })
     .update({ leased_until: new Date(0), ...(limit && { ends_at: new Date(0) }) });
 
+test('a last attempt whose runner nobody replaces ends the job after its limit, and its workflow', async () => {
+  const hand = await handRunner('hand.alone');
+  const { id } = await createJob('hand.alone');
+  await hand.granted(id);
+  await hand.begin(id, 'run-1').expect(200);
+  const reconcile = async () => {
+    await app.deps
+      .db('jobs')
+      .where({ id })
+      .update({ checked_at: new Date(0) });
+    await app.deps.reconcile.reconcileJobs(AbortSignal.timeout(20_000));
+    return readJob(id);
+  };
+  await eventually(
+    () => app.deps.db('outbox').where({ workflow_id: `job:${id}` }),
+    (tasks) => tasks.length === 0,
+  );
+  await endLease(id);
+  expect(await reconcile()).toMatchObject({ status: 'running' });
+  await endLease(id, 'limit');
+  expect(await reconcile()).toMatchObject({ status: 'failed', error: { code: 'outcome_unknown' } });
+  await eventually(
+    () => app.deps.describeWorkflow(`job:${id}`),
+    (state) => state.found && state.status === 'cancelled',
+  );
+  expect(await readJob(id)).toMatchObject({ status: 'failed' });
+});
+
 /** Two jobs of a type of which one runs at a time; the first has started. */
 async function limitedJobs(name: string, more: object = {}) {
   const hand = await handRunner(name, { concurrency: { limit: 1 }, ...more });
@@ -215,6 +243,15 @@ test('a last attempt, which goes on without a lease, counts for the limit until 
 
 test('it counts no longer than it may report', async () => {
   const { first, beginSecond, full } = await limitedJobs('hand.late');
+  expect(await beginSecond()).toMatchObject(full);
+  await endLease(first.id, 'limit');
+  await started(beginSecond);
+});
+
+test('it counts also when its job has ended because its runner was lost', async () => {
+  const { hand, first, beginSecond, full } = await limitedJobs('hand.cut-off');
+  expect(await hand.begin(first.id, 'run-1').expect(200)).toMatchObject({ code: 'worker_lost' });
+  expect(await readJob(first.id)).toMatchObject({ status: 'failed' });
   expect(await beginSecond()).toMatchObject(full);
   await endLease(first.id, 'limit');
   await started(beginSecond);

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { mkdir, readdir, readFile, readlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { StopRequest } from '../../../runner/command/attempt.ts';
+import { graceLeftMs } from '../../../runner/command/runCommand.ts';
 import { FORCE_AFTER_MS, stopRequest, temporalStopRequest } from '../../../runner/activity.ts';
 import { STOP_SHARE } from '../../../runner/protocol/attemptReport.ts';
 import { openWorkFolder } from '../../../runner/command/runFolder.ts';
@@ -86,7 +87,7 @@ test('a cancelled command that ignores the signal is killed with everything that
 test('a runner that loses its lease can shorten the grace period', async () => {
   const { error, text } = await types.script('echo "ready"; trap "" TERM; sleep 600', {
     fields: { stop: { graceSeconds: 300 } },
-    ...abortAt('ready', new StopRequest('lost', 10)),
+    ...abortAt('ready', new StopRequest('lost', { maxGraceMs: 10 })),
   });
   expect(error).toMatchObject({ message: 'lost' });
   expect(text).toMatch(/within 10 ms/);
@@ -100,6 +101,24 @@ test('a runner that stops lets commands end in order, within the time that it ha
   expect(graceMs({ workerShutdown: true })).toBeLessThan(FORCE_AFTER_MS - 5_000);
   expect(graceMs({ cancelRequested: true, workerShutdown: true })).toBe(Infinity);
   expect(graceMs()).toBe(3_000);
+});
+
+test('a command has no longer to end itself than the API waits for the end of its attempt', () => {
+  expect(graceLeftMs(600_000, 1_000)).toBeGreaterThan(300_000);
+  // After its limit, or a cancellation just before it, and with the time that the report takes.
+  expect(graceLeftMs(600_000, 600_000)).toBe(45_000);
+  expect(graceLeftMs(600_000, 700_000)).toBe(0);
+});
+
+test('only an attempt that the runner stops in order is interrupted; others count', () => {
+  const codeOf = (details?: Partial<Parameters<typeof temporalStopRequest>[0]>) =>
+    temporalStopRequest({ cancelRequested: false, workerShutdown: false, ...details }).code;
+  expect(codeOf({ workerShutdown: true })).toBe('interrupted');
+  expect(codeOf()).toBe('attempt_lost');
+  expect(codeOf({ cancelRequested: true, workerShutdown: true })).toBe('cancelled');
+  expect(
+    ['lease', 'lost', 'cancelled'].map((each) => stopRequest(each as 'lost', 5_000).code),
+  ).toEqual(['attempt_lost', 'attempt_lost', 'cancelled']);
 });
 
 test('a command that loses its lease is killed before another attempt may begin', () => {
