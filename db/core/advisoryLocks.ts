@@ -15,6 +15,8 @@ export const LOCKS = {
   restore: 7_203_117,
   /** One process grants slots to jobs, so that they are counted correctly. */
   jobSlots: 7_203_118,
+  /** Changes of regions and locations are checked for cycles in turns; taken by `reject_cycle` of the schema. */
+  trees: 7_203_119,
   /** One process measures the state of the installation. */
   installationState: 7_203_171,
 } as const;

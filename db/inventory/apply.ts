@@ -84,6 +84,7 @@ const rankOf = (name: ResourceName): number =>
 /** Changes that can be written in this order: all deletes, all updates, all creates. */
 type Phase = {
   touched: Set<string>;
+  createdKeys: Set<string>;
   deleted: Map<ResourceName, PlannedChange[]>;
   updated: PlannedChange[];
   created: Map<ResourceName, PlannedChange[]>;
@@ -91,6 +92,7 @@ type Phase = {
 
 const emptyPhase = (): Phase => ({
   touched: new Set(),
+  createdKeys: new Set(),
   deleted: new Map(),
   updated: [],
   created: new Map(),
@@ -102,15 +104,31 @@ function addTo(groups: Map<ResourceName, PlannedChange[]>, step: PlannedChange):
   else groups.set(step.resource, [step]);
 }
 
-/** True when the trigger of an update may read a record that the phase creates. */
-const dependsOnCreated = ({ resource }: PlannedChange, { created }: Phase): boolean =>
-  READ_BY_TRIGGERS[resource]?.some((name) => created.has(name)) ?? false;
+/** A reference that no trigger reads, and that is checked at the end of the transaction. */
+const UNREAD_REFERENCE = 'parentPrefixId';
 
-const READ_BY_TRIGGERS: Readonly<Partial<Record<ResourceName, readonly ResourceName[]>>> = {
-  prefixes: ['vrfs'],
-  'ip-addresses': ['vrfs'],
-  devices: ['racks', 'device-types'],
-};
+/**
+ * True for an update that makes its record refer to one that the phase creates. Its trigger may read it:
+ * a range copies from its VRF whether that is shared, a cable from its interfaces whose they are.
+ */
+const refersToCreated = (
+  { resource, before, after }: PlannedChange,
+  { createdKeys }: Phase,
+): boolean =>
+  before !== null &&
+  after !== null &&
+  createdKeys.size > 0 &&
+  Object.entries(RESOURCES[resource].fields).some(
+    ([name, { reference }]) =>
+      reference !== undefined &&
+      name !== UNREAD_REFERENCE &&
+      before[name] !== after[name] &&
+      createdKeys.has(`${reference}/${String(after[name])}`),
+  );
+
+/** True for the deletion of a site that devices of the phase leave: their reference is checked at once. */
+const isLeft = ({ resource, after }: PlannedChange, { updated }: Phase): boolean =>
+  resource === 'sites' && after === null && updated.some((step) => step.resource === 'devices');
 
 /**
  * Writes planned changes with the same result as one after another. Changes are grouped as long as
@@ -121,13 +139,14 @@ export async function writeSteps(trx: Knex, steps: readonly PlannedChange[]): Pr
   let phase = emptyPhase();
   for (const step of steps) {
     const key = `${step.resource}/${step.id}`;
-    if (phase.touched.has(key) || (step.before && step.after && dependsOnCreated(step, phase))) {
+    if (phase.touched.has(key) || refersToCreated(step, phase) || isLeft(step, phase)) {
       await writePhase(trx, phase);
       phase = emptyPhase();
     }
     phase.touched.add(key);
     if (step.before && step.after) phase.updated.push(step);
     else {
+      if (step.after) phase.createdKeys.add(key);
       const group = step.after ? phase.created : phase.deleted;
       addTo(group, step);
     }

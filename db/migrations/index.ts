@@ -64,6 +64,8 @@ import * as requestsByJobType from './0075_requests_by_job_type.ts';
 import * as deliveriesByTime from './0077_deliveries_by_time.ts';
 import * as importCounts from './0078_import_counts.ts';
 import * as finishedJobs from './0083_finished_jobs.ts';
+import * as rulesOfConcurrentWrites from './0084_rules_of_concurrent_writes.ts';
+import * as jobsByTenantAndType from './0085_jobs_by_tenant_and_type.ts';
 
 /**
  * All migrations in the order in which they run. A released migration is never edited. Numbers that
@@ -135,4 +137,6 @@ export const MIGRATIONS: Migrations = {
   '0077_deliveries_by_time': deliveriesByTime,
   '0078_import_counts': importCounts,
   '0083_finished_jobs': finishedJobs,
+  '0084_rules_of_concurrent_writes': rulesOfConcurrentWrites,
+  '0085_jobs_by_tenant_and_type': jobsByTenantAndType,
 };

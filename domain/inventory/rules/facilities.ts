@@ -44,6 +44,9 @@ function checkUnused(
   }
 }
 
+/** The largest number of regions or locations above one. The trigger `reject_cycle` has the same limit. */
+const MAX_LEVELS = 100;
+
 function checkCycle(draft: Draft, resource: 'regions' | 'locations'): void {
   const { after, snapshot } = draft;
   if (
@@ -54,9 +57,16 @@ function checkCycle(draft: Draft, resource: 'regions' | 'locations'): void {
     return;
   snapshot.fact(resource === 'regions' ? 'regionAncestors' : 'locationAncestors', after.parentId);
   let ancestor: string | null = after.parentId;
+  // Each ancestor once: the records may have a cycle that this change has no part in.
+  const above = new Set<string>();
   while (ancestor !== null) {
-    if (ancestor === after.id) {
+    if (ancestor === after.id || above.has(ancestor)) {
       draft.error('parentId', 'cycle', 'is the record itself or one of its descendants');
+      return;
+    }
+    above.add(ancestor);
+    if (above.size > MAX_LEVELS) {
+      draft.error('parentId', 'too_deep', `has more than ${MAX_LEVELS - 1} records above it`);
       return;
     }
     ancestor = (snapshot.peek(resource, ancestor)?.parentId as string | null | undefined) ?? null;
