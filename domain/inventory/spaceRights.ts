@@ -42,7 +42,9 @@ function checkSitesInside(draft: OpenDraft): void {
   const tenantId = String(after.tenantId);
   const span = spanOf(after);
   const text = (value: bigint) => formatHost(span.family, value);
-  const key = JSON.stringify([vrfKeyOf(after), text(span.first), text(span.last), tenantId]);
+  // A network that begins at the same address sorts after a larger one, but before the address alone.
+  const from = typeof after.cidr === 'string' ? after.cidr : text(span.first);
+  const key = JSON.stringify([vrfKeyOf(after), from, text(span.last), tenantId]);
   // Who has changed a prefix of a site may write there, so that changed ones may count as well.
   const inside = snapshot.fact('sitesInside', key).map(({ id }) => id);
   // The fact does not list all of them.

@@ -46,6 +46,7 @@ async function createSide(tenantId: string, network: number) {
   const vlan = await own('vlans', { name: 'vlan', vid: 7, groupId: group.id });
   const prefix = await own('prefixes', { cidr: `10.${network}.0.0/16`, siteId: site.id });
   const inner = await own('prefixes', { cidr: `10.${network}.9.0/24`, siteId: far.id });
+  await own('prefixes', { cidr: `10.${network}.16.0/24`, siteId: far.id });
   return { tenantId, own, region, site, far, rack, device, port, vrf, group, vlan, prefix, inner };
 }
 
@@ -138,6 +139,8 @@ describe('every part of what a record belongs to is judged', () => {
       ['prefixes', { cidr: '10.99.0.0/24', siteId }],
       ['prefixes', { cidr: '10.1.8.0/22', siteId }],
       ['prefixes', { cidr: '10.1.9.128/25', siteId }],
+      // It begins where the prefix of the other site does.
+      ['prefixes', { cidr: '10.1.16.0/22', siteId }],
       ['ip-ranges', { startAddress: '10.1.8.0', endAddress: '10.1.9.7' }],
       ['ip-ranges', { startAddress: '10.1.9.250', endAddress: '10.1.10.7' }],
       ['ip-ranges', { startAddress: '10.1.8.0', endAddress: '10.1.11.0' }],
