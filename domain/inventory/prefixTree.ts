@@ -54,6 +54,17 @@ export const byPosition = (one: PrefixNode, other: PrefixNode): number => {
 /** True when two blocks have an address in common: then one contains the other. */
 const overlap = (one: Block, other: Block): boolean => contains(one, other) || contains(other, one);
 
+/** Where the node with an id is, or would be, among nodes in the order of their ids. */
+function positionOf(nodes: readonly PrefixNode[], id: string): number {
+  let [low, high] = [0, nodes.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((nodes[middle]?.row.id ?? '') < id) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
 /** The prefixes of each space by containment, as far as loaded, with the planned changes. */
 export class PrefixTree {
   private readonly byNetwork = new Map<string, PrefixNode[]>();
@@ -271,10 +282,9 @@ export class PrefixTree {
         (this.shared.get(vrf) ?? new Map<string, PrefixNode>()).set(row.id, node),
       );
     const key = networkKey(vrf, block);
-    this.byNetwork.set(
-      key,
-      [...(this.byNetwork.get(key) ?? []), node].sort((a, b) => (a.row.id < b.row.id ? -1 : 1)),
-    );
+    const equal = this.byNetwork.get(key) ?? [];
+    equal.splice(positionOf(equal, row.id), 0, node);
+    this.byNetwork.set(key, equal);
     const parent = `${vrf}|${(row.parentPrefixId as string | null) ?? ''}`;
     const siblings = this.byParent.get(parent) ?? new Map<string, PrefixNode>();
     this.byParent.set(parent, siblings.set(row.id, node));
@@ -287,11 +297,9 @@ export class PrefixTree {
     this.countLength(vrf, block, -1);
     this.byNetworkOrder.get(lengthsKey(vrf, block))?.remove(node);
     this.shared.get(vrf)?.delete(row.id);
-    const key = networkKey(vrf, block);
-    this.byNetwork.set(
-      key,
-      (this.byNetwork.get(key) ?? []).filter((other) => other.row.id !== row.id),
-    );
+    const equal = this.byNetwork.get(networkKey(vrf, block)) ?? [];
+    const at = positionOf(equal, row.id);
+    if (equal[at]?.row.id === row.id) equal.splice(at, 1);
     this.byParent.get(`${vrf}|${(row.parentPrefixId as string | null) ?? ''}`)?.delete(row.id);
   }
 }

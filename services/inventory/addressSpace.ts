@@ -7,6 +7,7 @@ import {
 import { listRecords } from '../../db/inventory/records.ts';
 import { readUsage, type Usage } from '../../db/inventory/usage.ts';
 import {
+  addressBits,
   contains,
   eachCoveringBlock,
   blockAt,
@@ -75,7 +76,10 @@ export function createAddressSpace(deps: Deps) {
     return { free, exact, complete: true };
   }
 
-  /** The largest child that contains a network: a page that starts there does not list it. */
+  /**
+   * The largest child that contains a network: a page that starts there does not list it. Where tenants use
+   * a prefix of the platform, a child of one may contain those of others.
+   */
   async function childAround(prefix: Row, network: Block): Promise<Row[]> {
     const { family, first, length } = network;
     const outer = blockOf(prefix).length + 1;
@@ -187,7 +191,6 @@ export function createAddressSpace(deps: Deps) {
         ...(before !== undefined && { before: networkIn(whole, before, 'before') }),
       };
       const { items, next, isFirst } = await childrenOf(prefix, part);
-      const around = part.from ? await childAround(prefix, part.from) : [];
       const usages = await readUsage(db, [prefix.id, ...items.map(({ id }) => id)]);
       const children = items.map((row): TreeChild => {
         const canRead = isReadable(scope, prefixes, row);
@@ -202,6 +205,7 @@ export function createAddressSpace(deps: Deps) {
       const span = part.before
         ? spanBefore(whole, blocks, part.before, isFirst)
         : spanAfter(whole, blocks, part, next === null);
+      const around = span ? await childAround(prefix, hostBlock(span)) : [];
       return {
         prefix,
         usage: usageOf(usages, prefix.id),
@@ -254,6 +258,9 @@ function usageOf(usages: ReadonlyMap<string, Usage>, id: string): Usage {
   if (!usage) throw notFound('prefix', id);
   return usage;
 }
+
+/** The first address of a span as a network. */
+const hostBlock = ({ family, first }: Span): Block => blockAt(family, first, addressBits(family));
 
 const spanOf = ({ family }: Block, first: bigint, last: bigint): Span | null =>
   first > last ? null : { family, first, last };

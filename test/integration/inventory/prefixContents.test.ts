@@ -60,6 +60,25 @@ test('a page of a tree that starts inside a child has nothing of it as free', as
   expect(free[0]).toBe('172.26.1.0/24');
 });
 
+test('no page of a tree has what a child of an earlier page contains as free', async () => {
+  for (const id of ['wide', 'narrow']) await make('tenants', { id, name: id });
+  await make('prefixes', { cidr: '172.25.0.0/16', tenantId: 'wide' });
+  for (const third of [1, 2, 9])
+    await make('prefixes', { cidr: `172.25.${third}.0/24`, tenantId: 'narrow' });
+  const top = await make('prefixes', { cidr: '172.24.0.0/13' });
+  const path = `/api/inventory/prefixes/${top.id}/tree`;
+  const free: string[] = [];
+  let cursor = '';
+  do {
+    const page = await root.get<TreePage>(`${path}?limit=1${cursor}`).expect(200);
+    free.push(...page.free);
+    cursor = page.nextCursor === null ? '' : `&cursor=${page.nextCursor}`;
+  } while (cursor !== '');
+  expect(free.filter((network) => network.startsWith('172.25.'))).toEqual([]);
+  const before = await root.get<TreePage>(`${path}?limit=1&before=172.25.9.0/24`).expect(200);
+  expect(before.free).toEqual([]);
+});
+
 test('a tree lists a part of very many free networks', async () => {
   const top = await make('prefixes', { cidr: '2001:db8:26::/64' });
   const first = 0x20010db800260000n << 64n;
