@@ -6,7 +6,10 @@ import type { Import } from '../models/Import.ts';
 import type { Mutation } from '../../domain/inventory/planning.ts';
 
 /** A row of an imported file. `line` counts from 1. */
-export type FileRow = { line: number; mutation: Mutation };
+export type FileRow = { line: number; mutation: FileMutation };
+
+/** `isOperationGiven`: the file says what to do, so that an update is no create of what does not exist. */
+type FileMutation = Mutation & { isOperationGiven?: true };
 /** The result of a row. `report` has its errors, conflicts and warnings. */
 export type RowOutcome = { line: number; outcome: string; recordId: string | null; report: object };
 

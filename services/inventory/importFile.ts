@@ -16,8 +16,11 @@ import { counted } from '../../domain/shared/counted.ts';
 import { isDeeperThan, MAX_DEPTH } from '../../platform/jsonDepth.ts';
 import { parseStrictJson, unstorable } from '../../platform/strictJson.ts';
 
-/** The number of characters of one row. */
-const MAX_ROW_LENGTH = 65_536;
+/**
+ * The number of characters of one row: an exported record has custom fields of up to 64 KiB, in CSV with
+ * doubled quotation marks.
+ */
+const MAX_ROW_LENGTH = 262_144;
 
 const lineError = (line: number, message: string): AppError =>
   invalidField('body', `/lines/${line}`, 'line', `line ${line}: ${message}`);
@@ -185,11 +188,20 @@ function readLine(text: string, line: number, resource: Resource | undefined): F
   ) {
     throw lineError(line, 'is not { "resource": …, "operation": …, "record": … }');
   }
-  const inferred = mutationFromRecord(
-    RESOURCES[name as ResourceName],
-    record as Record<string, unknown>,
-  );
-  return operation === undefined
-    ? inferred
-    : { ...inferred, operation: typeof operation === 'string' ? operation : '' };
+  const fields = record as Record<string, unknown>;
+  const inferred = mutationFromRecord(RESOURCES[name as ResourceName], fields);
+  if (operation === undefined) return inferred;
+  return {
+    ...inferred,
+    operation: typeof operation === 'string' ? operation : '',
+    isOperationGiven: true,
+    // As in a batch: the version that the record must have.
+    record: {
+      ...(inferred.record as Record<string, unknown>),
+      ...(operation !== 'create' && versionOf(fields)),
+    },
+  };
 }
+
+const versionOf = ({ version }: Readonly<Record<string, unknown>>): object =>
+  version === undefined || version === null ? {} : { version };

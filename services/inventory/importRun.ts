@@ -360,9 +360,9 @@ async function resolveOperations(
     );
     existing.set(name, new Set(ids.length > 0 ? await findExisting(name, ids) : []));
   }
-  return rows.map(({ mutation }) => {
+  return rows.map(({ mutation: { isOperationGiven, ...mutation } }) => {
     const known = existing.get(mutation.resource);
-    if (!known || mutation.operation !== 'update') return mutation;
+    if (isOperationGiven || !known || mutation.operation !== 'update') return mutation;
     const id = storableIdOf(mutation.record);
     const operation = known.has(id) ? 'update' : 'create';
     known.add(id);
