@@ -99,23 +99,31 @@ export function conditionSql(
 
 /**
  * A condition on the time of creation, for a table whose ids start with it: ids narrow the key that
- * orders the list. `toleranceMs` is the most by which the two differ. With `earlierIds`, an id may be
- * older than its record by any time, as that of a record which a plan has created.
+ * orders the list. `toleranceMs` is the most by which the two differ; with `laterMs`, an id may be younger
+ * than its record by that time. With `earlierIds`, an id may be older than its record by any time, as that of a
+ * record which a plan has created.
  */
 export function createdAtSql(
   kind: IdKind,
   { operator, values }: ListCondition,
   {
     toleranceMs,
+    laterMs = toleranceMs,
     earlierIds = false,
     column = 'created_at',
     id = 'id',
-  }: { toleranceMs: number; earlierIds?: boolean; column?: string; id?: string },
+  }: {
+    toleranceMs: number;
+    laterMs?: number;
+    earlierIds?: boolean;
+    column?: string;
+    id?: string;
+  },
 ): Sql | undefined {
   const isLower = operator === 'gte' || operator === 'gt';
   if (operator === 'in' || operator === 'not') return undefined;
   const [value = null] = values;
-  const bound = new Date(Date.parse(String(value)) + (isLower ? -toleranceMs : toleranceMs));
+  const bound = new Date(Date.parse(String(value)) + (isLower ? -toleranceMs : laterMs));
   const time: Sql = {
     sql: `${column} ${COMPARISONS[operator]} ?::timestamptz`,
     bindings: [value],

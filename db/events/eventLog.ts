@@ -40,6 +40,9 @@ export type EventLogPage = KeysetPage<StoredEvent> & { lastSequence: number; hea
  */
 const SEQUENCE_SKEW_MS = 300_000;
 
+/** An event has the time at which its commit began, and its sequence after the end: a large restore is one. */
+const LONGEST_COMMIT_MS = 6 * 3_600_000;
+
 /** The last sequence that was assigned. */
 export async function readLastSequence(db: Knex): Promise<number> {
   return (await db('event_head').first<{ sequence: number }>()).sequence;
@@ -83,7 +86,7 @@ function createdAtSql(condition: ListCondition, head: number): Sql {
           sql: `sequence <= COALESCE((
              SELECT sequence FROM events WHERE sequence IS NOT NULL AND created_at >= ?
              ORDER BY created_at LIMIT 1), ?::bigint)`,
-          bindings: [new Date(time + SEQUENCE_SKEW_MS), head],
+          bindings: [new Date(time + LONGEST_COMMIT_MS), head],
         };
   return allOf([created, sequence]);
 }

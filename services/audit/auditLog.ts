@@ -5,8 +5,7 @@ import type { Sql } from '../../db/core/sql.ts';
 import { readList, type ListSource } from '../../db/core/lists.ts';
 import { whereInScope } from '../../db/core/scopeSql.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
-import { AppError, notFound } from '../../domain/shared/errors.ts';
-import { sameScope } from '../../domain/access/scope.ts';
+import { notFound } from '../../domain/shared/errors.ts';
 import {
   pageOf,
   type ListAnswer,
@@ -23,14 +22,21 @@ export type AuditLog = ReturnType<typeof createAuditLog>;
 /** Entries read per query by an export. */
 const EXPORT_BATCH = 500;
 
-/** Maximum difference between the time in an entry's id and its `at`. */
+/** The most by which the time in an entry's id is before its `at`: clocks of processes differ. */
 const ID_TOLERANCE_MS = 60_000;
+
+/** The most by which it is after it: `at` is the start of a commit, and a large restore is one commit. */
+const LONGEST_COMMIT_MS = 6 * 3_600_000;
 
 const OLDEST_FIRST: ListSort = { field: 'id', kind: 'text', nullable: false, descending: false };
 
 const timeSql = (condition: ListCondition): Sql | undefined =>
   condition.field === 'at'
-    ? createdAtSql('aud', condition, { toleranceMs: ID_TOLERANCE_MS, column: 'at' })
+    ? createdAtSql('aud', condition, {
+        toleranceMs: ID_TOLERANCE_MS,
+        laterMs: LONGEST_COMMIT_MS,
+        column: 'at',
+      })
     : undefined;
 
 /** Read access to the audit log. */
@@ -57,12 +63,9 @@ export function createAuditLog({ db, access }: { db: Knex; access: Access }) {
       return entry;
     },
 
-    /** Throws `permission_denied` if the caller's scope has changed since `initialCaller`. */
-    assertSameScope(caller: Caller, initialCaller: Caller): void {
-      if (sameScope(access.scope(caller, 'audit:read'), access.scope(initialCaller, 'audit:read')))
-        return;
-      throw new AppError('permission_denied', 'Your permission to read the audit log has changed.');
-    },
+    /** Error: `permission_denied` if the caller's scope has changed since `initialCaller`. */
+    assertSameScope: (caller: Caller, initialCaller: Caller): void =>
+      access.assertSameScope(caller, initialCaller, 'audit:read'),
 
     /** Every matching entry, oldest first, read in batches until `signal` aborts. */
     async *stream(

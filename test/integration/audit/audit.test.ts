@@ -145,6 +145,32 @@ describe('the audit log', () => {
     expect(first(body).after).toMatchObject({ userId: someone.id, reason: 'wrong password' });
   });
 
+  test('an entry of a commit that took long is found by the time at which that began', async () => {
+    const minutesAgo = (minutes: number) => new Date(Date.now() - minutes * 60_000);
+    await app.deps.db('audit_entries').insert({
+      id: app.deps.ids.next('aud'),
+      tenant_id: 'long-commit',
+      actor_id: 'ann',
+      via: 'gateway',
+      action: 'restore',
+      outcome: 'done',
+      subject_type: 'backup',
+      subject_id: 'bkp_long',
+      request_id: 'req',
+      at: minutesAgo(30),
+    });
+    const found = async (query: string) =>
+      (
+        await admin(app)
+          .get<Page<AuditEntryRecord>>(`/api/audit?tenantId=long-commit&${query}`)
+          .expect(200)
+      ).items.length;
+    expect(await found(`until=${minutesAgo(20).toISOString()}`)).toBe(1);
+    expect(await found(`until=${minutesAgo(40).toISOString()}`)).toBe(0);
+    expect(await found(`since=${minutesAgo(40).toISOString()}`)).toBe(1);
+    expect(await found(`since=${minutesAgo(20).toISOString()}`)).toBe(0);
+  });
+
   test('filters by time, subject and page', async () => {
     const before = new Date().toISOString();
     const jobs = [];
