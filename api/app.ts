@@ -178,7 +178,7 @@ type AuthenticationDeps = Omit<
   'clientAddress' | 'strangers'
 > &
   Pick<AppDeps, 'access'> & {
-    config: Pick<Config, 'trustedGateways' | 'publicUrl' | 'strangerBudget'>;
+    config: Pick<Config, 'trustedGateways' | 'gatewayHosts' | 'publicUrl' | 'strangerBudget'>;
   };
 
 /** How the servers of a process authenticate requests. */

@@ -307,6 +307,7 @@ const reportRoute = (imports: InventoryImports, slots: Slots): Route =>
     expensiveRead: { hasOwnSlots: true },
     responses: { 200: null },
     produces: Object.values(CONTENT_TYPE_BY_FORMAT),
+    recheckAccess: ({ caller, params: { id } }) => imports.read(caller, id),
     handle: async ({ caller, params: { id }, query: { outcome: outcomes, format }, signal }) => {
       await imports.read(caller, id);
       const lines = imports.report(caller, id, { outcomes, format }, signal);
@@ -378,6 +379,10 @@ const exportRoute = (resource: Resource, exports: InventoryExports, slots: Slots
     expensiveRead: { hasOwnSlots: true },
     responses: { 200: null },
     produces: Object.values(CONTENT_TYPE_BY_FORMAT),
+    recheckAccess: ({ caller }, initialCaller) => {
+      exports.assertSameScope(caller, initialCaller);
+      return Promise.resolve();
+    },
     handle: ({ caller, query, signal }) => {
       const { format, sort, fields, ...filter } = query as ExportQuery;
       const list = listOf(resource);

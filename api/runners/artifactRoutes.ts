@@ -5,6 +5,7 @@ import {
   type ArtifactData,
 } from '../../domain/runners/artifacts.ts';
 import { invalidField } from '../../domain/shared/errors.ts';
+import type { Slots } from '../../platform/slots.ts';
 import type { Artifacts } from '../../services/runners/artifacts.ts';
 import { listSchema } from '../http/pagination.ts';
 import { requireRunner } from '../http/mount.ts';
@@ -48,7 +49,13 @@ const artifactView = ({
 });
 
 /** Routes of the files that jobs of runners leave. */
-export const artifactRoutes = ({ artifacts }: { artifacts: Artifacts }): Route[] => [
+export const artifactRoutes = ({
+  artifacts,
+  slots,
+}: {
+  artifacts: Artifacts;
+  slots: { downloads: Slots };
+}): Route[] => [
   route({
     method: 'GET',
     path: '/api/jobs/{jobId}/artifacts',
@@ -74,9 +81,17 @@ export const artifactRoutes = ({ artifacts }: { artifacts: Artifacts }): Route[]
     params: OneArtifact,
     produces: ['application/octet-stream'],
     responses: { 200: null },
-    handle: async ({ caller, params }) => {
-      const { source } = await artifacts.read(caller, params.jobId, params.name);
-      return streamResponse('application/octet-stream', source, params.name);
+    recheckAccess: ({ caller, params }) => artifacts.list(caller, params.jobId),
+    handle: async ({ caller, params, signal }) => {
+      const release = await slots.downloads.take(caller, signal);
+      try {
+        const { source } = await artifacts.read(caller, params.jobId, params.name);
+        source.once('close', release);
+        return streamResponse('application/octet-stream', source, params.name);
+      } catch (error) {
+        release();
+        throw error;
+      }
     },
   }),
   route({

@@ -20,6 +20,13 @@ const streamSlots = ({ maxEventStreams }: Pick<Config, 'maxEventStreams'>) => ({
 
 const requestSlots = () => ({
   exports: createSlots({ of: 'exports', retryAfterSeconds: 5, ...sharesOf(40) }),
+  /** Fewer than the connections to the store of archives, which backups and runners need as well. */
+  downloads: createSlots({
+    of: 'downloads of artifacts',
+    retryAfterSeconds: 5,
+    ...{ total: 10, perTenant: 4, perCaller: 2 },
+    waiting: { ...sharesOf(40), maxMs: 10_000 },
+  }),
   waits: createSlots({ of: 'waiting requests', retryAfterSeconds: 5, ...sharesOf(1_000) }),
   uploads: createSlots({
     of: 'uploads',

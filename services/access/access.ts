@@ -7,6 +7,7 @@ import {
   isEmpty,
   describeResourceScope,
   UNREADABLE_SCOPE,
+  sameScope,
   scopeOf,
   type ResourceScope,
   type Rights,
@@ -172,6 +173,20 @@ export function createAccess({
      */
     scope: (caller: Caller, ...permissions: readonly Permission[]): Scope =>
       scopeOf(caller.rights, ...permissions),
+
+    /**
+     * For answers that take long: the caller reads what they could read at the start. Error:
+     * `permission_denied` when their scope has changed since `initialCaller`.
+     */
+    assertSameScope(caller: Caller, initialCaller: Caller, permission: Permission): void {
+      const scopes = [caller, initialCaller].map(({ rights }) => scopeOf(rights, permission));
+      const [now, before] = scopes;
+      if (now && before && sameScope(now, before)) return;
+      throw new AppError(
+        'permission_denied',
+        `Where you hold the permission ${permission} has changed since the beginning.`,
+      );
+    },
 
     require,
 

@@ -1,7 +1,9 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { startApp, type TestApp } from '../support/app.ts';
 import { openEventStream } from '../support/eventStream.ts';
 import { eventually } from '../support/eventually.ts';
+import { createUser } from '../support/users.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -58,6 +60,44 @@ describe('log streams', () => {
     };
     await eventually(openAgain, (status) => status === 200);
   });
+});
+
+test('an export ends when its caller loses a part of what they could read', async () => {
+  const user = await createUser(
+    app,
+    { roleId: 'viewer', tenantId: 'acme' },
+    { roleId: 'viewer', tenantId: 'beta' },
+  );
+  // More than what is sent before the reader takes it.
+  const rows = Array.from({ length: 60_000 }, (_, n) => n);
+  for (const tenant of ['acme', 'beta'])
+    await app.deps.db.raw(
+      `INSERT INTO sites (id, tenant_id, name, description)
+       SELECT 'sit_' || ? || lpad(n::text, 22, '0'), ?, ? || n, repeat('x', 500)
+       FROM unnest(?::integer[]) AS n`,
+      [tenant, tenant, tenant, rows],
+    );
+  const response = await fetch(`${app.client.base}/api/inventory/sites/export`, {
+    headers: user.client.identity,
+  });
+  expect(response.status).toBe(200);
+  await app.deps.db('grants').where({ user_id: user.id, tenant_id: 'acme' }).delete();
+  await app.deps.db('access_state').increment('version', 1);
+  await sleep(1_000);
+  await expect(response.text()).rejects.toThrow();
+});
+
+test('a caller downloads two artifacts at a time, others of the tenant wait for no third', async () => {
+  const holder = { kind: 'gateway', tenantId: 'acme', actorId: 'mallory' } as const;
+  const held = [1, 2].map(() => app.deps.slots.downloads.takeNow(holder));
+  const waiting = app.deps.slots.downloads.take(holder);
+  const other = await app.deps.slots.downloads.take({ ...holder, actorId: 'alice' });
+  for (const release of held) release();
+  (await waiting)();
+  other();
+  const job = await newJob('acme');
+  await as('acme', 'mallory').get(`/api/jobs/${job.id}/artifacts/none`).expect(404);
+  expect(app.deps.slots.downloads.held()).toBe(0);
 });
 
 test('one caller opens a tenth of the streams of events, one tenant a quarter', async () => {
