@@ -90,7 +90,7 @@ type RouteDeps = DepsOf<typeof rbacRoutes> &
     inventory: Omit<DepsOf<typeof inventoryRoutes>, 'requireIfMatch'> &
       DepsOf<typeof inventoryPlanRoutes> &
       Omit<DepsOf<typeof inventoryFileRoutes>, 'jobs' | 'slots'>;
-    slots: { logStreams: Slots; eventStreams: Slots; exports: Slots };
+    slots: { logStreams: Slots; eventStreams: Slots; exports: Slots; downloads: Slots };
     access: MountDeps['access'];
     config: Pick<Config, 'requireIfMatch'> & DepsOf<typeof consoleRoutes>['config'];
   };
@@ -101,6 +101,7 @@ type AppDeps = RouteDeps &
       Config,
       | 'role'
       | 'trustedGateways'
+      | 'gatewayHosts'
       | 'publicUrl'
       | 'requireIfMatch'
       | 'metricsPort'

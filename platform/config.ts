@@ -82,6 +82,20 @@ function readPublicUrl(read: EnvReader): string | undefined {
   return url?.origin;
 }
 
+/** Reads the hosts, as URLs have them, under which gateways send identity headers. */
+function readGatewayHosts(read: EnvReader): string[] {
+  const name = 'HOLDFAST_GATEWAY_HOSTS';
+  return read.texts(name).map((text) => {
+    const host = URL.parse(`http://${text}`);
+    if (host?.host !== host?.hostname || host?.href !== `http://${host?.hostname}/`)
+      read.addProblem(
+        name,
+        'must be host names or addresses without ports, such as localhost, [::1]',
+      );
+    return host?.hostname ?? text;
+  });
+}
+
 /** Reads the address of the Temporal Web UI, to which pages link. */
 function readTemporalUiUrl(read: EnvReader): string | undefined {
   const value = read.text('HOLDFAST_TEMPORAL_UI_URL');
@@ -267,6 +281,7 @@ export function readConfig(env: Env) {
     questionTimeoutMs: read.integer('HOLDFAST_QUESTION_TIMEOUT_MS', 10_000, [100, 600_000]),
     searchTimeoutMs: read.integer('HOLDFAST_SEARCH_TIMEOUT_MS', 300, [50, 60_000]),
     trustedGateways: read.cidrs('HOLDFAST_TRUSTED_GATEWAYS'),
+    gatewayHosts: readGatewayHosts(read),
     outboundAllow: read.networks('HOLDFAST_OUTBOUND_ALLOW'),
     strangerBudget: read.integer('HOLDFAST_STRANGER_BUDGET', 600, [20, 1_000_000]),
     readBudgetMs: read.integer('HOLDFAST_READ_BUDGET_MS', 500, [10, 1_000_000]),

@@ -23,6 +23,7 @@ import { startLocalRunner } from './localRunner.ts';
 import { startProcess } from './start.ts';
 
 const LOOPBACK = '127.0.0.0/8,::1/128';
+const LOOPBACK_HOSTS = 'localhost,127.0.0.1,[::1]';
 /** Where receivers of webhooks and targets of `http.request` may listen while one tries Holdfast. */
 const TRIAL_TARGETS = '127.0.0.0/8:9000-9099,[::1/128]:9000-9099';
 const DEFAULT_PORT = 8_080;
@@ -159,6 +160,10 @@ async function readStackConfig(folder: string, stack: Stack): Promise<Config> {
   const port = env.HOLDFAST_PORT === '' ? undefined : env.HOLDFAST_PORT;
   return readConfig({
     HOLDFAST_TRUSTED_GATEWAYS: LOOPBACK,
+    // A page in a browser of this machine may have changed what its own name means.
+    ...(env.HOLDFAST_TRUSTED_GATEWAYS === undefined && {
+      HOLDFAST_GATEWAY_HOSTS: LOOPBACK_HOSTS,
+    }),
     HOLDFAST_OUTBOUND_ALLOW: TRIAL_TARGETS,
     HOLDFAST_MASTER_KEYS: await masterKeys(folder),
     HOLDFAST_BACKUP_DIR: path.join(folder, 'backups'),

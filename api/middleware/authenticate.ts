@@ -81,14 +81,14 @@ export function createAuthenticate({
     );
   };
 
-  async function rejectUntrusted(ctx: Context, caller: Caller): Promise<never> {
+  async function rejectUntrusted(ctx: Context, caller: Caller, message: string): Promise<never> {
     const claimed = {
       actorId: ctx.get(HEADERS.actor).slice(0, 255),
       method: ctx.method,
       path: ctx.path.slice(0, 255),
     };
     await deniedAttempts.record(caller, 'identity.untrusted', claimed);
-    throw new AppError('identity_required', 'Identity headers are not accepted from this address.');
+    throw new AppError('identity_required', message);
   }
 
   return async (
@@ -113,15 +113,22 @@ export function createAuthenticate({
       const caller = await identify(ctx, token, requestInfo);
       return hasIdentityHeaders ? sessions.applyClaims(caller, readClaims(headers)) : caller;
     }
-    const isTrusted = clientAddress.isTrusted(ctx.req.socket.remoteAddress);
+    const distrust = reasonToDistrust(clientAddress, ctx);
     // Before the attempt is audited.
-    if (!hasIdentityHeaders || !isTrusted) strangers.reject(requestInfo.address);
+    if (!hasIdentityHeaders || distrust !== undefined) strangers.reject(requestInfo.address);
     if (!hasIdentityHeaders)
       throw new AppError(
         'identity_required',
         'The request is not authenticated. Sign in with POST /api/auth/login/local and send the access token, or an API token, as Authorization: Bearer.',
       );
-    if (!isTrusted) return rejectUntrusted(ctx, anonymousCaller(requestInfo));
+    if (distrust !== undefined) return rejectUntrusted(ctx, anonymousCaller(requestInfo), distrust);
+    if (clientAddress.isForgeable(ctx))
+      throw invalidField(
+        'header',
+        '/Origin',
+        'origin',
+        'must be that of the API for a POST that a form could send; send Content-Type: application/json',
+      );
     const actorId = requiredHeader(headers, HEADERS.actor, ACTOR);
     const roles = parseRoleIds(requiredHeader(headers, HEADERS.roles, ROLES));
     const usesTenantHeader =
@@ -136,6 +143,15 @@ export function createAuthenticate({
       rights: await rights.forRoles(roles, tenantId),
     };
   };
+}
+
+/** Why identity headers do not count; undefined if they do. */
+function reasonToDistrust(clientAddress: ClientAddress, ctx: Context): string | undefined {
+  if (!clientAddress.isTrusted(ctx.req.socket.remoteAddress))
+    return 'Identity headers are not accepted from this address.';
+  return clientAddress.isForGatewayHost(ctx)
+    ? undefined
+    : 'Identity headers are not accepted for this Host; HOLDFAST_GATEWAY_HOSTS names those that are.';
 }
 
 /** Token of the `Authorization` header, which must not be repeated; undefined if it has none. */

@@ -449,6 +449,8 @@ describe('streams', () => {
         publicOriginOf: () => base,
         otherLoopbackOriginOf: () => undefined,
         isOwnOrigin: () => false,
+        isForGatewayHost: () => true,
+        isForgeable: () => false,
       },
       shutdownSignal: new AbortController().signal,
     };
