@@ -166,7 +166,7 @@ export function createViews({ db, commit, access, ids }: Deps) {
     ): Promise<OwnView> {
       const known = await find(caller, id);
       const isOwn = known.owner === authorKeyOf(caller);
-      const onlyHides = change.shared === false && isOwn;
+      const onlyHides = change.shared === false && isOwn && caller.token === undefined;
       if (known.shared && change.shared === false && !isOwn)
         throw new AppError('permission_denied', 'Only its owner can make a view private.');
       if ((known.shared || change.shared === true) && !onlyHides)
@@ -188,7 +188,10 @@ export function createViews({ db, commit, access, ids }: Deps) {
     /** Errors: `not_found`, `permission_denied`, `version_conflict`. */
     async remove(caller: Caller, id: string, expectedVersion?: number): Promise<void> {
       const known = await find(caller, id);
-      if (known.owner !== authorKeyOf(caller)) await requireToShare(caller, known.list);
+      // What all see is not changed by a token of its owner that may only read.
+      const isOfCaller = known.owner === authorKeyOf(caller);
+      if (!isOfCaller || (known.shared && caller.token !== undefined))
+        await requireToShare(caller, known.list);
       await commitLocked(caller, id, expectedVersion, async (work, before, trx) => {
         await clearDefaults(trx, id);
         await View.query(trx).deleteById(id);

@@ -5,6 +5,7 @@ import { MAX_VIEWS } from '../../../domain/views/views.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { TestClient } from '../../support/client.ts';
 import { expectInvalid, expectProblem } from '../../support/problem.ts';
+import { createToken } from '../../support/tokens.ts';
 import { createUser, seedTenant, type Page } from '../../support/users.ts';
 
 let app: TestApp;
@@ -31,6 +32,31 @@ const namesOf = async (client: TestClient, query = '') =>
   (await client.get<Page<ViewRecord>>(`/api/views?limit=200${query}`).expect(200)).items.map(
     ({ name }) => name,
   );
+
+test('a token that may only read changes none of the views of its owner that others see', async () => {
+  const user = await createUser(app, { roleId: 'operator', tenantId: 'red' });
+  const ofRed = { 'x-service-tenant-id': 'red' };
+  const made = (fields: object) =>
+    user.client
+      .post<ViewRecord>(
+        '/api/views',
+        { list: '/inventory/sites', name: `view ${names++}`, search: {}, ...fields },
+        ofRed,
+      )
+      .expect(201);
+  const [shared, own] = [await made({ shared: true }), await made({})];
+  const reader = await createToken(app, user, { permissions: ['inventory:read'] });
+  const writer = await createToken(app, user, {
+    permissions: ['inventory:read', 'inventory:write'],
+  });
+  const path = `/api/views/${shared.id}`;
+  await reader.client.put(path, { shared: false }, ofRed).expect(403);
+  await reader.client.delete(path, ofRed).expect(403);
+  await reader.client.delete(`/api/views/${own.id}`, ofRed).expect(204);
+  await writer.client.put(path, { shared: false }, ofRed).expect(200);
+  await user.client.put(path, { shared: true }, ofRed).expect(200);
+  await user.client.delete(path, ofRed).expect(204);
+});
 
 describe('a view', () => {
   test('is private at first: nobody else finds it, whatever their roles', async () => {
