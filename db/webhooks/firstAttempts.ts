@@ -129,7 +129,10 @@ const healthSql = (name: string) => `${name}_webhooks AS (
     RETURNING w.id
   )`;
 
-/** SQL: ends the jobs of successes, notes the errors of failures, and appends to the logs. */
+/**
+ * SQL: ends the jobs of successes, notes the errors of failures, and appends to the logs. An attempt that an
+ * orderly stop has ended does not count (`interruption` in services/jobs/lifecycle.ts).
+ */
 const jobsSql = (name: string) => `${name}_jobs AS (
     SELECT id FROM jobs
     WHERE id IN (SELECT job_id FROM ${name}_outcomes) AND status = 'running' AND run_id IS NULL
@@ -141,6 +144,8 @@ const jobsSql = (name: string) => `${name}_jobs AS (
       finished_at = CASE WHEN o.succeeded THEN o.finished_at END,
       updated_at = o.finished_at, checked_at = o.checked_at, result = o.result,
       error = o.job_error, version = j.version + 1,
+      interruptions = j.interruptions + CASE WHEN o.job_error ->> 'code' = 'interrupted'
+        AND (j.retry_policy ->> 'maxAttempts')::integer > 1 THEN 1 ELSE 0 END,
       log_count = j.log_count + json_array_length(o.lines)
     FROM ${name}_outcomes AS o
     WHERE j.id = o.job_id AND j.id IN (SELECT id FROM ${name}_jobs)

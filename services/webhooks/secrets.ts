@@ -42,6 +42,10 @@ export function createWebhookSecrets(vault: Vault) {
     /** Encrypts a secret for the row of its webhook. Error: `master_key_missing`. */
     encrypt,
 
+    /** True for the secret that a webhook has. Errors: as of `signingSecrets`. */
+    isCurrent: (webhookId: string, { secret }: EncryptedSecrets, requested: string): boolean =>
+      decrypt(webhookId, secret) === requested,
+
     /**
      * The decrypted secrets that sign at `now`: the current one, and during a rotation the previous
      * one. Errors: `master_key_missing`, or the vault cannot decrypt a secret.

@@ -87,6 +87,15 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
     }
   }
 
+  /**
+   * The columns of a new secret. The present one, sent again, changes nothing: receivers may still use the
+   * one before it.
+   */
+  const rotated = (before: Webhook, secret: string, now: Date): Partial<Webhook> =>
+    secrets.isCurrent(before.id, before, secret)
+      ? {}
+      : rotatedSecretFields(before, secrets.encrypt(before.id, secret), now);
+
   /** The columns that a change of `before` writes. `secret` is the new one in plain text. */
   const changedFields = (
     before: Webhook,
@@ -106,8 +115,7 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
     ...(retryPolicy && { retryPolicy: { ...before.retryPolicy, ...retryPolicy } }),
     ...(enabled === true && !before.enabled && enabledFields(now)),
     ...(enabled === false && before.enabled && disabledFields('request', now)),
-    ...(secret !== undefined &&
-      rotatedSecretFields(before, secrets.encrypt(before.id, secret), now)),
+    ...(secret !== undefined && rotated(before, secret, now)),
   });
 
   return {
@@ -214,7 +222,7 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
             version: before.version + 1,
           });
           webhookAudit.updated(work, before, after, {
-            extra: { secretChanged: secret !== undefined },
+            extra: { secretChanged: after.secret !== before.secret },
           });
           return after;
         },
@@ -237,7 +245,7 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
       const { secret, warnings } = secrets.normalizeOrGenerate(requested);
       return repository.commitLocked(caller, known, expectedVersion, async (work, before, trx) => {
         const webhook = await Webhook.query(trx).patchAndFetchById(id, {
-          ...rotatedSecretFields(before, secrets.encrypt(id, secret), work.now),
+          ...rotated(before, secret, work.now),
           updatedAt: work.now,
           version: before.version + 1,
         });

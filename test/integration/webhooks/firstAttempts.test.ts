@@ -369,7 +369,8 @@ describe('without a worker', () => {
       attempts: [{ number: 1, error: { code: 'interrupted' } }],
     });
     await startWorker();
-    const { attempts } = await webhook.newest('succeeded');
+    const { attempts, jobId } = await webhook.newest('succeeded');
     expect(attempts).toMatchObject([{ number: 1 }, { number: 2, httpStatus: 204 }]);
+    expect((await webhook.readJob(jobId)).job).toMatchObject({ attempts: 2, interruptions: 1 });
   });
 });

@@ -51,6 +51,25 @@ test('after a rotation both secrets sign for a day', async () => {
   expect(chosen.secret).toBe(formatted(own));
 });
 
+test('the present secret that is sent again does not end the time of the one before', async () => {
+  const client = asNewTenant();
+  const webhook = await register(client, '/kept');
+  const path = `/api/webhooks/${webhook.id}`;
+  const secret = 'chosen with PUT, and long enough';
+  const changed = await client.put<WebhookRecord>(path, { secret }).expect(200);
+  for (const sent of [secret, formatted(secret)]) {
+    const again = await client.put<WebhookRecord>(path, { secret: sent }).expect(200);
+    expect(again.previousSecretUntil).toBe(changed.previousSecretUntil);
+  }
+  await client.post(`${path}/rotate-secret`, { secret }).expect(200);
+  await createJob(client);
+  const [request] = await eventually(
+    () => fixture.sink.requestsTo('/kept'),
+    (all) => all.length === 1,
+  );
+  for (const each of [webhook.secret, formatted(secret)]) verifyMessage(each, request);
+});
+
 test('a rotation that is repeated with its Idempotency-Key masks the secret', async () => {
   const client = asNewTenant();
   const webhook = await register(client, '/rotated-once');
