@@ -37,9 +37,16 @@ export async function endKey(
 
 /** SQL that is true for records created before the cutoff of their type. */
 export function beforeCutoff(
-  { idKind, type }: PurgeSource,
+  { idKind, type, since }: PurgeSource,
   { other, jobTypes }: Cutoffs,
 ): { sql: string; bindings: string[] } {
+  if (since !== undefined) {
+    const at = (other ?? new Date(0)).toISOString();
+    return {
+      sql: `r.id < ? AND ${since} < ?::timestamptz`,
+      bindings: [minIdAt(idKind, new Date(at)), at],
+    };
+  }
   // No id is less than an empty text.
   const idOf = (at: Date | null) => (at ? minIdAt(idKind, at) : '');
   const types = Object.entries(jobTypes);

@@ -27,6 +27,8 @@ export type PurgeSource = {
   first: string;
   /** True for records that may be purged, once they are old enough. */
   due: string;
+  /** The time from which on a record counts, where that may be after its creation. */
+  since?: string;
   /** True for records whose parts are purged. Those of old enough records are due, too. */
   partsPurged: string;
   /** What legal holds know the record as. */
@@ -100,20 +102,18 @@ export const SOURCES: Readonly<Record<RetentionKind, PurgeSource>> = {
   },
   deliveries: {
     idKind: 'dlv',
-    window: (most) => `SELECT d.* FROM (
-        SELECT ?::text AS tenant_id, ?::text COLLATE "C" AS after, ?::text COLLATE "C" AS before) AS w
-      JOIN webhooks AS h ON h.tenant_id = w.tenant_id
-      CROSS JOIN LATERAL (
-        SELECT id, tenant_id, webhook_id, event_id, status, created_at FROM deliveries
-        WHERE webhook_id = h.id AND id > w.after AND id < w.before ORDER BY id LIMIT ${most}) AS d
-      ORDER BY d.id LIMIT ${most}`,
-    // Each may be that of another webhook.
+    window: window(
+      'id, tenant_id, webhook_id, event_id, status, queued_at, created_at',
+      'deliveries',
+    ),
     batch: 1_000,
     type: `''`,
     keptBy: null,
     joins: '',
     rows: '1 + (SELECT count(*) FROM delivery_attempts WHERE delivery_id = r.id)',
     first: '0',
+    // A delivery of an old event that is replayed or repeated keeps its id.
+    since: 'r.queued_at',
     due: `r.status <> 'pending'`,
     partsPurged: 'true',
     history: 'deliveries',

@@ -157,11 +157,19 @@ describe('the purge of other records', () => {
     const ended = await of(first, 31, 'failed');
     const pending = await of(second, 31, 'pending');
     const recent = await of(third, 2, 'succeeded');
+    // Sent again two days ago: its id has the time of the first delivery.
+    const [fourth = ''] = await seedEvents(db(), { tenant, days: 91, count: 1 });
+    const repeated = await of(fourth, 31, 'succeeded');
+    await db()('deliveries')
+      .where({ id: repeated })
+      .update({ queued_at: new Date(Date.now() - 2 * 86_400_000) });
     expect(await purge()).toEqual({ deliveries: 2, events: 1 });
-    expect(await existing('deliveries', [ended, pending, recent])).toEqual(
-      [pending, recent].sort(),
+    expect(await existing('deliveries', [ended, pending, recent, repeated])).toEqual(
+      [pending, recent, repeated].sort(),
     );
-    expect(await existing('events', [first, second, third])).toEqual([second, third].sort());
+    expect(await existing('events', [first, second, third, fourth])).toEqual(
+      [second, third, fourth].sort(),
+    );
   });
 
   test('keeps the last 20 runs of a schedule', async () => {
