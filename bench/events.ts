@@ -15,6 +15,8 @@ import { ms, perSecond, quantile, type BenchResult } from './report.ts';
 
 const IDLE = 200;
 const WARM_UP = 30;
+/** Records whose updates are the events: updates of one record wait for one another. */
+const SUBJECTS = 20;
 const THROUGHPUT = 1_000;
 const HANGING = 1_000;
 const ROUNDS = 3;
@@ -45,15 +47,20 @@ export async function bench(): Promise<BenchResult[]> {
     return made;
   };
   try {
-    // A disabled webhook: each update of it emits an event.
-    const subject = await api('POST', '/api/webhooks', {
-      endpointUrl: endpoint.url('/never'),
-      eventTypes: ['job.failed'],
-      enabled: false,
-    });
+    // Disabled webhooks: each update of one emits an event.
+    const subjects: { id: string }[] = [];
+    for (let n = 0; n < SUBJECTS; n++)
+      subjects.push(
+        await api('POST', '/api/webhooks', {
+          endpointUrl: endpoint.url('/never'),
+          eventTypes: ['job.failed'],
+          enabled: false,
+        }),
+      );
     const emitEvent = (n: number) =>
-      api('PUT', `/api/webhooks/${subject.id}`, { description: String(n) });
+      api('PUT', `/api/webhooks/${subjects[n % SUBJECTS]?.id ?? ''}`, { description: String(n) });
     const followed = await measureFollowers(product.ready, emitEvent);
+    await load({ concurrency: 10, total: THROUGHPUT }, emitEvent);
     const written = await load({ concurrency: 10, total: THROUGHPUT }, emitEvent);
     await api('POST', '/api/webhooks', {
       endpointUrl: endpoint.url('/healthy'),

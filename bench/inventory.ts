@@ -5,7 +5,8 @@ import { startBenchEnvironment, startProduct } from './fixture.ts';
 import { ms, perSecond, quantile, type BenchResult } from './report.ts';
 
 const SINGLES = 400;
-const WARM_UP = 100;
+/** Until Node has compiled what a create needs. */
+const WARM_UP = 1_000;
 const BULK = { rounds: 5, size: 1_000 };
 const IMPORT = { rounds: 3, size: 10_000 };
 const ADDRESSES = 1_000_000;

@@ -4,7 +4,8 @@ import { ms, perSecond, quantile, type BenchResult } from '../report.ts';
 
 const ROUNDS = 3;
 const SINGLES = 50;
-const WARM_UP = 20;
+/** Until Node has compiled what a create needs. */
+const WARM_UP = 1_000;
 const BULK = 1_000;
 
 const median = (values: readonly number[]) => quantile(values, 0.5);
