@@ -275,7 +275,7 @@ async function runAttempt(
 
 /**
  * Reports the end until the API has it. Errors: what the activity ends with, if not with success. Where the
- * API knows nothing of the attempt any more, another one may follow: it decides when that is begun.
+ * API knows nothing of the attempt any more, another one may follow: it decides when that starts.
  */
 async function sendEnd(
   send: () => ReturnType<RunnerApi['end']>,

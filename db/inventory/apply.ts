@@ -126,7 +126,7 @@ const refersToCreated = (
       createdKeys.has(`${reference}/${String(after[name])}`),
   );
 
-/** True for the deletion of a site that devices of the phase leave: their reference is checked at once. */
+/** True for the deletion of a site that devices of the phase leave: their reference is checked immediately. */
 const isLeft = ({ resource, after }: PlannedChange, { updated }: Phase): boolean =>
   resource === 'sites' && after === null && updated.some((step) => step.resource === 'devices');
 

@@ -57,7 +57,9 @@ const LdapConfig = Type.Object(
       Dn('Base of the search for groups; if absent, memberOf of the person is used.'),
     ),
     memberOfBaseDn: Type.Optional(
-      Dn('Of memberOf, only groups below this DN count; if absent, all with the same name are one.'),
+      Dn(
+        'Of memberOf, only groups below this DN count; if absent, all with the same name are one.',
+      ),
     ),
     groupFilter: LdapFilter(
       '(member={dn})',
