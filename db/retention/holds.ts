@@ -84,11 +84,16 @@ export const notHeld = (kind: HistoryKind, alias: string): string => `NOT ${HELD
 export const shareHoldLock = async (trx: Knex, tenantIds: readonly string[]): Promise<void> =>
   void (await trx.raw('SELECT share_hold_lock(?::text[])', [[...tenantIds]]));
 
-/** Waits for transactions that delete records of a tenant, and lets later ones wait until the commit. */
-export const lockToHold = async (trx: Knex, tenantId: string): Promise<void> =>
-  void (await trx.raw(`SELECT pg_advisory_xact_lock(${lockKeySql('legalHold', '?::text')})`, [
-    tenantId,
-  ]));
+/**
+ * Waits for transactions that delete records of some tenants, and lets later ones wait until the commit.
+ * The locks are taken in the order of `share_hold_lock` in the schema, which is that of the database.
+ */
+export const lockToHold = async (trx: Knex, tenantIds: readonly string[]): Promise<void> =>
+  void (await trx.raw(
+    `SELECT pg_advisory_xact_lock(${lockKeySql('legalHold', 't.id')})
+     FROM (SELECT DISTINCT id FROM unnest(?::text[]) AS d (id) ORDER BY id) AS t`,
+    [[...tenantIds]],
+  ));
 
 /** A table of records that holds keep: the kind of the record, and SQL of its tenant; `t` is its alias. */
 export type HeldTable = { type: string; table: string; tenantOf(t: string): string };
@@ -151,6 +156,18 @@ export async function hasSubject(
     { type, id, tenantId },
   );
   return rows[0]?.found === true;
+}
+
+/** The tenants whose record it is now: a record that has moved can be held where it was before. */
+export async function tenantsOfSubject(db: Knex, { type, id }: HeldSubject): Promise<string[]> {
+  const tables = SUBJECT_TABLES.filter((each) => each.type === type);
+  if (tables.length === 0) return [];
+  const parts = tables.map(
+    ({ table, tenantOf }) =>
+      `SELECT ${tenantOf('t')} AS tenant FROM ${table} AS t WHERE t.id = :id`,
+  );
+  const { rows } = await db.raw<{ rows: { tenant: string }[] }>(parts.join(' UNION '), { id });
+  return rows.map(({ tenant }) => tenant);
 }
 
 /** SQL: the hold in force over a record of a type, by its id and tenant; on whole tenants first. */

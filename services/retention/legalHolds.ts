@@ -4,7 +4,7 @@ import type { Knex } from '../../db/core/knex.ts';
 import { recordOf } from '../../db/core/recordAudit.ts';
 import { scopedRepository } from '../../db/core/scopedRepository.ts';
 import { LegalHold } from '../../db/models/LegalHold.ts';
-import { hasSubject, lockToHold } from '../../db/retention/holds.ts';
+import { hasSubject, lockToHold, tenantsOfSubject } from '../../db/retention/holds.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
 import { PLATFORM } from '../../domain/access/scope.ts';
 import {
@@ -77,7 +77,13 @@ export function createLegalHolds({ db, commit, access, ids }: Deps) {
       await checkRequest(caller, tenantId, request);
       const isPlatforms = access.holds(caller.rights, 'hold:write', { tenantId: PLATFORM });
       return commit({ ...caller, tenantId }, async (work) => {
-        await lockToHold(await work.trx(), tenantId);
+        const trx = await work.trx();
+        const tenantsNow = async () =>
+          request.subject ? tenantsOfSubject(trx, request.subject) : [];
+        const locked = [tenantId, ...(await tenantsNow())];
+        await lockToHold(trx, locked);
+        if ((await tenantsNow()).some((id) => !locked.includes(id)))
+          throw new AppError('conflict', 'The record has just moved; send the request again.');
         const hold = work.insert(LegalHold, {
           id: ids.next('hld'),
           tenantId,

@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { BackupRecord } from '../../../api/backups/schemas.ts';
 import {
   HELD_TABLES,
+  lockToHold,
   notHeld,
   shareHoldLock,
   type HistoryKind,
@@ -367,23 +368,66 @@ test('a hold on a job keeps the import that it has run', async () => {
   await release(admin, held).expect(200);
 });
 
-test('a hold waits for a deletion that has not seen it', async () => {
-  const { id: tenantId, admin } = await newTenant();
+const waitForLocks = () =>
+  eventually(
+    async () =>
+      (
+        await app.deps.db.raw<{ rows: object[] }>(
+          `SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`,
+        )
+      ).rows.length,
+    (waiting) => waiting > 0,
+  );
+
+/** Whether an operation `waits` for the locks that deletions take in a tenant, or has `ended` before. */
+async function waitsForDeletions(tenantId: string, operation: () => Promise<unknown>) {
   const trx = await app.deps.db.transaction();
   try {
     await shareHoldLock(trx, [tenantId]);
-    const created = hold(admin);
-    await eventually(
-      async () =>
-        (
-          await app.deps.db.raw<{ rows: object[] }>(
-            `SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`,
-          )
-        ).rows.length,
-      (waiting) => waiting > 0,
-    );
+    const ended = operation().then(() => 'ended');
+    const first = await Promise.race([ended, waitForLocks().then(() => 'waits')]);
     await trx.commit();
-    await created;
+    await ended;
+    return first;
+  } finally {
+    await trx.rollback().catch(() => undefined);
+  }
+}
+
+test('a hold waits for a deletion that has not seen it', async () => {
+  const { id, admin } = await newTenant();
+  expect(await waitsForDeletions(id, () => hold(admin))).toBe('waits');
+});
+
+test('a hold at the former tenant of a record waits for deletions at its present one', async () => {
+  const [former, present, other] = [await newTenant(), await newTenant(), await newTenant()];
+  const moved = await site(former.admin, 'moved');
+  await root.put(`/api/inventory/sites/${moved.id}`, { tenantId: present.id }).expect(200);
+  const holdIt = () => hold(former.admin, subjectOf('site', moved));
+  expect(await waitsForDeletions(present.id, holdIt)).toBe('waits');
+  expect(await waitsForDeletions(other.id, holdIt)).toBe('ended');
+});
+
+test('a deletion of a webhook that waits for a hold lets events be published', async () => {
+  const { id: tenantId, admin } = await newTenant();
+  const webhook = await admin
+    .post<{ id: string }>('/api/webhooks', {
+      endpointUrl: 'https://example.net/',
+      eventTypes: ['job.created'],
+    })
+    .expect(201);
+  const trx = await app.deps.db.transaction();
+  try {
+    await lockToHold(trx, [tenantId]);
+    const deleted = admin.delete(`/api/webhooks/${webhook.id}`).expect(204);
+    await waitForLocks();
+    const { rows } = await app.deps.db.raw<{ rows: object[] }>(
+      'SELECT FROM webhooks WHERE id = ? FOR SHARE SKIP LOCKED',
+      [webhook.id],
+    );
+    expect(rows).toHaveLength(1);
+    await trx.commit();
+    await deleted;
   } finally {
     await trx.rollback().catch(() => undefined);
   }
