@@ -42,9 +42,14 @@ export function createWebhookSecrets(vault: Vault) {
     /** Encrypts a secret for the row of its webhook. Error: `master_key_missing`. */
     encrypt,
 
-    /** True for the secret that a webhook has. Errors: as of `signingSecrets`. */
-    isCurrent: (webhookId: string, { secret }: EncryptedSecrets, requested: string): boolean =>
-      decrypt(webhookId, secret) === requested,
+    /** True for the secret that a webhook has. One that cannot be opened any more can be replaced. */
+    isCurrent(webhookId: string, { secret }: EncryptedSecrets, requested: string): boolean {
+      try {
+        return decrypt(webhookId, secret) === requested;
+      } catch {
+        return false;
+      }
+    },
 
     /**
      * The decrypted secrets that sign at `now`: the current one, and during a rotation the previous

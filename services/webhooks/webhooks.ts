@@ -1,6 +1,7 @@
 import type { Commit } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { scopedRepository } from '../../db/core/scopedRepository.ts';
+import { shareHoldLock } from '../../db/retention/holds.ts';
 import { Webhook } from '../../db/models/Webhook.ts';
 import { findLastDeliveries, type LastDelivery } from '../../db/webhooks/lastDeliveries.ts';
 import { whereSubscribedTo } from '../../db/webhooks/webhooks.ts';
@@ -64,13 +65,20 @@ type Deps = {
 
 /** Webhooks: endpoints that subscribe to events. */
 export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps) {
-  const repository = scopedRepository<Webhook>(Webhook, {
-    db,
-    commit,
-    access,
+  const options = {
+    ...{ db, commit, access },
     kind: 'webhook',
     readPermission: 'webhook:read',
     softDelete: true,
+  } as const;
+  const repository = scopedRepository<Webhook>(Webhook, options);
+  /**
+   * A deletion waits for legal holds that are being created. It does so before it locks the webhook, since the
+   * publication of all events would wait for that.
+   */
+  const deletions = scopedRepository<Webhook>(Webhook, {
+    ...options,
+    lockBefore: async (work, { tenantId }) => shareHoldLock(await work.trx(), [tenantId]),
   });
 
   /**
@@ -263,7 +271,7 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
      */
     async remove(caller: Caller, id: string, expectedVersion?: number): Promise<void> {
       const known = await repository.findToAct(caller, id, 'webhook:delete');
-      await repository.commitLocked(caller, known, expectedVersion, async (work, before, trx) => {
+      await deletions.commitLocked(caller, known, expectedVersion, async (work, before, trx) => {
         await assertNotHeld({ access, caller }, trx, before.tenantId, webhookAudit.subject(before));
         await Webhook.query(trx)
           .findById(id)
