@@ -199,11 +199,20 @@ async function respond(
     signal: AbortSignal.any([deps.shutdownSignal, ended.signal]),
   } as unknown as HandlerRequest;
   const handle = () => handleIdempotently(route, deps, ctx, request);
-  const handled = await (route.public === undefined
+  const startedAt = performance.now();
+  let handled = await (route.public === undefined
     ? deps.expensiveReads.run(route, request, handle)
     : handle());
+  let reader = request;
+  // Who has waited long gets what they may read now. What was changed is answered as it was.
+  const isRepeatable = ctx.state.waits === true && route.method === 'GET';
+  if (isRepeatable && performance.now() - startedAt > CALLER_MAX_AGE_MS) {
+    const caller = await authorizeCaller(route, deps, ctx);
+    reader = { ...request, caller, prefer: { ...prefer, waitMs: 0 } };
+    handled = await route.handle(reader);
+  }
   deps.onResponse?.(route, handled);
-  const response = await complete(request, handled);
+  const response = await complete(reader, handled);
   if (prefer.waitMs > 0 && takesPrefer(route))
     ctx.set('preference-applied', `wait=${prefer.waitMs / 1_000}`);
   if (response.stream && route.public === undefined)
@@ -222,7 +231,7 @@ const mayCompress = (route: Route, { containsSecret, stream }: HttpResponse): bo
   route.secretBody !== true &&
   (route.public === undefined || route.compressible === true);
 
-/** Authentication is repeated if reading the body took longer than this. */
+/** Authentication is repeated if reading the body, or waiting for a result, took longer than this. */
 const CALLER_MAX_AGE_MS = 1_000;
 
 const ACCESS_RECHECK_MS = 10_000;

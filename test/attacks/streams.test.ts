@@ -87,6 +87,20 @@ test('an export ends when its caller loses a part of what they could read', asyn
   await expect(response.text()).rejects.toThrow();
 });
 
+test('an answer after a wait is for those who may still read it', async () => {
+  const user = await createUser(
+    app,
+    { roleId: 'viewer', tenantId: 'acme' },
+    { roleId: 'viewer', tenantId: 'beta' },
+  );
+  const [kept, lost] = [await newJob('beta'), await newJob('acme')];
+  const wait = ({ id }: { id: string }) => user.client.get(`/api/jobs/${id}`, { prefer: 'wait=2' });
+  const answers = [wait(kept), wait(lost)];
+  await app.deps.db('grants').where({ user_id: user.id, tenant_id: 'acme' }).delete();
+  await app.deps.db('access_state').increment('version', 1);
+  expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 404]);
+});
+
 test('a caller downloads two artifacts at a time, others of the tenant wait for no third', async () => {
   const holder = { kind: 'gateway', tenantId: 'acme', actorId: 'mallory' } as const;
   const held = [1, 2].map(() => app.deps.slots.downloads.takeNow(holder));
