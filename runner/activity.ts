@@ -282,7 +282,11 @@ async function sendEnd(
   report: AttemptReport,
   limit: { until: number },
 ): Promise<void> {
-  if (report.stopCause() === 'lost') throw failure('attempt_lost', BEGIN_AGAIN_MS);
+  if (report.stopCause() === 'lost') {
+    // If its job has ended otherwise, others may wait for this attempt to end.
+    await send().catch(() => undefined);
+    throw failure('attempt_lost', BEGIN_AGAIN_MS);
+  }
   let answer;
   try {
     answer = await retryTransient(send, limit);

@@ -140,11 +140,12 @@ export async function isRunnerLost(db: Knex, jobId: string): Promise<boolean> {
 }
 
 /**
- * SQL: the job `j` has ended without a word of the runner of its last attempt, of the alias `a`, which may
- * still run until its limit.
+ * SQL: the job `j` has ended without a word of the runner of its attempt, of the alias `a`, which may still
+ * run: until the lease has ended, the last one until its limit.
  */
 const MAY_OUTLIVE_JOB = `a.attempt = j.attempts AND j.status NOT IN ('queued', 'running')
-  AND a.answer IS NULL AND a.ends_at > clock_timestamp()`;
+  AND a.answer IS NULL
+  AND (a.leased_until > clock_timestamp() OR (${IS_LAST} AND a.ends_at > clock_timestamp()))`;
 
 /**
  * The number of attempts with a key that may run now, without those of `exceptJobId`. Until the transaction

@@ -50,13 +50,18 @@ export function createEndAttempt({
   jobAttempts: { lifecycle, finalizeAbandoned },
   log,
 }: EndDeps) {
-  /** The answer to the end of an attempt that was recorded. Error: `attempt_lost`. */
+  /**
+   * The answer to the end of an attempt that was recorded, or whose job has ended otherwise: it is noted that the
+   * attempt has ended, too. Error: `attempt_lost`.
+   */
   async function recordedEnd(jobId: string, attempt: number): Promise<EndAnswer> {
     const now = await findRemoteAttempt(db, jobId);
     if (now?.attempt === attempt && now.answer !== null) return now.answer as EndAnswer;
     const job = await Job.query(db).findById(jobId);
     if (job?.attempts !== attempt || !isFinal(job.status)) throw attemptLost();
-    return { status: job.status, code: job.error?.code ?? null, retryInMs: null };
+    const answer = { status: job.status, code: job.error?.code ?? null, retryInMs: null };
+    await writeChanges(db, [answerChange({ jobId, attempt }, answer)]);
+    return answer;
   }
 
   /**

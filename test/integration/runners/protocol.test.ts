@@ -257,6 +257,30 @@ test('it counts also when its job has ended because its runner was lost', async 
   await started(beginSecond);
 });
 
+test('nor when its runner has learned that the job has ended, and has ended it', async () => {
+  const { first, hand, beginSecond, full, attemptToken } = await limitedJobs('hand.learned');
+  expect(await hand.begin(first.id, 'run-1').expect(200)).toMatchObject({ code: 'worker_lost' });
+  expect(await beginSecond()).toMatchObject(full);
+  const { end, linesRequest } = attemptCalls(hand.client, first.id, attemptToken);
+  await expectProblem(linesRequest(1, []), 409, 'attempt_lost');
+  await end({ failure: { code: 'attempt_lost', message: '' } }).expect(200);
+  await started(beginSecond);
+});
+
+test('nor, where another attempt may follow, when its job has ended and its lease, too', async () => {
+  const { hand, first, beginSecond } = await limitedJobs('hand.ended', {
+    retry: { maxAttempts: 3 },
+  });
+  await root.post(`/api/jobs/${first.id}/cancel`).expect(202);
+  expect(await hand.begin(first.id, 'run-1').expect(200)).toMatchObject({ code: 'cancelled' });
+  await app.deps.jobAttempts.finalizeAbandoned(
+    { jobId: first.id, runId: 'run-1' },
+    'cancelled',
+    'cancelled',
+  );
+  await started(beginSecond);
+});
+
 test('an attempt without a lease that another one may follow does not count for the limit', async () => {
   const { beginSecond } = await limitedJobs('hand.followed', { retry: { maxAttempts: 2 } });
   await started(beginSecond);
