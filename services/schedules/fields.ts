@@ -201,6 +201,23 @@ async function rejectMaskedSecrets(
   if (errors.length > 0) throw invalidFields(errors);
 }
 
+/** A payload with the defaults of its type. A mask may violate the schema, so what else it finds does not matter. */
+function filled(jobTypes: JobTypes, type: JobType, requested: Record<string, unknown>) {
+  const withDefaults = JSON.parse(JSON.stringify(requested)) as Record<string, unknown>;
+  jobTypes.isValidPayload(type, withDefaults);
+  return withDefaults;
+}
+
+/** True when a request has the saved payload itself, not as others see it: its values are known to the caller. */
+export function hasTruePayload(
+  jobTypes: JobTypes,
+  { jobType, payload }: Schedule,
+  requested: Record<string, unknown>,
+): boolean {
+  const type = jobTypes.find(jobType);
+  return isDeepStrictEqual(type ? filled(jobTypes, type, requested) : requested, payload);
+}
+
 /**
  * True when the requested payload equals the saved one after its defaults are filled in. Its
  * secrets may be masked, as in responses.
@@ -212,9 +229,7 @@ export async function isSamePayload(
 ): Promise<boolean> {
   const type = jobTypes.find(jobType);
   if (!type) return isDeepStrictEqual(requested, payload);
-  const withDefaults = JSON.parse(JSON.stringify(requested)) as Record<string, unknown>;
-  // It fills the defaults. A mask may violate the schema, so what it finds does not matter here.
-  jobTypes.isValidPayload(type, withDefaults);
+  const withDefaults = filled(jobTypes, type, requested);
   const isShown = async (isAuthor: boolean) =>
     isDeepStrictEqual(withDefaults, await jobTypes.show(jobType, payload, { isAuthor }));
   return (

@@ -8,7 +8,13 @@ import type { TargetRef } from '../../domain/jobs/targets.ts';
 import { invalidField, versionConflict } from '../../domain/shared/errors.ts';
 import { authorityOf } from '../access/rights.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
-import { assertOccurs, checkTiming, isSamePayload, type ScheduleFields } from './fields.ts';
+import {
+  assertOccurs,
+  checkTiming,
+  hasTruePayload,
+  isSamePayload,
+  type ScheduleFields,
+} from './fields.ts';
 import { rejectTakenName } from './names.ts';
 import { enabledChange, type SaveSchedule } from './saveSchedule.ts';
 import type { SchedulePermissions } from './schedulePermissions.ts';
@@ -75,7 +81,9 @@ async function jobUpdateOf(
     payload !== undefined &&
     (changesJobType || !(await isSamePayload(jobTypes, schedule, payload)));
   const changesTarget = target !== undefined && !isDeepStrictEqual(target, schedule.target);
-  if (changesTarget && !changesPayload && (await hidesFrom(caller, jobTypes, schedule)))
+  const knowsPayload =
+    changesPayload || (payload !== undefined && hasTruePayload(jobTypes, schedule, payload));
+  if (changesTarget && !knowsPayload && (await hidesFrom(caller, jobTypes, schedule)))
     throw invalidField(
       'body',
       '/payload',
