@@ -50,6 +50,8 @@ export type UnwrittenOutcome = PlanOutcome & {
 export type PlanOptions = {
   /** True when each mutation is accepted separately, so that a missing permission is its error. */
   perMutation: boolean;
+  /** True when nothing is written unless all mutations of all calls are valid. */
+  isAllOrNone?: boolean;
   /** False when nobody reads the warnings of the plans. */
   warns?: boolean;
   /** The time of the changes. */
@@ -79,7 +81,7 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
 
   function createViewer(
     caller: Caller,
-    { perMutation, warns = true }: PlanOptions,
+    { perMutation, isAllOrNone = !perMutation, warns = true }: PlanOptions,
     { writes }: { writes: boolean },
   ): Viewer {
     const visibleScope = visibleTo(caller);
@@ -91,7 +93,7 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
       canWrite: (scope) => covers(writeScope, scope),
       canSee: (scope) => covers(visibleScope, scope),
       reportsPermissions: perMutation,
-      writesValid: writes && perMutation,
+      writesValid: writes && !isAllOrNone,
       warns,
       isInside: (resource, row) => isReadable(visibleScope, resource, row),
       canRead: (resource, row) => isVisible(visibleScope, resource, row),

@@ -214,7 +214,7 @@ export function createInventoryWrites({ commit, access, planner, maxBusyMs }: De
               trx,
               caller,
               mutations,
-              { perMutation: true, now: work.now, signal },
+              { perMutation: true, isAllOrNone: true, now: work.now, signal },
             );
             await revokeGrants(work, trx, planned);
             const record = () =>

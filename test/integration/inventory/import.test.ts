@@ -208,6 +208,12 @@ describe('import', () => {
     expect(wet.counts).toEqual(dry.counts);
   });
 
+  test('an import of all rows or none names no record that it does not create', async () => {
+    const { id } = await upload('name\nnone1\nnone1\n', 'resource=sites&mode=all').expect(202);
+    const rows = await rowsOf(id);
+    expect(rows[1]?.conflicts).toMatchObject([{ code: 'duplicate', id: null }]);
+  });
+
   test('what was exported is taken in again: changed where it has an id', async () => {
     await upload('id,name,color\ncore,Core,#00a1ff\nedge,Edge,\n', 'resource=tags');
     for (const [format, type] of [

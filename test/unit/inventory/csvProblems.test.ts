@@ -25,7 +25,7 @@ test.each([
     'name\n"ams"1\n',
     'line 2: has text after the quotes of a cell. A quote inside of quotes is written twice',
   ],
-  [`name\n${'x'.repeat(70_000)}\n`, 'line 2: is longer than 65536 characters'],
+  [`name\n${'x'.repeat(270_000)}\n`, 'line 2: is longer than 262144 characters'],
 ])('a file that begins with %j says where it is no CSV, and why', async (text, message) => {
   await expect(read(text)).rejects.toThrow(message);
 });
