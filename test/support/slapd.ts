@@ -106,6 +106,16 @@ export async function startSlapd() {
         member: members.length > 0 ? members.map(userDn) : [MANAGER.dn],
       });
     }
+    await client.add(`ou=groups+l=x,${BASE}`, {
+      objectClass: 'organizationalUnit',
+      ou: 'groups',
+      l: 'x',
+    });
+    await client.add(`cn=operators\\, east,ou=groups+l=x,${BASE}`, {
+      objectClass: 'groupOfNames',
+      cn: 'operators, east',
+      member: [userDn('eve*')],
+    });
     // Those who may create groups of projects choose their names.
     await client.add(`cn=net-admins,ou=projects,${BASE}`, {
       objectClass: 'groupOfNames',

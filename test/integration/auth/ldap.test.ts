@@ -72,18 +72,22 @@ describeWith('slapd', 'LDAP', () => {
 
     test('with memberOf counts only the groups below a base, if there is one', async () => {
       const { groupBaseDn: _, ...rest } = slapd.config;
-      const groupsOfBob = async (memberOf: object) => {
+      const groupsOf = async (uid: string, memberOf: object) => {
         const config = { ...rest, ...memberOf };
-        const name = `memberOf ${JSON.stringify(memberOf)}`;
+        const name = `memberOf ${uid} ${JSON.stringify(memberOf)}`;
         const provider = await admin(app)
           .post<ProviderRecord>('/api/auth/providers', { kind: 'ldap', name, config })
           .expect(201);
-        return (await login('bob', 'bob-secret', provider.id)).body.user.groups;
+        return (await login(uid, `${uid}-secret`, provider.id)).body.user.groups;
       };
+      const groupsOfBob = (memberOf: object) => groupsOf('bob', memberOf);
       expect(await groupsOfBob({})).toEqual(['net-admins', 'operators, east']);
       expect(await groupsOfBob({ memberOfBaseDn: 'OU=Groups, DC=example, DC=net' })).toEqual([
         'operators, east',
       ]);
+      // Another part with the same first value is not the base.
+      expect(await groupsOf('eve*', {})).toEqual(['operators, east']);
+      expect(await groupsOf('eve*', { memberOfBaseDn: 'ou=groups,dc=example,dc=net' })).toEqual([]);
       const ofGroup = 'cn=net-admins,ou=projects,dc=example,dc=net';
       expect(await groupsOfBob({ memberOfBaseDn: ofGroup })).toEqual([]);
     });

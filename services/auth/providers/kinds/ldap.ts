@@ -188,7 +188,7 @@ export function createLdap(outbound: ProviderOutbound) {
       const { memberOfBaseDn: base } = config;
       const groups = valuesOf(person, 'memberOf');
       const counted = base === undefined ? groups : groups.filter((dn) => isBelow(dn, base));
-      return parseGroups(counted.map((dn) => rdnsOf(dn)[0]?.value ?? dn));
+      return parseGroups(counted.map((dn) => rdnsOf(dn)[0]?.[0]?.value ?? dn));
     }
     const { searchEntries } = await client.search(config.groupBaseDn, {
       scope: 'sub',
@@ -341,31 +341,36 @@ function valuesOf(entry: Entry, attribute: string): string[] {
   );
 }
 
-type Rdn = { type: string; value: string };
+/** A part of a DN: one attribute with its value, or several (`ou=groups+l=x`). */
+type Rdn = { type: string; value: string }[];
 
 /**
  * The parts of a DN, from the entry to the root: `cn=Network Team,ou=groups,…` → `cn`, `Network Team`;
- * `ou`, `groups`; … Escapes are bytes (RFC 4514, 2.4). Of a part with several values, the first.
+ * `ou`, `groups`; … Escapes are bytes (RFC 4514, 2.4).
  */
-function rdnsOf(dn: string): Rdn[] {
-  const parts = dn.match(/(?:\\.|[^,\\])+/gsu) ?? [];
-  return parts.map((part) => {
-    const [, type = '', value = part] = /^([^=]+)=((?:\\.|[^+\\])*)/su.exec(part) ?? [];
-    const bytes = [...value.matchAll(/\\([0-9A-Fa-f]{2})|\\(.)|([^\\]+)/gsu)].map(
-      ([, hex, escaped, plain]) =>
-        hex === undefined ? Buffer.from(escaped ?? plain ?? '') : Buffer.from(hex, 'hex'),
-    );
-    return {
-      type: type.trim().toLowerCase(),
-      value: Buffer.concat(bytes).toString('utf8').trim(),
-    };
-  });
+const rdnsOf = (dn: string): Rdn[] =>
+  piecesOf(dn, /(?:\\.|[^,\\])+/gsu).map((part) => piecesOf(part, /(?:\\.|[^+\\])+/gsu).map(avaOf));
+
+const piecesOf = (text: string, pattern: RegExp): string[] => text.match(pattern) ?? [];
+
+function avaOf(text: string): Rdn[number] {
+  const [, type = '', value = text] = /^([^=]+)=(.*)$/su.exec(text) ?? [];
+  const bytes = [...value.matchAll(/\\([0-9A-Fa-f]{2})|\\(.)|([^\\]+)/gsu)].map(
+    ([, hex, escaped, plain]) =>
+      hex === undefined ? Buffer.from(escaped ?? plain ?? '') : Buffer.from(hex, 'hex'),
+  );
+  return {
+    type: type.trim().toLowerCase(),
+    value: Buffer.concat(bytes).toString('utf8').trim(),
+  };
 }
 
 /** True when an entry is somewhere below `base`; servers do not distinguish case in DNs. */
 function isBelow(dn: string, base: string): boolean {
   const keysOf = (name: string) =>
-    rdnsOf(name).map(({ type, value }) => `${type}=${value.toLowerCase()}`);
+    rdnsOf(name).map((rdn) =>
+      rdn.map(({ type, value }) => `${type}=${value.toLowerCase()}`).sort(),
+    );
   const [entry, ancestor] = [keysOf(dn), keysOf(base)];
   return (
     entry.length > ancestor.length && isDeepStrictEqual(entry.slice(-ancestor.length), ancestor)
