@@ -1,7 +1,7 @@
 import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type pg from 'pg';
-import { familyMemory, familyPss } from '../memory.ts';
+import { descendantsCpuMs, familyMemory, familyPss } from '../memory.ts';
 
 /** What is sampled: memory in MiB, and counts. */
 export const SAMPLED = [
@@ -10,13 +10,30 @@ export const SAMPLED = [
   'memory of Temporal',
   'connections',
   'open files of Holdfast',
+  'a fixed computation',
 ] as const;
-export type Sample = Record<(typeof SAMPLED)[number], number>;
+export type Sample = Record<(typeof SAMPLED)[number], number> & {
+  /** Processor time of all servers so far, in milliseconds. */
+  cpuMs: number;
+};
+
+const STEPS = 2_000_000;
+
+/** Milliseconds of processor time of a fixed computation: how fast the machine is at the moment. */
+function fixedComputationMs(): number {
+  const before = process.cpuUsage();
+  let sum = 0;
+  for (let n = 0; n < STEPS; n++) sum += n % 7;
+  const { user, system } = process.cpuUsage(before);
+  return sum > 0 ? (user + system) / 1_000 : Number.NaN;
+}
 
 /** Samples the servers, which are children of this process, and the product. */
 export async function takeSample(client: pg.Client, productPid: number): Promise<Sample> {
-  const [all, product, files, connections] = await Promise.all([
+  const computationMs = fixedComputationMs();
+  const [all, cpuMs, product, files, connections] = await Promise.all([
     familyMemory(process.pid),
+    descendantsCpuMs(process.pid),
     familyPss(productPid),
     readdir(`/proc/${productPid}/fd`),
     client.query<{ count: number }>(
@@ -31,6 +48,8 @@ export async function takeSample(client: pg.Client, productPid: number): Promise
     'memory of Temporal': memoryOf('temporal'),
     connections: connections.rows[0]?.count ?? Number.NaN,
     'open files of Holdfast': files.length,
+    'a fixed computation': computationMs,
+    cpuMs,
   };
 }
 
