@@ -161,9 +161,7 @@ async function readStackConfig(folder: string, stack: Stack): Promise<Config> {
   return readConfig({
     HOLDFAST_TRUSTED_GATEWAYS: LOOPBACK,
     // A page in a browser of this machine may have changed what its own name means.
-    ...(env.HOLDFAST_TRUSTED_GATEWAYS === undefined && {
-      HOLDFAST_GATEWAY_HOSTS: LOOPBACK_HOSTS,
-    }),
+    HOLDFAST_GATEWAY_HOSTS: LOOPBACK_HOSTS,
     HOLDFAST_OUTBOUND_ALLOW: TRIAL_TARGETS,
     HOLDFAST_MASTER_KEYS: await masterKeys(folder),
     HOLDFAST_BACKUP_DIR: path.join(folder, 'backups'),

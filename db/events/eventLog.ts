@@ -41,7 +41,7 @@ export type EventLogPage = KeysetPage<StoredEvent> & { lastSequence: number; hea
 const SEQUENCE_SKEW_MS = 300_000;
 
 /** An event has the time at which its commit began, and its sequence after the end: a large restore is one. */
-const LONGEST_COMMIT_MS = 6 * 3_600_000;
+const LONGEST_COMMIT_MS = 30 * 60_000;
 
 /** The last sequence that was assigned. */
 export async function readLastSequence(db: Knex): Promise<number> {

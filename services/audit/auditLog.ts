@@ -26,7 +26,7 @@ const EXPORT_BATCH = 500;
 const ID_TOLERANCE_MS = 60_000;
 
 /** The most by which it is after it: `at` is the start of a commit, and a large restore is one commit. */
-const LONGEST_COMMIT_MS = 6 * 3_600_000;
+const LONGEST_COMMIT_MS = 30 * 60_000;
 
 const OLDEST_FIRST: ListSort = { field: 'id', kind: 'text', nullable: false, descending: false };
 
