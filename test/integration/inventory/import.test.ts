@@ -271,50 +271,6 @@ describe('import', () => {
     }
   });
 
-  test('a mutation means what it does in a batch: its version counts, and an update creates nothing', async () => {
-    const site = await recordFactory(() => root)('sites', { name: 'versioned' });
-    await root.put(`/api/inventory/sites/${site.id}`, { description: 'newer' }).expect(200);
-    const line = (mutation: object) => `${JSON.stringify(mutation)}\n`;
-    const stale = { id: site.id, version: 1 };
-    const file = [
-      line({ resource: 'sites', operation: 'update', record: { ...stale, description: 'old' } }),
-      line({ resource: 'sites', operation: 'delete', record: stale }),
-      line({ resource: 'tags', operation: 'update', record: { id: 'mistyped', name: 'x' } }),
-      line({ resource: 'tags', record: { id: 'inferred', name: 'y' } }),
-    ].join('');
-    const { id } = await upload(file, '', 'application/x-ndjson').expect(202);
-    expect(
-      (await rowsOf(id)).map(({ outcome, conflicts, errors }) => [
-        outcome,
-        (conflicts[0] ?? errors[0])?.code,
-      ]),
-    ).toEqual([
-      ['conflict', 'version_conflict'],
-      ['conflict', 'version_conflict'],
-      ['invalid', 'not_found'],
-      ['created', undefined],
-    ]);
-  });
-
-  test('a record with all the custom fields that one may have is exported and imported', async () => {
-    const make = recordFactory(() => root);
-    const names = Array.from({ length: 17 }, (_, n) => `note${n}`);
-    for (const name of names)
-      await make('custom-fields', { resource: 'sites', name, type: 'text' });
-    const customFields = Object.fromEntries(
-      names.map((name, n) => [name, '"'.repeat(n < 16 ? 2_000 : 600)]),
-    );
-    await make('sites', { name: 'noted', customFields });
-    for (const [format, type] of [
-      ['csv', 'text/csv'],
-      ['ndjson', 'application/x-ndjson'],
-    ]) {
-      const { body } = await root.get(`/api/inventory/sites/export?format=${format}&q=noted`);
-      const { counts } = await upload(String(body), 'resource=sites', type).expect(202);
-      expect([format, counts]).toEqual([format, { ...NO_ROWS, unchanged: 1 }]);
-    }
-  });
-
   test('null is not given in NDJSON; an empty cell of a required field is an error', async () => {
     const line = '{"id":null,"name":"nulls","status":null,"tags":null,"customFields":null}';
     const created = await upload(line, 'resource=sites', 'application/x-ndjson').expect(202);
