@@ -1,11 +1,4 @@
-import {
-  complain,
-  EXIT_USAGE,
-  HelpRequest,
-  print,
-  readArguments,
-  UsageError,
-} from './cli/program.ts';
+import { answerWithUsage, print, readArguments } from './cli/program.ts';
 import { versionText } from './versionText.ts';
 
 /**
@@ -30,12 +23,8 @@ The settings are environment variables: see docs/configuration.md.
     print(versionText());
     return 0;
   } catch (error) {
-    if (error instanceof HelpRequest) {
-      print(usage);
-      return 0;
-    }
-    if (!(error instanceof UsageError)) throw error;
-    complain(`${error.message}\n\n${usage}`);
-    return EXIT_USAGE;
+    const code = answerWithUsage(error, usage);
+    if (code === undefined) throw error;
+    return code;
   }
 }

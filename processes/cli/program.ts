@@ -75,16 +75,21 @@ function endOnWriteError(error: NodeJS.ErrnoException): never {
   process.exit(1);
 }
 
-/** Returns the exit code. */
-function report(error: unknown, usage: string): number {
+/** Prints the usage if an error of `readArguments` asks for it. Returns the exit code; undefined for other errors. */
+export function answerWithUsage(error: unknown, usage: string): number | undefined {
   if (error instanceof HelpRequest) {
     print(usage);
     return 0;
   }
-  if (error instanceof UsageError) {
-    complain(`${error.message}\n\n${usage}`);
-    return EXIT_USAGE;
-  }
+  if (!(error instanceof UsageError)) return undefined;
+  complain(`${error.message}\n\n${usage}`);
+  return EXIT_USAGE;
+}
+
+/** Returns the exit code. */
+function report(error: unknown, usage: string): number {
+  const code = answerWithUsage(error, usage);
+  if (code !== undefined) return code;
   complain(reasonOf(error));
   return 1;
 }
