@@ -118,10 +118,10 @@ export const answerChange = (
 const IS_LAST = `${COUNTED_ATTEMPTS} >= (j.retry_policy ->> 'maxAttempts')::integer`;
 
 /**
- * SQL: an attempt, of the alias `a`, may run at the runner of its job `j`. The last one goes on without a
- * lease while its runner does not reach the API.
+ * SQL: the runner of the job `j` may run its attempt, of the alias `a`, whether the job has ended or not: until
+ * the lease has ended. The last attempt goes on without a lease while its runner does not reach the API.
  */
-const MAY_RUN = `a.attempt = j.attempts AND j.status = 'running' AND a.answer IS NULL
+const MAY_RUN = `a.attempt = j.attempts AND a.answer IS NULL
   AND (a.leased_until > clock_timestamp() OR (${IS_LAST} AND a.ends_at > clock_timestamp()))`;
 
 /**
@@ -140,14 +140,6 @@ export async function isRunnerLost(db: Knex, jobId: string): Promise<boolean> {
 }
 
 /**
- * SQL: the job `j` has ended without a word of the runner of its attempt, of the alias `a`, which may still
- * run: until the lease has ended, the last one until its limit.
- */
-const MAY_OUTLIVE_JOB = `a.attempt = j.attempts AND j.status NOT IN ('queued', 'running')
-  AND a.answer IS NULL
-  AND (a.leased_until > clock_timestamp() OR (${IS_LAST} AND a.ends_at > clock_timestamp()))`;
-
-/**
  * The number of attempts with a key that may run now, without those of `exceptJobId`. Until the transaction
  * ends, no other one is counted.
  */
@@ -163,7 +155,7 @@ export async function countConcurrent(
     trx,
     `SELECT count(*)::integer AS count
      FROM remote_attempts AS a JOIN jobs AS j ON j.id = a.job_id
-     WHERE a.concurrency_key = ? AND a.job_id <> ? AND (${MAY_RUN} OR ${MAY_OUTLIVE_JOB})`,
+     WHERE a.concurrency_key = ? AND a.job_id <> ? AND j.status <> 'queued' AND ${MAY_RUN}`,
     [key, exceptJobId],
   );
   return rows[0]?.count ?? 0;
@@ -177,7 +169,7 @@ export async function releaseSlot(trx: Knex, jobId: string): Promise<boolean> {
   const { rows }: { rows: object[] } = await prepared(
     trx,
     `UPDATE jobs AS j SET slot = NULL WHERE j.id = ? AND j.slot = 'held' AND NOT EXISTS (
-       SELECT FROM remote_attempts AS a WHERE a.job_id = j.id AND ${MAY_RUN})
+       SELECT FROM remote_attempts AS a WHERE a.job_id = j.id AND j.status = 'running' AND ${MAY_RUN})
      RETURNING 1`,
     [jobId],
   );
