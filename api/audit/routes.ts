@@ -268,10 +268,7 @@ export const auditRoutes = (
     expensiveRead: { hasOwnSlots: true },
     responses: { 200: null },
     produces: ['application/x-ndjson'],
-    recheckAccess: ({ caller }, initialCaller) => {
-      auditLog.assertSameScope(caller, initialCaller);
-      return Promise.resolve();
-    },
+    keepsScope: true,
     handle: ({ caller, query, signal }) => {
       const where = AUDIT.conditionsFrom(query);
       return Promise.resolve(

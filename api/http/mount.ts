@@ -258,7 +258,9 @@ function endStreamOnLostAccess(
   const recheck = async () => {
     try {
       const caller = await authorizeCaller(route, deps, ctx);
-      await route.recheckAccess?.({ ...request, caller }, request.caller);
+      if (route.keepsScope)
+        deps.access.assertSameScope(caller, request.caller, ...permissionsOf(route));
+      await route.recheckAccess?.({ ...request, caller });
       onRechecked?.(caller);
     } catch (error) {
       // A busy server is no reason to end what it has allowed.

@@ -160,10 +160,9 @@ type RouteDefinition<P, Q, B> = {
   /**
    * For a stream: checks the access of the caller again, at intervals. An error ends the stream.
    */
-  recheckAccess?(
-    request: RouteRequest<StaticOf<P>, StaticOf<Q>, StaticOf<B>>,
-    initialCaller: Caller,
-  ): Promise<unknown>;
+  recheckAccess?(request: RouteRequest<StaticOf<P>, StaticOf<Q>, StaticOf<B>>): Promise<unknown>;
+  /** For a stream of what the caller may read: it ends when where they hold the permission changes. */
+  keepsScope?: true;
   handle(request: RouteRequest<StaticOf<P>, StaticOf<Q>, StaticOf<B>>): Promise<HttpResponse>;
   /**
    * Enables `Idempotency-Key`: returns the response for the record with `id`, which an earlier

@@ -379,10 +379,7 @@ const exportRoute = (resource: Resource, exports: InventoryExports, slots: Slots
     expensiveRead: { hasOwnSlots: true },
     responses: { 200: null },
     produces: Object.values(CONTENT_TYPE_BY_FORMAT),
-    recheckAccess: ({ caller }, initialCaller) => {
-      exports.assertSameScope(caller, initialCaller);
-      return Promise.resolve();
-    },
+    keepsScope: true,
     handle: ({ caller, query, signal }) => {
       const { format, sort, fields, ...filter } = query as ExportQuery;
       const list = listOf(resource);

@@ -98,6 +98,12 @@ export function conditionSql(
 }
 
 /**
+ * A record that a commit writes has the time at which that began, and an id or a sequence of later. The longest
+ * are large restores.
+ */
+export const LONGEST_COMMIT_MS = 30 * 60_000;
+
+/**
  * A condition on the time of creation, for a table whose ids start with it: ids narrow the key that
  * orders the list. `toleranceMs` is the most by which the two differ; with `laterMs`, an id may be younger
  * than its record by that time. With `earlierIds`, an id may be older than its record by any time, as that of a

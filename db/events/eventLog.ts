@@ -2,7 +2,7 @@ import { raw, type QueryBuilder } from 'objection';
 import type { Knex } from '../core/knex.ts';
 import { readBounded } from '../core/boundedRows.ts';
 import { whereDefined, type KeysetPage } from '../core/keyset.ts';
-import { columnOf, conditionSql } from '../core/listConditions.ts';
+import { columnOf, conditionSql, LONGEST_COMMIT_MS } from '../core/listConditions.ts';
 import { readCounts } from '../core/lists.ts';
 import { Event } from '../models/Event.ts';
 import { whereInScope } from '../core/scopeSql.ts';
@@ -39,9 +39,6 @@ export type EventLogPage = KeysetPage<StoredEvent> & { lastSequence: number; hea
  * processes differ, and an event gets its sequence only after its commit.
  */
 const SEQUENCE_SKEW_MS = 300_000;
-
-/** An event has the time at which its commit began, and its sequence after the end: a large restore is one. */
-const LONGEST_COMMIT_MS = 30 * 60_000;
 
 /** The last sequence that was assigned. */
 export async function readLastSequence(db: Knex): Promise<number> {

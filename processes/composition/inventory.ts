@@ -23,7 +23,7 @@ export function composeInventory(core: Core) {
     questions,
     approvedChanges: createApprovedChanges({ ...core, writes }),
     imports: createInventoryImports({ ...core, writes, questions }),
-    exports: createInventoryExports({ ...core, records }),
+    exports: createInventoryExports({ records }),
     batches: createInventoryBatches({ ...core, writes }),
     equipment: createEquipment(core),
     addressSpace: createAddressSpace({ ...core, records, writes }),

@@ -178,13 +178,16 @@ export function createAccess({
      * For answers that take long: the caller reads what they could read at the start. Error:
      * `permission_denied` when their scope has changed since `initialCaller`.
      */
-    assertSameScope(caller: Caller, initialCaller: Caller, permission: Permission): void {
-      const scopes = [caller, initialCaller].map(({ rights }) => scopeOf(rights, permission));
-      const [now, before] = scopes;
-      if (now && before && sameScope(now, before)) return;
+    assertSameScope(
+      caller: Caller,
+      initialCaller: Caller,
+      ...permissions: readonly Permission[]
+    ): void {
+      const scope = ({ rights }: Caller) => scopeOf(rights, ...permissions);
+      if (sameScope(scope(caller), scope(initialCaller))) return;
       throw new AppError(
         'permission_denied',
-        `Where you hold the permission ${permission} has changed since the beginning.`,
+        `Where you hold the permission ${permissions.join(' or ')} has changed since the beginning.`,
       );
     },
 

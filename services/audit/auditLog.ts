@@ -1,6 +1,6 @@
 import { AuditEntry } from '../../db/models/AuditEntry.ts';
 import type { Knex } from '../../db/core/knex.ts';
-import { createdAtSql } from '../../db/core/listConditions.ts';
+import { createdAtSql, LONGEST_COMMIT_MS } from '../../db/core/listConditions.ts';
 import type { Sql } from '../../db/core/sql.ts';
 import { readList, type ListSource } from '../../db/core/lists.ts';
 import { whereInScope } from '../../db/core/scopeSql.ts';
@@ -24,9 +24,6 @@ const EXPORT_BATCH = 500;
 
 /** The most by which the time in an entry's id is before its `at`: clocks of processes differ. */
 const ID_TOLERANCE_MS = 60_000;
-
-/** The most by which it is after it: `at` is the start of a commit, and a large restore is one commit. */
-const LONGEST_COMMIT_MS = 30 * 60_000;
 
 const OLDEST_FIRST: ListSort = { field: 'id', kind: 'text', nullable: false, descending: false };
 
@@ -62,10 +59,6 @@ export function createAuditLog({ db, access }: { db: Knex; access: Access }) {
       if (!entry) throw notFound('audit entry', id);
       return entry;
     },
-
-    /** Error: `permission_denied` if the caller's scope has changed since `initialCaller`. */
-    assertSameScope: (caller: Caller, initialCaller: Caller): void =>
-      access.assertSameScope(caller, initialCaller, 'audit:read'),
 
     /** Every matching entry, oldest first, read in batches until `signal` aborts. */
     async *stream(

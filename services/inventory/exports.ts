@@ -14,7 +14,6 @@ import type { FileFormat } from './imports.ts';
 import { computeFor, tenantKey } from '../../platform/connectionUser.ts';
 import { tenantActivity } from '../../platform/tenantActivity.ts';
 import { createPause } from '../../platform/turns.ts';
-import type { Access } from '../access/access.ts';
 import type { InventoryRecords, RecordFilterRequest } from './records.ts';
 
 export type InventoryExports = ReturnType<typeof createInventoryExports>;
@@ -59,17 +58,7 @@ export type ExportRequest = {
 };
 
 /** Exports of lists in the format of imports. */
-export const createInventoryExports = ({
-  records,
-  access,
-}: {
-  records: InventoryRecords;
-  access: Access;
-}) => ({
-  /** Error: `permission_denied` if the caller's scope has changed since `initialCaller`. */
-  assertSameScope: (caller: Caller, initialCaller: Caller): void =>
-    access.assertSameScope(caller, initialCaller, 'inventory:read'),
-
+export const createInventoryExports = ({ records }: { records: InventoryRecords }) => ({
   /** Streams all matching records inside the caller's scope as text. */
   async *stream(
     caller: Caller,
