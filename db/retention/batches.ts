@@ -40,16 +40,14 @@ export function beforeCutoff(
   { idKind, type, since }: PurgeSource,
   { other, jobTypes }: Cutoffs,
 ): { sql: string; bindings: string[] } {
-  if (since !== undefined) {
-    const at = (other ?? new Date(0)).toISOString();
-    return {
-      sql: `r.id < ? AND ${since} < ?::timestamptz`,
-      bindings: [minIdAt(idKind, new Date(at)), at],
-    };
-  }
   // No id is less than an empty text.
   const idOf = (at: Date | null) => (at ? minIdAt(idKind, at) : '');
   const types = Object.entries(jobTypes);
+  if (since !== undefined && other)
+    return {
+      sql: `r.id < ? AND ${since} < ?::timestamptz`,
+      bindings: [idOf(other), other.toISOString()],
+    };
   if (types.length === 0) return { sql: 'r.id < ?', bindings: [idOf(other)] };
   return {
     sql: `r.id < CASE ${type} ${types.map(() => 'WHEN ? THEN ?').join(' ')} ELSE ? END COLLATE "C"`,

@@ -81,9 +81,9 @@ async function jobUpdateOf(
     payload !== undefined &&
     (changesJobType || !(await isSamePayload(jobTypes, schedule, payload)));
   const changesTarget = target !== undefined && !isDeepStrictEqual(target, schedule.target);
-  const knowsPayload =
+  const knowsPayload = () =>
     changesPayload || (payload !== undefined && hasTruePayload(jobTypes, schedule, payload));
-  if (changesTarget && !knowsPayload && (await hidesFrom(caller, jobTypes, schedule)))
+  if (changesTarget && !knowsPayload() && (await hidesFrom(caller, jobTypes, schedule)))
     throw invalidField(
       'body',
       '/payload',

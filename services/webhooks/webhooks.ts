@@ -66,7 +66,9 @@ type Deps = {
 /** Webhooks: endpoints that subscribe to events. */
 export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps) {
   const options = {
-    ...{ db, commit, access },
+    db,
+    commit,
+    access,
     kind: 'webhook',
     readPermission: 'webhook:read',
     softDelete: true,
