@@ -128,46 +128,28 @@ export type AttemptOutcome = {
 };
 
 /**
- * Records the outcome of an attempt. A failed attempt frees the slot of its delivery. The webhook
- * keeps the time since which every attempt at its endpoint has failed; failures that are not the
- * endpoint's (`notEndpointFault`) do not count, nor what an earlier endpoint has answered.
+ * Records the outcome of an attempt. A failed attempt frees the slot of its delivery. The webhook is not
+ * written here: a restore may have locked it for minutes, and an accepted message would be sent again.
  */
 export async function finishDeliveryAttempt(
   db: Knex,
   {
     deliveryId,
     number,
-    webhookId,
-    endpointUrl,
     outcome,
-    notEndpointFault,
     now,
-  }: {
-    deliveryId: string;
-    number: number;
-    webhookId: string;
-    /** Where the attempt was sent. */
-    endpointUrl: string;
-    outcome: AttemptOutcome;
-    notEndpointFault: boolean;
-    now: Date;
-  },
+  }: { deliveryId: string; number: number; outcome: AttemptOutcome; now: Date },
 ): Promise<void> {
   const { durationMs, httpStatus, error, requestHeaders, responseBody, responseTruncated } =
     outcome;
-  const hasFailed = error !== null;
   await prepared(
     db,
     `WITH finished AS (
        UPDATE delivery_attempts SET finished_at = ?, duration_ms = ?, http_status = ?, error = ?,
          request_headers = ?, response_body = ?, response_truncated = ?
        WHERE delivery_id = ? AND number = ?
-     ), freed AS (
-       UPDATE deliveries SET in_flight = false WHERE id = ? AND ?::boolean
      )
-     UPDATE webhooks SET failing_since = ?
-     WHERE id = ? AND endpoint_url = ? AND (failing_since IS NULL) = ?::boolean
-       AND NOT ?::boolean`,
+     UPDATE deliveries SET in_flight = false WHERE id = ? AND ?::boolean`,
     [
       now,
       durationMs,
@@ -179,12 +161,7 @@ export async function finishDeliveryAttempt(
       deliveryId,
       number,
       deliveryId,
-      hasFailed,
-      hasFailed ? now : null,
-      webhookId,
-      endpointUrl,
-      hasFailed,
-      notEndpointFault,
+      error !== null,
     ],
   );
 }

@@ -78,17 +78,6 @@ export type FirstAttemptOutcome = {
   | { succeeded: false; error: JobError; /** As of `jobs.checked_at`. */ checkedAt: Date }
 );
 
-/**
- * What a batch of attempts says about an endpoint of a webhook; `failingSince` is null if the last one
- * succeeded.
- */
-export type WebhookHealth = {
-  webhookId: string;
-  endpointUrl: string;
-  anySucceeded: boolean;
-  failingSince: Date | null;
-};
-
 const toRow = (attempt: FirstAttemptOutcome) => {
   const { outcome, finishedAt } = attempt;
   return {
@@ -112,31 +101,12 @@ const toRow = (attempt: FirstAttemptOutcome) => {
 };
 
 /**
- * SQL: how the failing times of webhooks change. What an earlier endpoint has answered does not count.
- * Bindings: ids, endpoints, whether one succeeded, times.
- */
-const healthSql = (name: string) => `${name}_webhooks AS (
-    UPDATE webhooks AS w SET failing_since = h.failing_since
-    FROM (
-      SELECT w.id, h.endpoint_url, CASE WHEN h.succeeded THEN h.since ELSE COALESCE(w.failing_since, h.since) END
-             AS failing_since
-      FROM unnest(?::text[], ?::text[], ?::boolean[], ?::timestamptz[])
-        AS h (id, endpoint_url, succeeded, since)
-      JOIN webhooks AS w USING (id, endpoint_url)
-    ) AS h
-    WHERE w.id = h.id AND w.endpoint_url = h.endpoint_url
-      AND w.failing_since IS DISTINCT FROM h.failing_since
-    RETURNING w.id
-  )`;
-
-/**
  * SQL: ends the jobs of successes, notes the errors of failures, and appends to the logs. An attempt that an
  * orderly stop has ended does not count (`interruption` in services/jobs/lifecycle.ts).
  */
 const jobsSql = (name: string) => `${name}_jobs AS (
     SELECT id FROM jobs
     WHERE id IN (SELECT job_id FROM ${name}_outcomes) AND status = 'running' AND run_id IS NULL
-      AND (SELECT count(*) FROM ${name}_webhooks) >= 0
     ORDER BY id FOR UPDATE
   ), ${name}_ended AS (
     UPDATE jobs AS j SET
@@ -185,11 +155,10 @@ const deliveriesSql = (name: string) => `${name}_attempts AS (
  * workflow, which the caller starts for each job that changes. A job that has a workflow by now does
  * not change.
  *
- * Rows are locked as everywhere: webhooks before jobs before deliveries.
+ * Rows are locked as everywhere: jobs before deliveries.
  */
 export const recordFirstAttempts = (
   attempts: readonly FirstAttemptOutcome[],
-  health: readonly WebhookHealth[],
   topics: readonly string[],
 ): RecordChange => ({
   topics,
@@ -199,16 +168,10 @@ export const recordFirstAttempts = (
       duration_ms integer, http_status integer, error json, request_headers json,
       response_body text, response_truncated boolean, result json, job_error json,
       checked_at timestamptz, lines json)
-  ), ${healthSql(name)}, ${jobsSql(name)}, ${deliveriesSql(name)}, ${name} AS (
+  ), ${jobsSql(name)}, ${deliveriesSql(name)}, ${name} AS (
     SELECT id FROM ${name}_ended UNION ALL SELECT job_id FROM ${name}_deliveries
   )`,
-  bindings: [
-    JSON.stringify(attempts.map(toRow)),
-    health.map(({ webhookId }) => webhookId),
-    health.map(({ endpointUrl }) => endpointUrl),
-    health.map(({ anySucceeded }) => anySucceeded),
-    health.map(({ failingSince }) => failingSince) as unknown as string[],
-  ],
+  bindings: [JSON.stringify(attempts.map(toRow))],
 });
 
 /** Makes such a change in a statement of its own. Returns the jobs that changed. */

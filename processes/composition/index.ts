@@ -130,6 +130,7 @@ const composeJobTypes = (
     ...core,
     sendEvent: webhooks.sendEvent,
     disable: webhooks.disable,
+    health: webhooks.health,
     backfillOccurrence: schedules.runner.backfillOccurrence,
     mayRunSchedule: schedules.schedules.mayRun,
     imports: inventory.imports,
@@ -211,6 +212,7 @@ function composeLifecycle(core: Core, areas: Areas, workers: Workers | undefined
       if (!workers) return;
       jobs.workerPresence.start();
       jobs.immediateAttempts.start();
+      webhooks.health.start();
       webhooks.firstAttempts.start(webhooks.relay.onSlotFreed);
       schedules.catchUp.start();
     },
@@ -223,7 +225,12 @@ function composeLifecycle(core: Core, areas: Areas, workers: Workers | undefined
       await Promise.all([stopWorkers(), schedules.catchUp.stop(), runners.remoteTypes.stop()]);
       // These add outbox tasks, so they stop before the dispatcher.
       await Promise.all([webhooks.relay.stop(), webhooks.eventFeed.stop(), jobs.jobSlots.stop()]);
-      await Promise.all([dispatcher.stop(), auth.auditSealer.stop(), auth.tokenUses.stop()]);
+      await Promise.all([
+        dispatcher.stop(),
+        auth.auditSealer.stop(),
+        auth.tokenUses.stop(),
+        webhooks.health.stop(),
+      ]);
       await notifications.stop();
       await Promise.all([temporal.close(), http.close(), auth.closeProviders()]);
       await backups.archives.close();

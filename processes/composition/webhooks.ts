@@ -10,6 +10,7 @@ import { createWebhookSecrets } from '../../services/webhooks/secrets.ts';
 import { createWebhookSender } from '../../services/webhooks/sender.ts';
 import { createSendEvent } from '../../services/webhooks/sendEvent.ts';
 import { createFirstAttemptRecorder } from '../../services/webhooks/firstAttemptRecorder.ts';
+import { createHealthRecorder } from '../../services/webhooks/health.ts';
 import { createFirstAttempts } from '../../services/webhooks/firstAttempts.ts';
 import { createTestDelivery } from '../../services/webhooks/testDelivery.ts';
 import { createWebhooks } from '../../services/webhooks/webhooks.ts';
@@ -21,13 +22,14 @@ export function composeWebhooks(core: Core) {
   const sendWebhook = createWebhookSender(core);
   const sendEvent = createSendEvent({ ...core, secrets, sendWebhook });
   const disable = createAutoDisable(core);
+  const health = createHealthRecorder(core);
   const deliveryQueue = createDeliveryQueue(core);
   const firstAttempts = createFirstAttempts({
     ...core,
     ...core.config,
     sendEvent,
     disable,
-    recorder: createFirstAttemptRecorder(core),
+    recorder: createFirstAttemptRecorder({ ...core, health }),
   });
   const eventFeed = createEventFeed(core);
   const relay = createEventRelay({
@@ -41,6 +43,7 @@ export function composeWebhooks(core: Core) {
   return {
     sendEvent,
     disable,
+    health,
     deliveryQueue,
     firstAttempts,
     relay,

@@ -1,6 +1,7 @@
 import { NoChange, ignoreNoChange, type Commit, type Work } from '../../db/core/commit.ts';
 import { Webhook } from '../../db/models/Webhook.ts';
 import type { DeliveryEndpoint } from '../../db/webhooks/deliveryAttempts.ts';
+import { wasAcceptedSince } from '../../db/webhooks/health.ts';
 import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
 import { FAILING_LIMIT_MS, type DisabledReason } from '../../domain/webhooks/webhooks.ts';
@@ -57,6 +58,12 @@ export async function disableIn(work: Work, id: string, cause: DisableCause): Pr
   const trx = await work.trx();
   const before = await Webhook.query(trx).findById(id).forUpdate();
   if (!before?.enabled || isOutdated(cause, before, work.now)) return false;
+  if (
+    reason === 'failing' &&
+    before.failingSince &&
+    (await wasAcceptedSince(trx, id, before.failingSince))
+  )
+    return false;
   const after = await Webhook.query(trx).patchAndFetchById(id, {
     ...disabledFields(reason, work.now),
     updatedAt: work.now,

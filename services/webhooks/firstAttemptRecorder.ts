@@ -6,7 +6,6 @@ import {
   recordFirstAttempts,
   writeFirstAttempts,
   type FirstAttemptOutcome,
-  type WebhookHealth,
 } from '../../db/webhooks/firstAttempts.ts';
 import { PLATFORM } from '../../domain/access/scope.ts';
 import type { FailedFirstAttempt } from '../../domain/dispatch/tasks.ts';
@@ -25,6 +24,7 @@ import {
 } from '../jobs/lifecycle.ts';
 import { retryWrite } from '../jobs/retryWrite.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
+import type { HealthRecorder } from './health.ts';
 import type { FirstAttempt } from './sendEvent.ts';
 import type { SendResult } from './sender.ts';
 import { webhookAudit } from './webhookAudit.ts';
@@ -49,6 +49,7 @@ type Deps = LifecycleDeps & {
   dispatchUnaudited: DispatchUnaudited;
   jobTypes: JobTypes;
   jobFactory: JobFactory;
+  health: HealthRecorder;
 };
 
 /** How many outcomes one commit records. Each has at most some kilobytes. */
@@ -66,25 +67,6 @@ const CAUSE = 'first-attempts';
 const INTERRUPTED = 'interrupted';
 
 type FailedAttempt = EndedAttempt & { failure: JobFailure };
-
-/** What the attempts say about each endpoint of a webhook, in the order in which they ended. */
-export function healthOf(ended: readonly EndedAttempt[]): WebhookHealth[] {
-  const byEndpoint = new Map<string, WebhookHealth>();
-  for (const { attempt, failure, notEndpointFault, finishedAt } of ended) {
-    const { webhookId, endpointUrl } = attempt;
-    const key = `${webhookId} ${endpointUrl}`;
-    const endpoint = { webhookId, endpointUrl };
-    const before = byEndpoint.get(key);
-    if (!failure) byEndpoint.set(key, { ...endpoint, anySucceeded: true, failingSince: null });
-    else if (!notEndpointFault)
-      byEndpoint.set(key, {
-        ...endpoint,
-        anySucceeded: before?.anySucceeded ?? false,
-        failingSince: before?.failingSince ?? finishedAt,
-      });
-  }
-  return [...byEndpoint.values()].sort((a, b) => (a.webhookId < b.webhookId ? -1 : 1));
-}
 
 const line = (
   level: LogLine['level'],
@@ -149,7 +131,7 @@ function toFailure(ended: FailedAttempt): {
 
 /** Records the outcomes of first attempts, and starts the workflows of those that failed. */
 export function createFirstAttemptRecorder(deps: Deps): FirstAttemptRecorder {
-  const { db, commit, dispatchUnaudited, jobTypes, jobFactory, reportJobEnd } = deps;
+  const { db, commit, dispatchUnaudited, jobTypes, jobFactory, health, reportJobEnd } = deps;
   const lifecycle = createJobLifecycle(deps);
 
   /**
@@ -168,14 +150,14 @@ export function createFirstAttemptRecorder(deps: Deps): FirstAttemptRecorder {
     );
   }
 
-  async function recordSuccesses(ended: readonly EndedAttempt[], health: readonly WebhookHealth[]) {
+  async function recordSuccesses(ended: readonly EndedAttempt[]) {
     if (ended.length === 0) return;
     const isChanged = await commit(systemCaller(PLATFORM, CAUSE), (work) => {
       const topics = ended.flatMap(({ attempt: { jobId } }) => [
         jobFinishedTopic(jobId),
         jobLogTopic(jobId),
       ]);
-      work.change(recordFirstAttempts(ended.map(toSuccess), health, topics));
+      work.change(recordFirstAttempts(ended.map(toSuccess), topics));
       for (const [id, some] of Map.groupBy(ended, ({ attempt }) => attempt.webhookId))
         work.audit('webhook.complete_deliveries', webhookAudit.subject({ id }), {
           after: { deliveries: some.length },
@@ -193,13 +175,12 @@ export function createFirstAttemptRecorder(deps: Deps): FirstAttemptRecorder {
     }
   }
 
-  async function recordFailures(ended: readonly FailedAttempt[], health: readonly WebhookHealth[]) {
+  async function recordFailures(ended: readonly FailedAttempt[]) {
     if (ended.length === 0) return;
     const failures = ended.map((each) => ({ ...toFailure(each), attempt: each.attempt }));
     await dispatchUnaudited(async (trx) => {
       const change = recordFirstAttempts(
         failures.map(({ recorded }) => recorded),
-        health,
         failures.map(({ attempt: { jobId } }) => jobLogTopic(jobId)),
       );
       const changed = await writeFirstAttempts(trx, change);
@@ -217,12 +198,8 @@ export function createFirstAttemptRecorder(deps: Deps): FirstAttemptRecorder {
 
   async function recordAll(ended: readonly EndedAttempt[]): Promise<void> {
     const isFailed = (each: EndedAttempt): each is FailedAttempt => each.failure !== undefined;
-    const successes = ended.filter((each) => !isFailed(each));
-    // The health of a webhook is that after all of these: only the last of the two writes states it.
-    const failures = ended.filter(isFailed);
-    const health = healthOf(ended);
-    await recordSuccesses(successes, failures.length === 0 ? health : []);
-    await recordFailures(failures, health);
+    await recordSuccesses(ended.filter((each) => !isFailed(each)));
+    await recordFailures(ended.filter(isFailed));
   }
 
   /** One outcome that cannot be written must hold up no other one: each is retried by itself. */
@@ -243,6 +220,8 @@ export function createFirstAttemptRecorder(deps: Deps): FirstAttemptRecorder {
 
   return async (ended) => {
     if (!(await recordTogether(ended))) await recordAlone(ended);
+    const { attempt, failure, notEndpointFault, finishedAt: at } = ended;
+    if (!notEndpointFault) health.note({ ...attempt, hasFailed: failure !== undefined, at });
     if (ended.failure?.code === ENDPOINT_REMOVED)
       await useConnectionsForProcess(() => endRemoved(ended));
   };

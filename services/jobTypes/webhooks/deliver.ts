@@ -26,6 +26,7 @@ import type { Metrics } from '../../../platform/metrics.ts';
 import { retryWrite } from '../../jobs/retryWrite.ts';
 import type { CompletionHook } from '../../jobs/completion.ts';
 import { disableIn, type AutoDisable } from '../../webhooks/autoDisable.ts';
+import type { HealthRecorder } from '../../webhooks/health.ts';
 import { measureAttempt } from '../../webhooks/measureAttempt.ts';
 import { failureOf, type SendEvent } from '../../webhooks/sendEvent.ts';
 import type { SendResult } from '../../webhooks/sender.ts';
@@ -39,6 +40,7 @@ export type DeliverDeps = {
   metrics: Metrics;
   sendEvent: SendEvent;
   disable: AutoDisable;
+  health: HealthRecorder;
 };
 
 /** Time beyond the request itself, to read the message and to record the outcome. */
@@ -57,6 +59,7 @@ export function createDeliverJobType({
   metrics,
   sendEvent,
   disable,
+  health,
 }: DeliverDeps): JobType<Payload> {
   /** Disables a webhook that has failed for too long. Error: `JobFailure` unless it succeeded. */
   async function throwIfFailed(
@@ -102,18 +105,12 @@ export function createDeliverJobType({
     await retryWrite(
       () =>
         writeUnaudited((db, now) =>
-          finishDeliveryAttempt(db, {
-            deliveryId,
-            number,
-            webhookId,
-            endpointUrl,
-            outcome,
-            notEndpointFault,
-            now,
-          }),
+          finishDeliveryAttempt(db, { deliveryId, number, outcome, now }),
         ),
       'delivery',
     );
+    if (!notEndpointFault)
+      health.note({ webhookId, endpointUrl, hasFailed: error !== null, at: new Date() });
     if (error) signal.throwIfAborted();
     if (httpStatus !== null) jobLog('info', `The endpoint answered ${httpStatus}`, { durationMs });
     await throwIfFailed(attempt, outcome, jobId);

@@ -224,7 +224,7 @@ describe('without a worker', () => {
     const ended = { deliveryId, jobId, number, outcome, finishedAt: new Date(), lines: [] };
     const changed = await writeFirstAttempts(
       app.deps.db,
-      recordFirstAttempts([{ ...ended, succeeded: true, result: {} }], [], []),
+      recordFirstAttempts([{ ...ended, succeeded: true, result: {} }], []),
     );
     expect(changed).toEqual(new Set());
     expect(await webhook.newest('succeeded')).toMatchObject({ reason: null });

@@ -29,6 +29,7 @@ test('an outcome that cannot be written holds up no other one', async () => {
       return true;
     },
     reportJobEnd: () => undefined,
+    health: { note: () => undefined },
   } as unknown as Parameters<typeof createFirstAttemptRecorder>[0]);
 
   const broken = record(ended('broken'));

@@ -1,0 +1,83 @@
+import { expect, test } from '@jest/globals';
+import { writeHealth } from '../../../db/webhooks/health.ts';
+import { eventually } from '../../support/eventually.ts';
+import { withWebhookReceiver } from '../../support/webhooks.ts';
+
+const { fixture, asNewTenant, register, readWebhook, waitForDelivery, createJob, patchRow } =
+  withWebhookReceiver();
+const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000);
+
+test('a webhook fails since the first failure after the last success at its present endpoint', async () => {
+  const client = asNewTenant();
+  const { id, endpointUrl } = await register(client, '/health', { enabled: false });
+  const failingSince = async () => (await readWebhook(client, id)).failingSince;
+  const [first, second] = [daysAgo(2), daysAgo(1)];
+  const write = (
+    failing: Date | null,
+    { anySucceeded = failing === null, url = endpointUrl } = {},
+  ) =>
+    writeHealth(fixture.app.deps.db, [
+      { webhookId: id, endpointUrl: url, anySucceeded, failingSince: failing },
+    ]);
+
+  await write(first, { url: `${endpointUrl}/earlier` });
+  expect(await failingSince()).toBeNull();
+  await write(first);
+  await write(second);
+  expect(await failingSince()).toBe(first.toISOString());
+  await write(null, { url: `${endpointUrl}/earlier` });
+  expect(await failingSince()).toBe(first.toISOString());
+  await write(second, { anySucceeded: true });
+  expect(await failingSince()).toBe(second.toISOString());
+  await write(null);
+  expect(await failingSince()).toBeNull();
+});
+
+test('deliveries end while a restore has locked the webhooks, and their health is written after it', async () => {
+  const client = asNewTenant();
+  const { db } = fixture.app.deps;
+  // Both kinds of attempts: the first one, and that of a workflow.
+  let failFirst: () => void = () => undefined;
+  fixture.sink.respond('/during-restore', (_request, response, nth) => {
+    if (nth === 1) failFirst = () => void response.writeHead(500).end();
+    else response.writeHead(200).end();
+  });
+  const webhook = await register(client, '/during-restore', {
+    retryPolicy: { maxIntervalSeconds: 1 },
+  });
+  const trx = await db.transaction();
+  try {
+    await createJob(client);
+    await eventually(
+      () => fixture.sink.requestsTo('/during-restore').length,
+      (count) => count === 1,
+    );
+    await patchRow(webhook.id, { failing_since: daysAgo(1) });
+    await trx.raw('LOCK TABLE webhooks IN EXCLUSIVE MODE');
+    failFirst();
+    const delivery = await waitForDelivery(client, webhook.id);
+    expect(delivery).toMatchObject({ status: 'succeeded', attemptCount: 2 });
+  } finally {
+    await trx.commit();
+  }
+  await eventually(
+    () => readWebhook(client, webhook.id),
+    ({ failingSince }) => failingSince === null,
+  );
+  expect(fixture.sink.requestsTo('/during-restore')).toHaveLength(2);
+});
+
+test('a webhook is not disabled for a time that a success has ended unnoticed', async () => {
+  const client = asNewTenant();
+  fixture.sink.respond('/unnoticed', (_request, response, nth) =>
+    response.writeHead(nth === 1 ? 200 : 500).end(),
+  );
+  const webhook = await register(client, '/unnoticed', { retryPolicy: { maxAttempts: 1 } });
+  await createJob(client);
+  await waitForDelivery(client, webhook.id);
+  // As if the process had died between the outcome and the health.
+  await patchRow(webhook.id, { failing_since: daysAgo(6) });
+  await createJob(client);
+  await waitForDelivery(client, webhook.id, ([newest]) => newest?.status === 'failed');
+  expect(await readWebhook(client, webhook.id)).toMatchObject({ enabled: true });
+});
