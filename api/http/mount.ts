@@ -11,7 +11,7 @@ import { anonymousCaller, type Caller } from '../../domain/shared/caller.ts';
 import { connectionsAreFor } from '../../platform/connectionUser.ts';
 import type { Log } from '../../platform/log.ts';
 import type { HttpResponse } from './response.ts';
-import { readPrefer } from './prefer.ts';
+import { preferencesIn, readPrefer } from './prefer.ts';
 import { encodeError, EVENT_STREAM } from './eventStream.ts';
 import { compileInclude, takeInclude, type FindNames } from './include.ts';
 import { changedProperties, readOnlyProperties } from './presentedRecord.ts';
@@ -138,7 +138,7 @@ function createHandler(route: Route, routes: readonly Route[], deps: MountDeps) 
 
   return async (ctx: RouteContext) => {
     ctx.state.route = route.path;
-    ctx.state.waits = takesPrefer(route) && WAITS.test(ctx.get('prefer'));
+    ctx.state.waits = takesPrefer(route) && asksToWait(ctx.get('prefer'));
     if (route.public === undefined) ctx.set('cache-control', 'no-store');
     try {
       if (route.public === undefined) await handle(ctx);
@@ -166,8 +166,8 @@ const admitStranger = (
     return handle();
   });
 
-/** A preference to wait for a result. */
-const WAITS = /(^|,)\s*wait\s*=\s*"?0*[1-9]/i;
+/** True for a request that waits for a result. */
+const asksToWait = (prefer: string): boolean => (preferencesIn(prefer).waitMs ?? 0) > 0;
 
 const takesPrefer = ({ headers }: Route): boolean => headers?.includes('Prefer') === true;
 
@@ -184,7 +184,7 @@ async function respond(
     response: HttpResponse,
   ) => HttpResponse | Promise<HttpResponse>,
 ): Promise<void> {
-  const prefer = readPrefer(ctx.get('prefer') || undefined);
+  const prefer = readPrefer(ctx.get('prefer'));
   const ended = endOfResponse(ctx);
   const request = {
     ...input,

@@ -5,26 +5,36 @@ export type Preferences = { waitMs: number; timing: boolean };
 
 const MAX_WAIT_SECONDS = 60;
 
-/** Parses `Prefer`. Error: `invalid_request` if `wait` is not a whole number of seconds. */
-export function readPrefer(header: string | undefined): Preferences {
-  const preferences: Preferences = { waitMs: 0, timing: false };
-  for (const part of (header ?? '').split(',')) {
-    const [name = '', value = ''] =
-      part
-        .split(';')[0]
-        ?.split('=')
-        .map((text) => text.trim()) ?? [];
-    if (name.toLowerCase() === 'timing') preferences.timing = true;
-    if (name.toLowerCase() !== 'wait') continue;
-    if (!/^"?\d{1,6}"?$/.test(value)) {
-      throw invalidField(
-        'header',
-        '/Prefer',
-        'format',
-        'wait must be a whole number of seconds, such as wait=10',
-      );
-    }
-    preferences.waitMs = Math.min(Number(value.replaceAll('"', '')), MAX_WAIT_SECONDS) * 1_000;
+/** Whole seconds, with or without quotation marks. */
+const SECONDS = /^"?\d{1,6}"?$/;
+
+/** Reads `Prefer`. `waitMs` is undefined if `wait` is not a whole number of seconds. */
+export function preferencesIn(header: string): { waitMs: number | undefined; timing: boolean } {
+  const values = new Map<string, string>();
+  for (const part of header.split(',')) {
+    const [name = '', value = ''] = (part.split(';')[0] ?? '')
+      .split('=')
+      .map((text) => text.trim());
+    // Of a repeated preference the first counts.
+    if (!values.has(name.toLowerCase())) values.set(name.toLowerCase(), value);
   }
-  return preferences;
+  const wait = values.get('wait') ?? '0';
+  const seconds = SECONDS.test(wait) ? Number(wait.replaceAll('"', '')) : undefined;
+  return {
+    waitMs: seconds === undefined ? undefined : Math.min(seconds, MAX_WAIT_SECONDS) * 1_000,
+    timing: values.has('timing'),
+  };
+}
+
+/** Parses `Prefer`. Error: `invalid_request` if `wait` is not a whole number of seconds. */
+export function readPrefer(header: string): Preferences {
+  const { waitMs, timing } = preferencesIn(header);
+  if (waitMs === undefined)
+    throw invalidField(
+      'header',
+      '/Prefer',
+      'format',
+      'wait must be a whole number of seconds, such as wait=10',
+    );
+  return { waitMs, timing };
 }

@@ -4,6 +4,7 @@ import type { AppError } from '../../domain/shared/errors.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Metrics } from '../../platform/metrics.ts';
+import { preferencesIn } from '../http/prefer.ts';
 import { PROBLEMS, PROBLEM_TYPE, toAppError, toProblem, type Problem } from '../http/problem.ts';
 
 type RequestContextDeps = { ids: Ids; log: Log; metrics: Metrics };
@@ -71,7 +72,7 @@ export function requestContext(
     }
     skipRestOfBody(ctx.req, ctx.state.isAuthenticated === true ? Infinity : MAX_SKIPPED_BYTES);
     const elapsedMs = performance.now() - startedAt;
-    if (/(^|,)\s*timing\s*(,|$)/i.test(ctx.get('prefer')))
+    if (preferencesIn(ctx.get('prefer')).timing)
       ctx.set('server-timing', `total;dur=${elapsedMs.toFixed(1)}`);
     ctx.res.once('close', () => {
       const route = (ctx.state.route as string | undefined) ?? 'none';
