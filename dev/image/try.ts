@@ -18,6 +18,8 @@ import { openImage, runInContainer, startContainer, type Image } from './contain
 const [name = '', limit = ''] = process.argv.slice(2);
 
 const UNWANTED = [
+  '.env',
+  '.npmrc',
   'bench',
   'dev',
   'test',
