@@ -34,7 +34,7 @@ type StackSettings = {
 };
 
 /** File with the process ids of the servers of a data folder. */
-const serverRecordFile = (folder: string): string => path.join(folder, 'servers.json');
+export const serverRecordFile = (folder: string): string => path.join(folder, 'servers.json');
 
 /** File with the address of the Temporal of a running stack, for commands on this machine. */
 export const temporalAddressFile = (folder: string): string =>

@@ -325,8 +325,5 @@ export function readConfig(env: Env) {
     );
   }
   if (read.problems.length > 0) throw configError(read.problems);
-  const unknown = Object.keys(env).filter(
-    (name) => name.startsWith('HOLDFAST_') && !read.known.has(name),
-  );
-  return { ...config, unknownVariables: unknown };
+  return { ...config, unknownVariables: read.unknownVariables() };
 }

@@ -13,6 +13,9 @@ export function createEnvReader(env: Env) {
     const value = env[name]?.trim();
     return value === '' ? undefined : value;
   };
+  /** Variables with our prefix that were not read: names that were misspelt. */
+  const unknownVariables = () =>
+    Object.keys(env).filter((name) => name.startsWith('HOLDFAST_') && !known.has(name));
   const addProblem = (name: string, what: string) => void problems.push(`${name}: ${what}`);
   const list = (name: string, isValid: (part: string) => boolean, what: string) => {
     const parts = (raw(name) ?? '')
@@ -24,7 +27,7 @@ export function createEnvReader(env: Env) {
   };
   return {
     problems,
-    known,
+    unknownVariables,
     addProblem,
     text: (name: string) => raw(name),
     required(name: string) {

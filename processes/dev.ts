@@ -1,3 +1,4 @@
+import './beginning.ts';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isOutage } from '../domain/shared/outage.ts';
@@ -157,7 +158,6 @@ async function buildConsoleIfPossible(terminal: TerminalConsole): Promise<void> 
  */
 async function readStackConfig(folder: string, stack: Stack): Promise<Config> {
   const { HOLDFAST_DATA_DIR: _, ...env } = process.env;
-  const port = env.HOLDFAST_PORT === '' ? undefined : env.HOLDFAST_PORT;
   return readConfig({
     HOLDFAST_TRUSTED_GATEWAYS: LOOPBACK,
     // A page in a browser of this machine may have changed what its own name means.
@@ -169,7 +169,7 @@ async function readStackConfig(folder: string, stack: Stack): Promise<Config> {
     // No proxy watches it.
     HOLDFAST_STOP_DELAY_MS: '0',
     ...env,
-    HOLDFAST_PORT: port ?? String(await freePort(DEFAULT_PORT)),
+    HOLDFAST_PORT: env.HOLDFAST_PORT ?? String(await freePort(DEFAULT_PORT)),
     DATABASE_URL: stack.databaseUrl,
     TEMPORAL_ADDRESS: stack.temporalAddress,
   });

@@ -1,4 +1,5 @@
 import './nodeVersion.js';
+import './beginning.ts';
 import { ConfigError, readConfig } from '../platform/config.ts';
 import { createLog } from '../platform/log.ts';
 import { startTracing } from '../platform/tracing.ts';

@@ -5,7 +5,7 @@ import { readRunnerConfig } from '../runner/config.ts';
 import { startRunner } from '../runner/process.ts';
 import { createTemporalConnection } from '../temporal/connection.ts';
 import { installRuntime } from '../temporal/worker.ts';
-import { shutdownOnSignals } from './shutdown.ts';
+import { shutdownOnSignals, warnOfUnknown } from './shutdown.ts';
 
 /**
  * Starts a process with the role `runner`: it runs declared commands, and has neither a database nor master
@@ -17,6 +17,7 @@ export async function startRunnerProcess(env: NodeJS.ProcessEnv): Promise<void> 
     role: 'runner',
     instance: config.instance,
   });
+  warnOfUnknown(config, log);
   const { instance, tracing } = config;
   const stopTracing = await startTracing(
     tracing,

@@ -1,4 +1,13 @@
 import type { Log } from '../platform/log.ts';
+import { onStopSignals } from './beginning.ts';
+
+/** Warns of variables whose names nothing reads, such as misspelt ones. */
+export function warnOfUnknown(
+  { unknownVariables }: { unknownVariables: readonly string[] },
+  log: Log,
+): void {
+  for (const name of unknownVariables) log.warn({ name }, 'unknown environment variable');
+}
 
 /**
  * Calls `stop` once, at SIGTERM, SIGINT or SIGHUP (the terminal was closed), and then ends the
@@ -18,11 +27,10 @@ export function shutdownOnSignals(log: Log, stop: () => Promise<void>): (code: n
       },
     );
   };
-  const onSignal = (signal: NodeJS.Signals) => {
+  onStopSignals((signal) => {
     if (stopping) process.exit(130);
     log.info({ signal }, 'stopping; send the signal again to stop immediately');
     end(0);
-  };
-  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, onSignal);
+  });
   return end;
 }

@@ -10,6 +10,7 @@ import { loadJobTypeModules } from '../services/jobTypes/modules/load.ts';
 import { findConsoleBundle } from '../ui/build.ts';
 import { compose, type Composition } from './composition/index.ts';
 import { reportMissingKeys } from './missingKeys.ts';
+import { warnOfUnknown } from './shutdown.ts';
 import { startWithSchema } from './startWithSchema.ts';
 
 export type RunningProcess = {
@@ -28,7 +29,7 @@ export type RunningProcess = {
  * is left running then.
  */
 export async function startProcess(config: Config, log: Log): Promise<RunningProcess> {
-  for (const name of config.unknownVariables) log.warn({ name }, 'unknown environment variable');
+  warnOfUnknown(config, log);
   const modules = await loadJobTypeModules(config.jobTypeModules);
   const deps = compose(config, log, { modules });
   const resources = new AsyncDisposableStack();

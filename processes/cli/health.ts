@@ -1,3 +1,4 @@
+import '../beginning.ts';
 import { defaultWorkFolder, hasHeartbeat } from '../../runner/heartbeat.ts';
 
 /**

@@ -10,6 +10,7 @@ import { openWorkFolder } from '../../runner/command/runFolder.ts';
 import { loadDeclaration, type DeclaredType } from '../../runner/declaration/load.ts';
 import { DeclarationError } from '../../runner/declaration/readDeclaration.ts';
 import { readWrapper } from '../../runner/config.ts';
+import { onStopSignals } from '../beginning.ts';
 import { complain, print, readArguments, runProgram, UsageError } from './program.ts';
 
 const USAGE = `npm run job-type -- check <file>…
@@ -133,8 +134,7 @@ async function keepArtifact(name: string, file: string, folder: string | undefin
 /** Aborted at the first signal that asks this process to stop. */
 function stopOnSignals(): AbortSignal {
   const stop = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
-    process.once(signal, () => stop.abort(new StopRequest(signal)));
+  onStopSignals((signal) => stop.abort(new StopRequest(signal)));
   return stop.signal;
 }
 

@@ -3,7 +3,7 @@ import { readConfig } from '../../platform/config.ts';
 import { openDatabase, type Knex } from '../../db/core/knex.ts';
 import { migrateDown, migrateUp, pendingMigrations } from '../../db/core/migrate.ts';
 import { planRevert, planRevertAll } from '../../db/core/revertPlan.ts';
-import { EXIT_USAGE, print, readArguments, runProgram, UsageError } from './program.ts';
+import { complain, EXIT_USAGE, print, readArguments, runProgram, UsageError } from './program.ts';
 
 const USAGE = `npm run migrate -- up [--wait <seconds>]
 npm run migrate -- down [--accept-loss] [--wait <seconds>]
@@ -15,15 +15,18 @@ const MAX_WAIT_SECONDS = 86_400;
 
 type Options = { db: Knex; log: Log; waitMs: number; acceptsLoss: boolean };
 
-async function up({ db, log, waitMs }: Options): Promise<number> {
-  log.info({ migrations: await migrateUp(db, { log, waitMs }) }, 'up');
+/** The answer is for a reader, whatever the log level: one migration a line, a sentence if there is none. */
+function printMigrations(migrations: readonly string[], ifNone: string): number {
+  for (const migration of migrations) print(migration);
+  if (migrations.length === 0) complain(ifNone);
   return 0;
 }
 
-async function pending({ db, log }: Options): Promise<number> {
-  log.info({ migrations: await pendingMigrations(db) }, 'pending');
-  return 0;
-}
+const up = async ({ db, log, waitMs }: Options): Promise<number> =>
+  printMigrations(await migrateUp(db, { log, waitMs }), 'There was no migration to run.');
+
+const pending = async ({ db }: Options): Promise<number> =>
+  printMigrations(await pendingMigrations(db), 'All migrations have run.');
 
 /** Says what would be lost. Reverts only if that was accepted. */
 async function revert(
@@ -39,8 +42,7 @@ async function revert(
     );
     return EXIT_USAGE;
   }
-  log.info({ migrations: await migrateDown(db, all, { log, waitMs }) }, 'down');
-  return 0;
+  return printMigrations(await migrateDown(db, all, { log, waitMs }), 'Nothing was reverted.');
 }
 
 async function down(options: Options): Promise<number> {

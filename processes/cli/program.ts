@@ -1,3 +1,4 @@
+import '../beginning.ts';
 import { parseArgs, type ParseArgsOptionsConfig } from 'node:util';
 import { ConfigError } from '../../platform/config.ts';
 
