@@ -13,15 +13,31 @@ const isExecutable = async (file: string): Promise<boolean> => {
   }
 };
 
-/** True if a program can be started from `cwd`: by its path, or if its name has no slash, from `searchPath`. */
-async function isProgram(name: string, cwd: string, searchPath: string): Promise<boolean> {
-  if (name.includes('/')) return isExecutable(path.resolve(cwd, name));
+/** The file of a program: by its path from `cwd`, or if its name has no slash, from `searchPath`. */
+async function findProgram(
+  name: string,
+  cwd: string,
+  searchPath: string,
+): Promise<string | undefined> {
   const folders = searchPath.split(path.delimiter).filter((folder) => folder !== '');
-  for (const folder of folders) if (await isExecutable(path.join(folder, name))) return true;
-  return false;
+  const files = name.includes('/')
+    ? [path.resolve(cwd, name)]
+    : folders.map((folder) => path.join(folder, name));
+  for (const file of files) if (await isExecutable(file)) return file;
+  return undefined;
 }
 
+const isProgram = async (name: string, cwd: string, searchPath: string): Promise<boolean> =>
+  (await findProgram(name, cwd, searchPath)) !== undefined;
+
 const ownPath = () => process.env.PATH ?? '';
+
+/**
+ * The file of a program of the runner itself, such as the wrapper of commands: a command's own `PATH` must not
+ * choose it. Its name if there is none.
+ */
+export const ownProgram = async (name: string): Promise<string> =>
+  (await findProgram(name, '/', ownPath())) ?? name;
 
 const PACKAGES: Readonly<Record<string, string>> = {
   perl: 'perl (Debian: perl-base)',

@@ -2,6 +2,7 @@ import { JobFailure } from '../../domain/jobs/jobType.ts';
 import { parseArgument, type ArgumentPart } from '../declaration/placeholders.ts';
 import type { Declaration } from '../declaration/schema.ts';
 import type { Attempt } from './attempt.ts';
+import { ownProgram } from './capabilities.ts';
 import type { RunFolder } from './runFolder.ts';
 
 const refused = (message: string) =>
@@ -36,24 +37,24 @@ export function resolveArgument(argument: string, attempt: Attempt): string {
 }
 
 /** `prlimit` and its arguments, or nothing if a declaration has no limits. */
-function limitPrefix({ limits }: Declaration): string[] {
+async function limitPrefix({ limits }: Declaration): Promise<string[]> {
   const options = [
     ...(limits?.memoryMb === undefined ? [] : [`--data=${limits.memoryMb * 1_048_576}`]),
     ...(limits?.processes === undefined ? [] : [`--nproc=${limits.processes}`]),
   ];
-  return options.length === 0 ? [] : ['prlimit', ...options, '--'];
+  return options.length === 0 ? [] : [await ownProgram('prlimit'), ...options, '--'];
 }
 
 /** The program and its arguments, with the limits of the type and the wrapper of the runner before them. */
-export const commandLine = (
+export async function commandLine(
   declaration: Declaration,
   attempt: Attempt,
-  wrapper: readonly string[],
-): string[] => [
-  ...limitPrefix(declaration),
-  ...wrapper,
-  ...declaration.run.argv.map((argument) => resolveArgument(argument, attempt)),
-];
+  [program, ...options]: readonly string[],
+): Promise<string[]> {
+  const argv = declaration.run.argv.map((argument) => resolveArgument(argument, attempt));
+  const wrapper = program === undefined ? [] : [await ownProgram(program), ...options];
+  return [...(await limitPrefix(declaration)), ...wrapper, ...argv];
+}
 
 /** The whole environment of a command. Nothing else of the runner's own is in it than `PATH`. */
 export const environmentOf = (

@@ -1,4 +1,5 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
+import { isDeeperThan, MAX_DEPTH } from '../../platform/jsonDepth.ts';
 import { LOG_LEVELS, type LogLevel } from '../../domain/jobs/jobs.ts';
 
 /** What a command appends to its events file, one JSON object a line. */
@@ -29,6 +30,8 @@ function passEvent(line: string, events: CommandEvents): void {
     return;
   }
   if (!isObject(event)) events.invalid('is not an object');
+  else if (isDeeperThan(MAX_DEPTH, event))
+    events.invalid(`is nested deeper than ${MAX_DEPTH} levels`);
   else if (typeof event.mask === 'string') events.mask(event.mask);
   else if (typeof event.progress === 'number' && Number.isFinite(event.progress))
     events.progress(event.progress, typeof event.message === 'string' ? event.message : undefined);

@@ -31,10 +31,10 @@ const READING_MS = 25;
 
 type Waiting = { stream: 'stdout' | 'stderr'; text: string; at: Date };
 
-/** PostgreSQL cannot store NUL characters in text. */
+/** PostgreSQL cannot store NUL characters in text, and UTF-8 has no half of a surrogate pair. */
 const cut = (text: string, max: number): string => {
   const storable = text.replaceAll('\0', '\uFFFD');
-  return storable.length <= max ? storable : `${storable.slice(0, max - 1).toWellFormed()}…`;
+  return (storable.length <= max ? storable : `${storable.slice(0, max - 1)}…`).toWellFormed();
 };
 
 /** Passes the chunks of a socket on, with pauses in which others have the processor. */
@@ -92,8 +92,17 @@ export function createOutput(tools: AttemptTools, masker: Masker, eventsPath: st
     invalid: (reason) => complain(`A line of the events file ${reason}; it is left out`),
   });
 
+  /** Called by timers and sockets: what fails here must fail nothing else of the runner. */
+  function readEvents(maxBytes: number) {
+    try {
+      events.read(maxBytes);
+    } catch (error) {
+      complain(`The events file cannot be read: ${String(error)}`);
+    }
+  }
+
   function flush(maxBytes = EVENTS_BYTES_PER_READ) {
-    events.read(maxBytes);
+    readEvents(maxBytes);
     const lines = waiting;
     waiting = [];
     waitingChars = 0;

@@ -85,7 +85,7 @@ async function execute(execution: Execution): Promise<CommandExit> {
   const { declaration, folder } = type;
   const secrets = await prepareSecrets(declaration, attempt, run, host.secretsFolder);
   for (const value of secrets.values) masker.add(value);
-  const argv = commandLine(declaration, attempt, host.wrapper);
+  const argv = await commandLine(declaration, attempt, host.wrapper);
   const { payload, target } = attempt;
   await writeFile(run.payload, JSON.stringify(payload), { mode: 0o600 });
   if (target) await writeFile(run.target, JSON.stringify(target), { mode: 0o600 });

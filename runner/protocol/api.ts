@@ -1,5 +1,5 @@
-import { createReadStream } from 'node:fs';
-import { stat } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request as send, type Dispatcher } from 'undici';
 import type { RemoteTypeDefinition } from '../../domain/runners/definition.ts';
@@ -93,6 +93,10 @@ export class RunnerApiError extends Error {
     return this.status === 0 || this.status === 429 || isServerError;
   }
 }
+
+/** True for an error of a request that was never sent, and never can be. */
+const isNotSendable = (error: unknown): boolean =>
+  error instanceof URIError || (error as { code?: unknown }).code === 'UND_ERR_INVALID_ARG';
 
 /** A payload and secrets have a few megabytes at most. */
 const MAX_ANSWER_BYTES = 8 * 1_048_576;
@@ -197,6 +201,8 @@ export function createRunnerApi({ url, token }: { url: string; token: string }) 
     } catch (error) {
       if (error instanceof RunnerApiError) throw error;
       const reason = error instanceof Error ? error.message : String(error);
+      if (isNotSendable(error))
+        throw new RunnerApiError(400, 'not_sendable', `The request cannot be sent: ${reason}`);
       throw new RunnerApiError(0, 'api_unreachable', `The API cannot be reached: ${reason}`);
     }
   }
@@ -244,13 +250,15 @@ export function createRunnerApi({ url, token }: { url: string; token: string }) 
         timeoutMs,
       }) as Promise<LinesAnswer>,
 
+    /** Sends a file. Errors beside `RunnerApiError`: it cannot be read. */
     async artifact(
       jobId: string,
       attemptToken: string,
       { name, file }: { name: string; file: string },
       signal: AbortSignal,
     ): Promise<void> {
-      const { size } = await stat(file);
+      const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW);
+      const { size } = await handle.stat();
       await call({
         method: 'PUT',
         path: `jobs/${encodeURIComponent(jobId)}/artifacts/${encodeURIComponent(name)}`,
@@ -259,7 +267,7 @@ export function createRunnerApi({ url, token }: { url: string; token: string }) 
           'content-length': String(size),
           ...ofAttempt(attemptToken),
         },
-        body: createReadStream(file),
+        body: handle.createReadStream(),
         timeoutMs: UPLOAD_TIMEOUT_MS,
         signal,
       });

@@ -18,6 +18,7 @@ const MAX_ANSWER_MS = 15_000;
 export const STOP_SHARE = 0.8;
 
 const LOST: ReadonlySet<number> = new Set([401, 403, 404, 409]);
+const REFUSED: ReadonlySet<number> = new Set([400, 413]);
 
 /** Another attempt counts; or the token or the job do not exist any more, so that nothing can be reported. */
 export const isLost = ({ status }: RunnerApiError): boolean => LOST.has(status);
@@ -86,6 +87,13 @@ export function createAttemptReport({ api, jobId, started, onStop }: Deps) {
     for (const line of queue.splice(0, count)) queuedBytes -= Buffer.byteLength(line);
   }
 
+  /** Growing pauses, at least as long as the API asks for, and short enough to keep the lease. */
+  function pauseAfter(error: unknown): number {
+    const asked = error instanceof RunnerApiError ? (error.retryAfterMs ?? 0) : 0;
+    const growing = Math.min(Math.max(pauseMs * 2, FIRST_PAUSE_MS), MAX_PAUSE_MS, leaseMs / 8);
+    return Math.max(growing, Math.min(asked, leaseMs / 4));
+  }
+
   async function send() {
     const batch = nextBatch();
     const sentProgress = progress;
@@ -110,16 +118,15 @@ export function createAttemptReport({ api, jobId, started, onStop }: Deps) {
       if (answer.cancel) stop('cancelled');
       if (queue.length === 0) onDrained?.();
     } catch (error) {
-      progress ??= sentProgress;
-      pauseMs = Math.min(Math.max(pauseMs * 2, FIRST_PAUSE_MS), MAX_PAUSE_MS, leaseMs / 8);
+      pauseMs = pauseAfter(error);
       if (error instanceof RunnerApiError && isLost(error)) {
         stop('lost');
         onDrained?.();
-      } else if (error instanceof RunnerApiError && [400, 413].includes(error.status)) {
-        // These lines will never be accepted.
+      } else if (error instanceof RunnerApiError && REFUSED.has(error.status)) {
+        // These lines and this progress will never be accepted.
         dropped += batch.length;
         removeFirst(batch.length);
-      }
+      } else progress ??= sentProgress;
     }
   }
 

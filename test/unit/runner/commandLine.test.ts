@@ -99,3 +99,13 @@ test('limits and the wrapper of the runner apply to the command', async () => {
     code: expect.stringMatching(/^command_(failed|killed)$/),
   });
 });
+
+test('the PATH of a command chooses neither the wrapper nor what limits it', async () => {
+  const { text } = await types.script('ulimit -d; echo "$PATH $WRAPPED"', {
+    fields: { limits: { memoryMb: 512 }, run: { env: { PATH: '/none' } } },
+    host: {
+      wrapper: ['env', 'WRAPPED=yes', '/bin/bash', '-c', 'ulimit -d; echo "$PATH $WRAPPED"'],
+    },
+  });
+  expect(text).toBe(`${512 * 1_024}\n/none yes`);
+});

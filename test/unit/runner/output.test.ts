@@ -46,6 +46,22 @@ test('lines of both outputs, progress, events, result and artifacts reach the at
   expect(lines.at(-1)?.message).toMatch(/Artifacts were not stored: 1/);
 });
 
+test('events that cannot be passed on as they are harm neither the command nor the runner', async () => {
+  const { result, lines, progress } = await types.script(String.raw`
+    deep=$(head -c 60000 /dev/zero | tr '\0' '[')
+    echo "{\"log\": {\"message\": \"deep\", \"data\": {\"a\": $deep$(tr '[' ']' <<< $deep)}}}" >> $HOLDFAST_EVENTS
+    echo '{"progress": 40, "message": "half \ud83d"}' >> $HOLDFAST_EVENTS
+    sleep 0.4
+    echo '{"log": {"message": "half \udce9"}}' >> $HOLDFAST_EVENTS
+    echo '{"done": true}' > $HOLDFAST_RESULT`);
+  expect(result).toEqual({ done: true });
+  expect(progress).toEqual([{ percent: 40, message: 'half \uFFFD' }]);
+  expect(lines.map(({ message }) => message)).toEqual([
+    'A line of the events file is nested deeper than 100 levels; it is left out',
+    'half \uFFFD',
+  ]);
+});
+
 test('the environment of a command is its own', async () => {
   const own = { HOLDFAST_RUNNER_TOKEN: 'hfw_token', DATABASE_URL: 'postgres://x', HF_TEST: '1' };
   Object.assign(process.env, own);

@@ -1,6 +1,7 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { once } from 'node:events';
+import { stat } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
 import { createRunnerApi, retryTransient, RunnerApiError } from '../../../runner/protocol/api.ts';
 import { createAttemptReport, type StopCause } from '../../../runner/protocol/attemptReport.ts';
@@ -122,6 +123,45 @@ test('every line arrives once and in order, whatever answers are lost', async ()
     'content-type': 'application/x-ndjson',
   });
   expect(requests.some(({ query }) => query.get('progress') === '40')).toBe(true);
+});
+
+test('what the API refuses is not sent again, and it is asked again when it says', async () => {
+  const answers: Answer[] = [{ status: 400 }, { status: 429, headers: { 'retry-after': '1' } }];
+  const times: number[] = [];
+  const store = lineStore();
+  const { api, requests } = await startApi((request, count) => {
+    times.push(performance.now());
+    return answers[count - 1] ?? store.answer(request, 2);
+  });
+  const { report } = startReport(api);
+  report.progress(40, 'refused');
+  await eventually(
+    () => requests.length,
+    (count) => count === 1,
+  );
+  report.line('info', 'accepted', undefined, new Date());
+  await report.drain(10_000);
+  expect(requests.map(({ query }) => query.get('progressMessage'))).toEqual([
+    'refused',
+    null,
+    null,
+  ]);
+  expect(store.lines).toMatchObject([{ message: 'accepted' }]);
+  expect((times[2] ?? 0) - (times[1] ?? 0)).toBeGreaterThan(950);
+});
+
+test('an artifact that cannot be read is not sent again', async () => {
+  const { api, requests } = await startApi(() => ({}));
+  const signal = new AbortController().signal;
+  const send = (file: string) =>
+    retryTransient(() => api.artifact('job_1', 'token', { name: 'a', file }, signal), {
+      until: performance.now() + 60_000,
+    });
+  await expect(send('/no/such/file')).rejects.toThrow('ENOENT');
+  await send(import.meta.filename);
+  expect(requests.map(({ headers }) => headers['content-length'])).toEqual([
+    String((await stat(import.meta.filename)).size),
+  ]);
 });
 
 test('what the API has not received is sent again, and lines that it has lost stop nothing', async () => {
