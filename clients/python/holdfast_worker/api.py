@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 import aiohttp
+
+T = TypeVar("T")
 
 
 class AttemptLost(Exception):
@@ -15,11 +18,11 @@ class AttemptLost(Exception):
 
 
 class ApiError(Exception):
-    """A response that is not a success. `status` is 0 when there was none."""
+    """A response that is not a success. `status` is 0 when there was none; `retry_after` is in seconds."""
 
-    def __init__(self, status: int, code: str, detail: str) -> None:
+    def __init__(self, status: int, code: str, detail: str, retry_after: float = 0.0) -> None:
         super().__init__(f"{status} {code}: {detail}")
-        self.status, self.code = status, code
+        self.status, self.code, self.retry_after = status, code, retry_after
 
     @property
     def is_transient(self) -> bool:
@@ -72,26 +75,39 @@ class RunnerApi:
                 text = await response.text()
                 if response.ok:
                     return json.loads(text) if text else None
+                retry_after = _seconds(response.headers.get("retry-after", ""))
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise ApiError(0, "unreachable", str(error) or type(error).__name__) from error
         problem = _problem(text)
         if response.status == 409 and problem.get("code") == "attempt_lost":
             raise AttemptLost
-        raise ApiError(response.status, str(problem.get("code")), str(problem.get("detail")))
+        code, detail = str(problem.get("code")), str(problem.get("detail"))
+        raise ApiError(response.status, code, detail, retry_after)
 
     async def post_within(self, seconds: float, path: str, body: object, **more: Any) -> Any:
         """As `post`, repeated while the API is not there, for so long. Only for what may be repeated."""
-        end = asyncio.get_running_loop().time() + seconds
-        delay = 0.2
-        while True:
-            try:
-                return await self.post(path, body, **more)
-            except ApiError as error:
-                left = end - asyncio.get_running_loop().time()
-                if not error.is_transient or left <= 0:
-                    raise
-            await asyncio.sleep(min(left, delay * (0.5 + random.random())))
-            delay = min(delay * 2, 5)
+        return await repeat_within(seconds, lambda: self.post(path, body, **more))
+
+
+async def repeat_within(seconds: float, call: Callable[[], Awaitable[T]]) -> T:
+    """Repeats a call while it fails with a transient `ApiError`, for so long, with growing pauses."""
+    end = asyncio.get_running_loop().time() + seconds
+    delay = 0.2
+    while True:
+        try:
+            return await call()
+        except ApiError as error:
+            left = end - asyncio.get_running_loop().time()
+            pause = max(delay * (0.5 + random.random()), error.retry_after)
+            if not error.is_transient or pause > left:
+                raise
+        await asyncio.sleep(pause)
+        delay = min(delay * 2, 5)
+
+
+def _seconds(text: str) -> float:
+    """`Retry-After` in seconds; 0 for a date, which Holdfast does not send, and for what is no number."""
+    return float(text) if text.isascii() and text.isdigit() else 0.0
 
 
 def _problem(text: str) -> dict[str, Any]:

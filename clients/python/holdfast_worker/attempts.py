@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import hashlib
 import json
 import math
 import secrets
@@ -17,14 +18,18 @@ from urllib.parse import quote
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-from .api import ApiError, AttemptLost, RunnerApi
+from .api import ApiError, AttemptLost, RunnerApi, repeat_within
 
 MAX_LINES, MAX_BYTES = 2_000, 1_048_576
 MAX_WAITING_LINES = 20_000
 MAX_MESSAGE, MAX_DATA_BYTES = 8_192, 16_384
 FLUSH_SECONDS = 0.25
-BEGIN_SECONDS = 10.0
-END_SECONDS = 60.0
+BEGIN_SECONDS, BEGIN_AGAIN_MS = 30.0, 5_000
+# What has begun is waited for this long when the worker stops, to report that it was interrupted.
+STOPPED_BEGIN_SECONDS = 8.0
+MAX_UNANSWERED = 20
+LAST_LINES_SECONDS, END_SECONDS = 30.0, 60.0
+MAX_PAUSE_SECONDS = 5.0
 MASK = "********"
 
 
@@ -114,8 +119,10 @@ class Attempt:
         """Sends heartbeats to Temporal, and stops the work at its limit or when its lease may be lost."""
         now = asyncio.get_running_loop().time
         deadline = now() + self._timeout
+        details = activity.info().heartbeat_details
         while True:
-            activity.heartbeat()
+            # A heartbeat without details would take those of `_begin` away.
+            activity.heartbeat(*details)
             # Another attempt may start when the lease has ended. Of a job with one attempt there is none.
             if now() - self._answered > 0.8 * self._lease and not self._is_only:
                 self.stop("attempt_lost")
@@ -125,6 +132,7 @@ class Attempt:
 
     async def report(self) -> None:
         """Sends lines and progress four times a second, and empty requests that keep the lease."""
+        pause = 0.0
         while True:
             try:
                 async with asyncio.timeout(self._lease / 4):
@@ -135,10 +143,13 @@ class Attempt:
             try:
                 if await self.send():
                     self.stop("cancelled")
+                pause = 0.0
             except AttemptLost:
                 self.stop("attempt_lost")
             except ApiError as error:
                 activity.logger.warning("Holdfast did not take lines of %s: %s", self.job_id, error)
+                pause = min(max(pause * 2, FLUSH_SECONDS), MAX_PAUSE_SECONDS, self._lease / 8)
+                await asyncio.sleep(max(pause, min(error.retry_after, self._lease / 4)))
                 self._wake.set()
 
     def stop(self, reason: str) -> None:
@@ -197,11 +208,14 @@ class Attempt:
         for _ in range(count):
             self._lines.popleft()
 
+    async def _send_all(self) -> None:
+        while self._lines or self._progress or self._left_out:
+            await self.send()
+
     async def end(self, body: dict[str, Any]) -> None:
         """Sends the rest of the log, ends the attempt, and fails the activity as the API says."""
         try:
-            while self._lines or self._progress or self._left_out:
-                await self.send()
+            await repeat_within(LAST_LINES_SECONDS, self._send_all)
         except ApiError as error:
             activity.logger.warning("The last lines of %s are lost: %s", self.job_id, error)
         path = f"/jobs/{self.job_id}/end"
@@ -269,13 +283,16 @@ async def attempt(api: RunnerApi, job_id: str, digest: str) -> AsyncIterator[Att
     Begins the next attempt of a job within an activity, and ends it: with `result`, with the failure
     that was raised, or cancelled. Errors: `JobEnded`; `ApplicationError`, as the job goes on.
     """
-    job = await _begin(api, job_id, digest)
+    started, stopped = await _begin_whole(api, job_id, digest)
+    job = Attempt(api, job_id, started)
     watching = asyncio.create_task(job.watch())
     reporting = asyncio.create_task(job.report())
     end: dict[str, Any] | None = None
     cancelled: asyncio.CancelledError | None = None
     try:
         try:
+            if stopped:
+                raise stopped
             yield job
             end = job.success()
         except asyncio.CancelledError as error:
@@ -294,7 +311,7 @@ async def attempt(api: RunnerApi, job_id: str, digest: str) -> AsyncIterator[Att
     finally:
         job.is_over()
         await _stopped(reporting, watching)
-    if cancelled and not activity.is_worker_shutdown():
+    if cancelled and (stopped or not activity.is_worker_shutdown()):
         raise cancelled
 
 
@@ -325,15 +342,49 @@ async def _uninterrupted(work: Coroutine[Any, Any, None]) -> None:
     task.result()
 
 
-async def _begin(api: RunnerApi, job_id: str, digest: str | None) -> Attempt:
+async def _begin_whole(
+    api: RunnerApi, job_id: str, digest: str
+) -> tuple[dict[str, Any], asyncio.CancelledError | None]:
+    """
+    As `_begin`, also when the activity is cancelled in the meantime: what Holdfast has begun must end.
+    Returns the cancellation, too.
+    """
+    task = asyncio.ensure_future(_begin(api, job_id, digest))
+    try:
+        return await asyncio.shield(task), None
+    except asyncio.CancelledError as error:
+        await asyncio.wait({task}, timeout=STOPPED_BEGIN_SECONDS)
+        if not task.done():
+            task.cancel()
+            raise
+        return task.result(), error
+
+
+async def _begin(api: RunnerApi, job_id: str, digest: str | None) -> dict[str, Any]:
+    unanswered: list[str] = next(
+        (each["unanswered"] for each in activity.info().heartbeat_details if "unanswered" in each),
+        [],
+    )
+    # A request that is repeated after a lost answer gets the same attempt.
+    token = secrets.token_urlsafe(32)
     body = {
         "runnerId": api.runner_id,
         "workflowRunId": activity.info().workflow_run_id,
         **({} if digest is None else {"digest": digest}),
-        # A request that is repeated after a lost answer gets the same attempt.
-        "attemptToken": secrets.token_urlsafe(32),
+        "attemptToken": token,
+        **({"unanswered": unanswered} if unanswered else {}),
     }
-    answer = await api.post_within(BEGIN_SECONDS, f"/jobs/{job_id}/begin", body)
+    try:
+        answer: dict[str, Any] = await api.post_within(BEGIN_SECONDS, f"/jobs/{job_id}/begin", body)
+    except (ApiError, asyncio.CancelledError) as error:
+        # This activity makes no attempt: the next one makes that which may have begun without an answer. Temporal
+        # gets hashes: with the token its reader could report the end of the attempt.
+        mine = hashlib.sha256(token.encode()).hexdigest()
+        activity.heartbeat({"unanswered": [*unanswered, mine][-MAX_UNANSWERED:]})
+        if not isinstance(error, ApiError):
+            raise
+        activity.logger.warning("The job %s could not begin: %s", job_id, error)
+        raise _failure(error.code, BEGIN_AGAIN_MS) from None
     outcome = answer["outcome"]
     if outcome == "ended":
         raise JobEnded
@@ -341,7 +392,7 @@ async def _begin(api: RunnerApi, job_id: str, digest: str | None) -> Attempt:
         raise _failure(answer["code"], answer["retryInMs"])
     if outcome == "failed":
         raise _failure(answer["code"], None)
-    return Attempt(api, job_id, answer)
+    return answer
 
 
 async def _end(job: Attempt, end: dict[str, Any] | None) -> None:

@@ -38,6 +38,8 @@ class FakeApi:
         self.ends: list[dict[str, Any]] = []
         self.end_answer: dict[str, Any] = {"status": "succeeded", "code": None, "retryInMs": None}
         self.cancel = False
+        self.begins = 0
+        self.before_begin: Callable[[int], Awaitable[web.Response | None]] = nothing
         self.before_lines: Callable[[int], web.Response | None] = lambda _count: None
         self.after_lines: Callable[[int], web.Response | None] = lambda _count: None
         self.announce = self.alive = unexpected
@@ -51,6 +53,9 @@ class FakeApi:
 
     async def on_begin(self, request: web.Request) -> web.Response:
         self.begun = await request.json()
+        self.begins += 1
+        if answer := await self.before_begin(self.begins):
+            return answer
         # Kits may choose the token of the attempt, as this one does; the answer repeats it.
         return web.json_response(self.begin | {"attemptToken": self.begun["attemptToken"]})
 
@@ -80,6 +85,10 @@ class FakeApi:
     async def on_end(self, request: web.Request) -> web.Response:
         self.ends.append(await request.json())
         return self.before_end(len(self.ends)) or web.json_response(self.end_answer)
+
+
+async def nothing(_count: int) -> web.Response | None:
+    return None
 
 
 async def unexpected(request: web.Request) -> web.Response:

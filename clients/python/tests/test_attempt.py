@@ -1,16 +1,18 @@
 import asyncio
+import dataclasses
+import hashlib
 import json
 from datetime import UTC, datetime
 
 import pytest
-from conftest import problem
+from conftest import nothing, problem
 from temporalio.common import RawValue
 from temporalio.converter import DataConverter
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.testing import ActivityEnvironment
 
+from holdfast_worker import JobEnded, JobFailure, RunnerApi, Settings, Worker, attempts
 from holdfast_worker.attempts import MASK
-from holdfast_worker import JobEnded, JobFailure, RunnerApi, Settings, Worker
 
 
 async def forever(_job) -> None:
@@ -201,6 +203,98 @@ async def test_a_worker_that_stops_interrupts_the_attempt(fake, run):
     assert fake.ends[0]["failure"]["code"] == "interrupted"
 
 
+@pytest.mark.parametrize(
+    ("is_shutdown", "end"),
+    [
+        (True, {"failure": {"code": "interrupted", "message": "The worker stopped"}}),
+        (False, {"cancelled": True}),
+    ],
+)
+async def test_an_attempt_that_begins_while_the_activity_is_cancelled_is_ended(
+    fake, run, is_shutdown, end
+):
+    environment = ActivityEnvironment()
+    worked = []
+
+    async def before_begin(_count):
+        if is_shutdown:
+            environment.worker_shutdown()
+        environment.cancel()
+        await asyncio.sleep(0.2)
+
+    async def work(_job):
+        worked.append(True)
+
+    fake.before_begin = before_begin
+    with pytest.raises(asyncio.CancelledError):
+        await run(work, environment)
+    assert (fake.ends, worked) == ([end], [])
+
+
+async def test_the_next_activity_names_a_beginning_that_had_no_answer(fake, run, monkeypatch):
+    monkeypatch.setattr(attempts, "BEGIN_SECONDS", 0.3)
+
+    async def unavailable(_count):
+        return problem(503, "unavailable")
+
+    fake.before_begin = unavailable
+    environment = ActivityEnvironment()
+    heartbeats = []
+    environment.on_heartbeat = lambda *details: heartbeats.append(details)
+    with pytest.raises(ApplicationError) as info:
+        await run(forever, environment)
+    assert (info.value.type, info.value.next_retry_delay.total_seconds()) == ("unavailable", 5)
+    [(details,)] = heartbeats
+    assert details == {
+        "unanswered": [hashlib.sha256(fake.begun["attemptToken"].encode()).hexdigest()]
+    }
+
+    async def work(job):
+        await asyncio.sleep(0.05)
+
+    fake.before_begin = nothing
+    again = ActivityEnvironment()
+    again.info = dataclasses.replace(again.info, heartbeat_details=[details])
+    again.on_heartbeat = lambda *details: heartbeats.append(details)
+    await run(work, again)
+    assert fake.begun["unanswered"] == details["unanswered"]
+    assert heartbeats[-1] == (details,)
+
+
+async def test_the_last_lines_are_sent_again_and_wait_as_long_as_holdfast_says(fake, run):
+    times = []
+
+    def refuse_once(_count):
+        times.append(asyncio.get_running_loop().time())
+        if len(times) == 1:
+            answer = problem(503, "unavailable")
+            answer.headers["retry-after"] = "1"
+            return answer
+        return None
+
+    fake.before_lines = refuse_once
+
+    async def work(job):
+        job.log.info("the last")
+
+    await run(work)
+    assert [each["message"] for each in fake.lines] == ["the last"]
+    assert times[1] - times[0] > 0.95
+
+
+async def test_lines_are_sent_again_with_growing_pauses(fake, run):
+    fake.before_lines = lambda _count: problem(503, "unavailable")
+
+    async def work(job):
+        job.log.info("one")
+        await asyncio.sleep(2)
+        fake.before_lines = lambda _count: None
+
+    await run(work)
+    # Every quarter of a second it would be eight times.
+    assert 3 <= len(fake.requests) <= 6
+
+
 async def test_a_lost_attempt_stops_and_reports_nothing_more(fake, run):
     fake.before_lines = lambda _count: problem(409, "attempt_lost")
 
@@ -360,7 +454,13 @@ async def test_lines_that_are_refused_are_dropped_and_the_others_follow(fake, ru
 
 async def test_a_secret_of_digits_is_masked_as_a_text_and_as_a_whole_number(fake, run):
     fake.begin["secrets"] = {"PIN": "471147"}
-    result = {"pin": 471147, "port": 94711479, "ratio": 0.4711471, "text": "pin 471147", "471147": 1}
+    result = {
+        "pin": 471147,
+        "port": 94711479,
+        "ratio": 0.4711471,
+        "text": "pin 471147",
+        "471147": 1,
+    }
 
     async def work(job):
         job.log.info("with numbers", **{"pin": 471147, "port": 94711479})
