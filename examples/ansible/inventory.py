@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """A dynamic inventory: the active devices that the token in INVENTORY_TOKEN may read.
 
-Groups are site_<name> and role_<name>. A host has its primary address as ansible_host.
+Groups are site_<name> and role_<name>. A host has its primary address as ansible_host. Devices of the same name are
+hosts whose names end with their ids.
 """
 
+import collections
 import json
 import os
 import re
@@ -34,25 +36,45 @@ def group_name(kind: str, name: str) -> str:
     return re.sub(r"[^a-z0-9_]", "_", f"{kind}_{name}".lower())
 
 
+def host_names(devices: list) -> dict:
+    """The name of each device as a host. Names are unique within a site: equal ones end with the id."""
+    count = collections.Counter(device["name"] for device in devices)
+    return {
+        device["id"]: device["name"]
+        if count[device["name"]] == 1
+        else f"{device['name']}.{device['id']}"
+        for device in devices
+    }
+
+
 def inventory() -> dict:
-    groups: dict = {}
+    devices: list = []
+    labels: dict = collections.defaultdict(dict)
+    for items, more in pages("/api/inventory/devices"):
+        devices += items
+        for resource, names in more.items():
+            labels[resource].update(names)
+    hosts = host_names(devices)
+    groups: dict = collections.defaultdict(lambda: {"hosts": []})
+    group_of: dict = {}
     hostvars: dict = {}
-    for devices, labels in pages("/api/inventory/devices"):
-        for device in devices:
-            host = {"holdfast_id": device["id"]}
-            address = device["primaryIp4Id"] or device["primaryIp6Id"]
-            if address:
-                host["ansible_host"] = labels["ip-addresses"][address].split("/")[0]
-            hostvars[device["name"]] = host
-            for kind, resource, reference in [
-                ("site", "sites", device["siteId"]),
-                ("role", "device-roles", device["roleId"]),
-            ]:
-                if reference:
-                    group = groups.setdefault(
-                        group_name(kind, labels[resource][reference]), {"hosts": []}
-                    )
-                    group["hosts"].append(device["name"])
+    for device in devices:
+        host = hosts[device["id"]]
+        hostvars[host] = {"holdfast_id": device["id"], "holdfast_name": device["name"]}
+        # What the token may not read has no label.
+        address = device["primaryIp4Id"] or device["primaryIp6Id"]
+        if address in labels["ip-addresses"]:
+            hostvars[host]["ansible_host"] = labels["ip-addresses"][address].split("/")[0]
+        for kind, resource, reference in [
+            ("site", "sites", device["siteId"]),
+            ("role", "device-roles", device["roleId"]),
+        ]:
+            if reference not in labels[resource]:
+                continue
+            group = group_name(kind, labels[resource][reference])
+            if group_of.setdefault(group, reference) != reference:
+                sys.exit(f"Two records would be the group {group}: rename one of them")
+            groups[group]["hosts"].append(host)
     return {**groups, "_meta": {"hostvars": hostvars}}
 
 
