@@ -26,7 +26,7 @@ import { columnKindOf } from '../../domain/inventory/lists.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { invalidField, notFound } from '../../domain/shared/errors.ts';
-import { pageOf } from '../../domain/shared/lists.ts';
+import { pageOf, type ListKey } from '../../domain/shared/lists.ts';
 import { createPause } from '../../platform/turns.ts';
 import { createAllocate } from './allocations.ts';
 
@@ -47,6 +47,9 @@ export type AddressSpace = ReturnType<typeof createAddressSpace>;
 export type TreeChild = { cidr: string; id: string | null; row: Row | null; usage: Usage };
 
 type Deps = Parameters<typeof createAllocate>[0];
+
+/** Follows every id of a record (COLLATE "C"). */
+const AFTER_ALL_IDS = '~';
 
 const EVERYWHERE = { kind: 'everywhere' } as const;
 const { prefixes } = RESOURCES;
@@ -131,6 +134,19 @@ export function createAddressSpace(deps: Deps) {
       : { items, next, isFirst: false };
   }
 
+  /**
+   * Where the next page of children starts. It does not name a child that the caller may not read, unless another
+   * one of the same network follows, which a VRF can allow.
+   */
+  async function nextOf(prefix: Row, next: ListKey | null, last: TreeChild | undefined) {
+    if (!next || last?.id !== null) return next;
+    const { items } = await childrenOf(prefix, {
+      limit: 1,
+      after: { id: next.id, value: String(next.value) },
+    });
+    return items[0]?.cidr === last.cidr ? next : { ...next, id: AFTER_ALL_IDS };
+  }
+
   return {
     allocate: createAllocate(deps),
 
@@ -211,7 +227,7 @@ export function createAddressSpace(deps: Deps) {
         usage: usageOf(usages, prefix.id),
         children,
         ...(await freeNetworks(prefix, [...around, ...items], span, signal)),
-        next,
+        next: await nextOf(prefix, next, children.at(-1)),
       };
     },
 

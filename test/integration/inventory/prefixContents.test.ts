@@ -168,3 +168,27 @@ test('the contents of a prefix are its addresses and ranges, or those of a part'
     },
   ]);
 });
+
+test('cursors of a tree name no child that its reader may not read, and no child is lost or repeated', async () => {
+  const site = await make('sites', { name: 'cursors' });
+  const vrf = await make('vrfs', { name: 'cursors', enforceUnique: false });
+  const other = await make('sites', { name: 'cursors elsewhere' });
+  const top = await make('prefixes', { cidr: '172.24.0.0/16', vrfId: vrf.id, siteId: site.id });
+  const networks = ['0', '1', '1', '1', '2', '3'].map((third) => `172.24.${third}.0/24`);
+  for (const [i, cidr] of networks.entries())
+    await make('prefixes', { cidr, vrfId: vrf.id, siteId: i === 4 ? site.id : other.id });
+  const { client: reader } = await createUser(app, { roleId: 'viewer', siteId: site.id });
+  const children: string[] = [];
+  const named: string[] = [];
+  for (let cursor: string | null = ''; cursor !== null && children.length < 10;) {
+    const path = `/api/inventory/prefixes/${top.id}/tree?limit=1${cursor && `&cursor=${cursor}`}`;
+    const page: TreePage = await reader.get<TreePage>(path).expect(200);
+    children.push(...page.children.map(({ cidr }) => cidr));
+    cursor = page.nextCursor;
+    const text = Buffer.from(cursor ?? '', 'base64url').toString();
+    named.push(String(/pfx_\w+(?="\]$)/.exec(text)?.[0]));
+  }
+  expect(children).toEqual(networks);
+  // Equal networks need their ids.
+  expect(named.map((id) => id.startsWith('pfx_'))).toEqual([false, true, true, false, true, false]);
+});
