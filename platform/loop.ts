@@ -8,8 +8,16 @@ export type Loop = {
   stop(): Promise<void>;
 };
 
-/** `minIntervalMs`: minimum time between the starts of two rounds that find no more work. */
-type LoopOptions = { name: string; everyMs: number; minIntervalMs?: number; log: Log };
+/**
+ * `minIntervalMs`: minimum time between the starts of two rounds that find no more work. A function returns it
+ * after each round, for loops whose rounds need gather work only where there is much of it.
+ */
+type LoopOptions = {
+  name: string;
+  everyMs: number;
+  minIntervalMs?: number | (() => number);
+  log: Log;
+};
 
 /**
  * Calls `round` repeatedly. The pause until the next round depends on the result: none for true
@@ -43,7 +51,8 @@ export function startLoop(
         return false;
       });
       if (stopped || result === true) continue;
-      const remainingMs = minIntervalMs - (performance.now() - startedAt);
+      const intervalMs = typeof minIntervalMs === 'number' ? minIntervalMs : minIntervalMs();
+      const remainingMs = intervalMs - (performance.now() - startedAt);
       inCooldown = remainingMs > 0;
       if (inCooldown) await pause(remainingMs);
       inCooldown = false;

@@ -33,8 +33,14 @@ const BATCH = 200;
 /** A process publishes its own events right after the commit; those of a crashed one this often. */
 const INTERVAL_MS = 1_000;
 
-/** Rounds are at least this far apart, so that events are published in batches under load. */
+/**
+ * Rounds are at least this far apart, so that events are published in batches under load. After a round with one
+ * event at most the next one may follow soon: it is no load, and the next event would wait for nothing.
+ */
 const MIN_INTERVAL_MS = 40;
+const MIN_QUIET_INTERVAL_MS = 10;
+const minIntervalAfter = (count: number): number =>
+  count > 1 ? MIN_INTERVAL_MS : MIN_QUIET_INTERVAL_MS;
 
 /** How often pending deliveries are checked for free slots: less often while none becomes free. */
 const MIN_SLOT_POLL_MS = 100;
@@ -63,6 +69,9 @@ export function createEventRelay({
   let arePublished = false;
   /** Deliveries are left that no slot was free for. */
   let areWaiting = false;
+  /** How many events the last round has published, and how many deliveries the last one has started. */
+  let lastPublished = 0;
+  let lastStarted = 0;
 
   async function publish(lockTimeoutMs?: number): Promise<boolean> {
     const { types, deliveries } = await publishEvents(db, {
@@ -71,6 +80,7 @@ export function createEventRelay({
       ...(lockTimeoutMs !== undefined && { lockTimeoutMs }),
     });
     metrics.eventsPublished.inc(types.length);
+    lastPublished = types.length;
     if (types.length > 0) onPublished();
     const mayCancel = types.some((type) => type.startsWith('webhook.'));
     // The webhook may have been disabled, which leaves deliveries to cancel.
@@ -101,10 +111,10 @@ export function createEventRelay({
    * Starts deliveries that this process has slots for, and makes their first attempts. `waiting`: some
    * are left.
    */
-  async function startDeliveries(): Promise<{ waiting: boolean; more: boolean; started: boolean }> {
+  async function startDeliveries(): Promise<{ waiting: boolean; more: boolean; started: number }> {
     const isKnown = arePublished;
     arePublished = false;
-    const none = { waiting: false, more: false, started: false };
+    const none = { waiting: false, more: false, started: 0 };
     if (!firstAttempts.accepts()) return none;
     if (!isKnown && !(await deliveryQueue.hasPending())) return none;
     const { more, waiting, attempts } = await deliveryQueue.startPending({
@@ -112,7 +122,7 @@ export function createEventRelay({
       leaseMs: firstAttempts.leaseMs,
     });
     firstAttempts.make(attempts);
-    return { waiting, more, started: attempts.length > 0 };
+    return { waiting, more, started: attempts.length };
   }
 
   /** Every second, and when a webhook has changed. True while deliveries are being cancelled. */
@@ -129,9 +139,10 @@ export function createEventRelay({
   async function queueDeliveries(): Promise<boolean | number> {
     const { waiting, more, started } = await startDeliveries();
     areWaiting = waiting;
+    lastStarted = started;
     const cancelling = await repairDeliveries();
     slotPollMs =
-      started || cancelling ? MIN_SLOT_POLL_MS : Math.min(2 * slotPollMs, MAX_SLOT_POLL_MS);
+      started > 0 || cancelling ? MIN_SLOT_POLL_MS : Math.min(2 * slotPollMs, MAX_SLOT_POLL_MS);
     return more || (waiting || cancelling ? slotPollMs : false);
   }
 
@@ -146,11 +157,21 @@ export function createEventRelay({
     start(): void {
       loops = [
         startLoop(
-          { name: 'publish events', everyMs: INTERVAL_MS, minIntervalMs: MIN_INTERVAL_MS, log },
+          {
+            name: 'publish events',
+            everyMs: INTERVAL_MS,
+            minIntervalMs: () => minIntervalAfter(lastPublished),
+            log,
+          },
           () => publish(),
         ),
         startLoop(
-          { name: 'queue deliveries', everyMs: INTERVAL_MS, minIntervalMs: MIN_INTERVAL_MS, log },
+          {
+            name: 'queue deliveries',
+            everyMs: INTERVAL_MS,
+            minIntervalMs: () => minIntervalAfter(lastStarted),
+            log,
+          },
           queueDeliveries,
         ),
       ];

@@ -65,3 +65,23 @@ test('frequent wakes do not shorten the minimum interval', async () => {
   expect(Math.min(...rests)).toBeGreaterThanOrEqual(45);
   expect(Math.max(...rests)).toBeLessThan(1_000);
 });
+
+test('the minimum interval can depend on what a round has found', async () => {
+  const began: number[] = [];
+  const options = { name: 'test', everyMs: 3_600_000, log };
+  const minIntervalMs = () => (began.length === 2 ? 200 : 0);
+  const loop = startLoop({ ...options, minIntervalMs }, () => {
+    began.push(performance.now());
+    return Promise.resolve(false);
+  });
+  const waking = setInterval(loop.wake, 1);
+  await eventually(
+    () => began.length,
+    (count) => count >= 3,
+  );
+  clearInterval(waking);
+  await loop.stop();
+  const [first = 0, second = 0, third = 0] = began;
+  expect(third - second).toBeGreaterThanOrEqual(190);
+  expect(second - first).toBeLessThan(190);
+});
