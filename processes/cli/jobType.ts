@@ -131,10 +131,13 @@ async function keepArtifact(name: string, file: string, folder: string | undefin
   complain(`artifact ${path.join(folder, name)}`);
 }
 
-/** Aborted at the first signal that asks this process to stop. */
+/** Aborted at the first signal that asks this process to stop. A second one ends it immediately. */
 function stopOnSignals(): AbortSignal {
   const stop = new AbortController();
-  onStopSignals((signal) => stop.abort(new StopRequest(signal)));
+  onStopSignals((signal) => {
+    if (stop.signal.aborted) process.exit(130);
+    stop.abort(new StopRequest(signal));
+  });
   return stop.signal;
 }
 
