@@ -2,7 +2,14 @@ import { lockUntilCommit } from '../core/advisoryLocks.ts';
 import type { Knex } from '../core/knex.ts';
 import { quoteIdentifier, type RunQuery } from './catalog.ts';
 import { foreignKeysOf, type Definition } from './newTables.ts';
-import { repairAfterRestore, type RestoreEffects } from './repairAfterRestore.ts';
+import {
+  deleteSessions,
+  releaseChildren,
+  repairAfterRestore,
+  satisfyConstraints,
+  SCOPE_TABLES,
+  type RestoreEffects,
+} from './repairAfterRestore.ts';
 import { isDerived, type PlannedTable, type RestorePlan } from './restorePlan.ts';
 import { restoredTable } from './restoredTables.ts';
 import { columnList, columnsEqual, countDiffs, diffTable, liveTable, queryIn } from './sql.ts';
@@ -15,14 +22,13 @@ const BULK_ROWS = 50_000;
 
 /**
  * Blocks writers, but not readers, of the tables that a restore replaces. Waits for transactions
- * that have written already; later writers wait for the end of this one. `only` limits the lock to
- * some tables. Error: SQLSTATE 55P03 or 57014 when waiting takes longer than `timeoutMs`.
+ * that have written already; later writers wait for the end of this one. Error: SQLSTATE 55P03 or
+ * 57014 when waiting takes longer than `timeoutMs`.
  */
 export async function lockForRestore(
   trx: Knex,
   { tables }: RestorePlan,
   timeoutMs: number,
-  only?: ReadonlySet<string>,
 ): Promise<void> {
   await trx.raw(
     `SET LOCAL statement_timeout = ${Math.trunc(timeoutMs)};
@@ -30,9 +36,7 @@ export async function lockForRestore(
      SET LOCAL client_connection_check_interval = '2s'`,
   );
   await lockUntilCommit(trx, 'restore');
-  const names = tables
-    .filter(({ table, role }) => role === 'state' && (only?.has(table.name) ?? true))
-    .map(({ table }) => liveTable(table));
+  const names = tables.filter(({ role }) => role === 'state').map(({ table }) => liveTable(table));
   // The event relay locks this row before it reads the webhooks; the same order avoids a deadlock.
   await trx.raw('SELECT FROM event_head FOR UPDATE');
   if (names.length > 0) await trx.raw(`LOCK TABLE ${names.join(', ')} IN EXCLUSIVE MODE`);
@@ -50,12 +54,11 @@ export async function applyDifferences(
   replaced: ReadonlySet<string> = new Set(),
 ): Promise<RestoreEffects> {
   const query = queryIn(trx);
-  const changed = (await findChangedTables(query, plan)).filter(
-    ({ planned }) => !replaced.has(planned.table.name),
-  );
-  // What the platform restores was allowed when the backup was made.
-  if (plan.scope.tenantId === null) await query("SET LOCAL holdfast.quotas = 'off'");
+  const differing = await findChangedTables(query, plan);
+  const changed = differing.filter(({ planned }) => !replaced.has(planned.table.name));
+  await prepareToWrite(query, plan);
   await query(`SET LOCAL maintenance_work_mem = '256MB'`);
+  await lockRepairedTables(query, plan, changed);
   const undo: string[] = [];
   for (const { planned, rows } of changed) {
     undo.push(...(await disableTriggers(query, plan, planned)));
@@ -64,16 +67,67 @@ export async function applyDifferences(
     if (isWholeTable && rows >= BULK_ROWS)
       undo.push(...(await dropIndexesAndForeignKeys(query, planned)));
   }
-  await query('SET CONSTRAINTS ALL DEFERRED');
-  const effects = await repairAfterRestore(query, plan, async () => {
-    for (const { planned } of changed.toReversed())
-      if (planned.role === 'state') await deleteRows(query, planned);
-    for (const { planned } of changed) await insertRows(query, plan, planned);
-  });
+  const names = new Set(differing.map(({ planned }) => planned.table.name));
+  const effects = await repairAfterRestore(query, plan, names, () =>
+    writeRows(query, plan, changed),
+  );
   await query('SET CONSTRAINTS ALL IMMEDIATE');
   // In reverse order, indexes are created before the foreign keys that are checked with them.
   for (const statement of undo.toReversed()) await query(statement);
   return effects;
+}
+
+/**
+ * Writes the differences in a transaction that must roll back, to find the constraints that refuse
+ * them. It locks no table, only rows: the triggers stay enabled, and of what follows a restore it does
+ * only what constraints depend on.
+ */
+export async function tryDifferences(trx: Knex, plan: RestorePlan): Promise<void> {
+  const query = queryIn(trx);
+  const changed = await findChangedTables(query, plan);
+  await prepareToWrite(query, plan);
+  await deleteSessions(query, plan);
+  // A tenant that is deleted and inserted would lose its quotas: a trigger deletes them.
+  const written =
+    plan.scope.tenantId === null
+      ? changed
+      : changed.filter(({ planned }) => planned.table.name !== 'tenants');
+  await writeRows(query, plan, written);
+  await satisfyConstraints(query, plan);
+  await releaseChildren(query, plan);
+  await query('SET CONSTRAINTS ALL IMMEDIATE');
+}
+
+async function prepareToWrite(query: RunQuery, plan: RestorePlan): Promise<void> {
+  // What the platform restores was allowed when the backup was made.
+  if (plan.scope.tenantId === null) await query("SET LOCAL holdfast.quotas = 'off'");
+  await query('SET CONSTRAINTS ALL DEFERRED');
+}
+
+async function writeRows(
+  query: RunQuery,
+  plan: RestorePlan,
+  changed: readonly ChangedTable[],
+): Promise<void> {
+  for (const { planned } of changed.toReversed())
+    if (planned.role === 'state') await deleteRows(query, planned);
+  for (const { planned } of changed) await insertRows(query, plan, planned);
+}
+
+/**
+ * Locks the tables whose derived columns are computed again because records of the inventory are added
+ * by reference: the plan does not replace these tables, so `lockForRestore` has not locked them.
+ */
+async function lockRepairedTables(
+  query: RunQuery,
+  { tables }: RestorePlan,
+  changed: readonly ChangedTable[],
+): Promise<void> {
+  const isRepaired = ({ table, role }: PlannedTable) =>
+    role === 'referenced' && SCOPE_TABLES.includes(table.name);
+  if (!changed.some(({ planned }) => isRepaired(planned))) return;
+  const names = tables.filter(isRepaired).map(({ table }) => liveTable(table));
+  await query(`LOCK TABLE ${names.join(', ')} IN EXCLUSIVE MODE`);
 }
 
 type ChangedTable = { planned: PlannedTable; rows: number };

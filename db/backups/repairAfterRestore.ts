@@ -11,34 +11,35 @@ export type RestoreEffects = {
 
 /**
  * Runs `applyRows`, which writes the differences of a plan, and makes the rest of the database
- * consistent with the result. Requires `findDifferences`.
+ * consistent with the result. `changed`: the tables that have differences; what depends only on
+ * others stays as it is. Requires `findDifferences`.
  */
 export async function repairAfterRestore(
   query: RunQuery,
   plan: RestorePlan,
+  changed: ReadonlySet<string>,
   applyRows: () => Promise<void>,
 ): Promise<RestoreEffects> {
+  const hasChanged = (...names: string[]) => names.some((name) => changed.has(name));
   const sessionsDeleted = await deleteSessions(query, plan);
   await applyRows();
-  await repairInventory(query, plan);
-  await repairAccess(query, plan);
-  const sessionsEnded = sessionsDeleted + (await endSessions(query, plan));
-  if (isRestored(plan, 'events')) await query(ADVANCE_EVENT_SEQUENCE);
-  if (isRestored(plan, 'audit_heads')) await advanceAuditHeads(query, plan);
-  const jobsEnded = isRestored(plan, 'jobs') ? await failInterruptedJobs(query, plan) : 0;
-  await repairDeliveries(query, plan);
+  await satisfyConstraints(query, plan);
+  await repairInventory(query, plan, hasChanged);
+  await repairAccess(query, plan, hasChanged);
+  const sessionsEnded =
+    sessionsDeleted + (hasChanged('users', 'providers') ? await endSessions(query) : 0);
+  if (hasChanged('events')) await query(ADVANCE_EVENT_SEQUENCE);
+  if (findPlanned(plan, 'audit_heads')?.role === 'history') await advanceAuditHeads(query, plan);
+  const jobsEnded = hasChanged('jobs') ? await failInterruptedJobs(query, plan) : 0;
+  await repairDeliveries(query, plan, hasChanged);
   // What is restored and due is purged by the next purge, not by that of the next day.
-  if (isRestored(plan, 'jobs', 'events', 'deliveries', 'schedule_runs'))
+  if (hasChanged('jobs', 'events', 'deliveries', 'schedule_runs'))
     await query('DELETE FROM public.purge_progress');
   return { schedules: await repairSchedules(query, plan), sessionsEnded, jobsEnded };
 }
 
-/** True when rows of these tables may change; referenced tables matter in the inventory only. */
-const isRestored = (plan: RestorePlan, ...names: string[]): boolean =>
-  plan.tables.some(
-    ({ table, role }) =>
-      names.includes(table.name) && (role !== 'referenced' || table.section === 'inventory'),
-  );
+/** True when any of these tables has differences. */
+type HasChanged = (...names: string[]) => boolean;
 
 /** True when the row with the key `key` has a difference that matches the SQL condition `change`. */
 function isInDiff(plan: RestorePlan, name: string, change: string, key = 't.id'): string {
@@ -50,7 +51,7 @@ function isInDiff(plan: RestorePlan, name: string, change: string, key = 't.id')
 }
 
 /** Deletes sessions of users that the restore deletes. */
-const deleteSessions = async (query: RunQuery, plan: RestorePlan): Promise<number> =>
+export const deleteSessions = async (query: RunQuery, plan: RestorePlan): Promise<number> =>
   (
     await query(
       `DELETE FROM public.sessions AS t
@@ -59,8 +60,7 @@ const deleteSessions = async (query: RunQuery, plan: RestorePlan): Promise<numbe
   ).length;
 
 /** Ends sessions of users that the restore has disabled, or whose provider it has. */
-async function endSessions(query: RunQuery, plan: RestorePlan): Promise<number> {
-  if (!isRestored(plan, 'users', 'providers')) return 0;
+async function endSessions(query: RunQuery): Promise<number> {
   const ended = await query(
     `UPDATE public.sessions AS t SET ended_at = now(),
        end_reason = CASE WHEN u.enabled THEN 'provider_disabled' ELSE 'disabled' END
@@ -71,8 +71,8 @@ async function endSessions(query: RunQuery, plan: RestorePlan): Promise<number> 
   return ended.length;
 }
 
-/** Rebuilds what the inventory derives from cables, prefixes and addresses. */
-async function repairInventory(query: RunQuery, plan: RestorePlan): Promise<void> {
+/** Writes the derived columns and rows on which constraints depend, for the records that differ. */
+export async function satisfyConstraints(query: RunQuery, plan: RestorePlan): Promise<void> {
   const cables = findPlanned(plan, 'cables');
   if (cables) {
     const diff = diffTable(cables.table);
@@ -84,17 +84,33 @@ async function repairInventory(query: RunQuery, plan: RestorePlan): Promise<void
        UNION ALL SELECT t.b_interface_id, t.id ${restored}`,
     );
   }
-  if (isRestored(plan, 'prefixes', 'ip_addresses', 'ip_ranges'))
+}
+
+/** For a dry run, instead of `repairInventory`: no prefix keeps a parent that is deleted or changed. */
+export async function releaseChildren(query: RunQuery, plan: RestorePlan): Promise<void> {
+  if (plan.scope.tenantId === null) return;
+  await query(
+    `UPDATE public.prefixes AS t SET parent_prefix_id = NULL
+     WHERE ${isInDiff(plan, 'prefixes', "<> 'created'", 't.parent_prefix_id')}`,
+  );
+}
+
+/** Rebuilds what the inventory derives from prefixes, addresses, sites and devices. */
+async function repairInventory(
+  query: RunQuery,
+  plan: RestorePlan,
+  hasChanged: HasChanged,
+): Promise<void> {
+  if (hasChanged('prefixes', 'ip_addresses', 'ip_ranges'))
     await query('DELETE FROM public.free_hints');
-  if (isRestored(plan, 'ip_addresses')) await query('SELECT public.recount_used_blocks()');
-  if (isRestored(plan, 'prefixes') && plan.scope.tenantId !== null)
+  if (hasChanged('prefixes') && plan.scope.tenantId !== null)
     await query('SELECT public.recalculate_prefix_parents()');
-  if (isRestored(plan, ...SCOPE_TABLES) && !isWholeInventory(plan))
+  if (hasChanged('ip_addresses')) await query('SELECT public.recount_used_blocks()');
+  if (hasChanged(...SCOPE_TABLES) && !isWholeInventory(plan))
     await query('SELECT public.recalculate_inventory_scopes()');
-  if (isRestored(plan, 'sites', 'devices', 'approvals'))
+  if (hasChanged('sites', 'devices', 'approvals'))
     await query('SELECT public.recalculate_approval_scopes()');
-  if (isRestored(plan, 'sites', 'devices', 'jobs'))
-    await query('SELECT public.recalculate_job_scopes()');
+  if (hasChanged('sites', 'devices', 'jobs')) await query('SELECT public.recalculate_job_scopes()');
 }
 
 /** True when all inventory records become those of the backup, whose scopes are consistent. */
@@ -104,7 +120,7 @@ const isWholeInventory = ({ scope, sections, tables }: RestorePlan): boolean =>
   tables.every(({ table, role }) => table.section !== 'inventory' || role === 'state');
 
 /** Tables whose rows decide, or store, which sites and devices inventory records belong to. */
-const SCOPE_TABLES = [
+export const SCOPE_TABLES: readonly string[] = [
   'devices',
   'interfaces',
   'cables',
@@ -115,32 +131,36 @@ const SCOPE_TABLES = [
   'ip_addresses',
 ];
 
-async function repairAccess(query: RunQuery, plan: RestorePlan): Promise<void> {
-  if (isRestored(plan, 'sites', 'devices', 'grants'))
+async function repairAccess(
+  query: RunQuery,
+  plan: RestorePlan,
+  hasChanged: HasChanged,
+): Promise<void> {
+  if (hasChanged('sites', 'devices', 'grants'))
     for (const statement of ALIGN_GRANTS) await query(statement);
   // The trigger that does this is disabled.
-  if (isRestored(plan, 'tenants', 'tenant_quotas'))
+  if (hasChanged('tenants', 'tenant_quotas'))
     await query(
       'DELETE FROM public.tenant_quotas AS q WHERE NOT EXISTS (SELECT FROM public.tenants AS t WHERE t.id = q.tenant_id)',
     );
-  if (isRestored(plan, 'users', 'tokens')) await query(ALIGN_TOKENS);
-  if (isRestored(plan, 'tokens') && !plan.intoEmptyDatabase)
+  if (hasChanged('users', 'tokens')) await query(ALIGN_TOKENS);
+  if (hasChanged('tokens') && !plan.intoEmptyDatabase)
     await query(
       `UPDATE public.tokens AS t SET disabled_at = now()
        WHERE t.disabled_at IS NULL AND ${isInDiff(plan, 'tokens', "= 'created'")}`,
     );
-  if (isRestored(plan, 'job_types') && !plan.intoEmptyDatabase)
+  if (hasChanged('job_types') && !plan.intoEmptyDatabase)
     await query(
       `UPDATE public.job_types AS t SET state = 'disabled'
        WHERE t.state = 'accepted' AND ${isInDiff(plan, 'job_types', "= 'created'", 't.name')}`,
     );
   // A pool that was deleted trusts no types that it would accept unseen.
-  if (isRestored(plan, 'pools') && !plan.intoEmptyDatabase)
+  if (hasChanged('pools') && !plan.intoEmptyDatabase)
     await query(
       `UPDATE public.pools AS t SET accept_types = '{}'
        WHERE ${isInDiff(plan, 'pools', "= 'created'", 't.name')}`,
     );
-  if (isRestored(plan, 'roles', 'grants', 'users'))
+  if (hasChanged('roles', 'grants', 'users'))
     await query('UPDATE public.access_state SET version = version + 1');
 }
 
@@ -193,13 +213,17 @@ async function failInterruptedJobs(query: RunQuery, plan: RestorePlan): Promise<
 }
 
 /** Queues restored pending deliveries again, and cancels those of webhooks that became disabled. */
-async function repairDeliveries(query: RunQuery, plan: RestorePlan): Promise<void> {
-  if (isRestored(plan, 'deliveries'))
+async function repairDeliveries(
+  query: RunQuery,
+  plan: RestorePlan,
+  hasChanged: HasChanged,
+): Promise<void> {
+  if (hasChanged('deliveries'))
     await query(
       `UPDATE public.deliveries AS t SET job_id = NULL, in_flight = false
        WHERE t.status = 'pending' AND ${isInDiff(plan, 'deliveries', "= 'created'")}`,
     );
-  if (isRestored(plan, 'webhooks'))
+  if (hasChanged('webhooks'))
     await query(
       `UPDATE public.webhooks AS t SET cancel_before = now(), cancel_reason = 'webhook_disabled'
        WHERE NOT t.enabled AND t.deleted_at IS NULL

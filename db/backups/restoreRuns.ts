@@ -55,9 +55,9 @@ export async function storeReport(
   );
 }
 
-/** Limits the time of each further statement of a transaction. */
-export const limitStatements = (trx: Knex, timeoutMs: number) =>
-  trx.raw(`SET LOCAL statement_timeout = ${Math.trunc(timeoutMs)}`);
+/** Limits how long each further statement of a transaction waits for a lock. */
+export const limitLocks = (trx: Knex, timeoutMs: number) =>
+  trx.raw(`SET LOCAL lock_timeout = ${Math.trunc(timeoutMs)}`);
 
 /** Removes the limits on how long statements of a transaction and pauses between them may take. */
 export const removeTimeouts = (trx: Knex) =>

@@ -20,6 +20,9 @@ export const isLockTimeout = (error: unknown): boolean => sqlState(error) === '5
 /** True when PostgreSQL has ended a deadlock by refusing a statement (SQLSTATE 40P01). */
 export const isDeadlock = (error: unknown): boolean => sqlState(error) === '40P01';
 
+/** True when another transaction has changed what a stable snapshot shows (SQLSTATE 40001). */
+export const isSerializationFailure = (error: unknown): boolean => sqlState(error) === '40001';
+
 /** True when a statement took longer than its time limit, or was cancelled (SQLSTATE 57014). */
 export const isCancelledStatement = (error: unknown): boolean => sqlState(error) === '57014';
 

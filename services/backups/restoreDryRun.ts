@@ -1,24 +1,31 @@
-import { applyDifferences, lockForRestore } from '../../db/backups/applyRestore.ts';
+import { tryDifferences } from '../../db/backups/applyRestore.ts';
 import { findDifferences } from '../../db/backups/differences.ts';
 import type { RestorePlan } from '../../db/backups/restorePlan.ts';
-import { limitStatements } from '../../db/backups/restoreRuns.ts';
+import { limitLocks, removeTimeouts } from '../../db/backups/restoreRuns.ts';
 import { queryIn } from '../../db/backups/sql.ts';
-import { asRefusal, isBusy } from '../../db/core/constraints.ts';
+import { cancelOnAbort } from '../../db/core/cancelOnAbort.ts';
+import { asRefusal, isBusy, isSerializationFailure } from '../../db/core/constraints.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import type { RestoreReport } from '../../domain/backups/backups.ts';
 import { AppError } from '../../domain/shared/errors.ts';
 import { describeViolation, Rollback } from './restoreFailures.ts';
 
-/** A dry run stops early, since the restore itself finds the same conflicts. */
-const LOCK_TIMEOUT_MS = 1_500;
-const STATEMENT_TIMEOUT_MS = 10_000;
+/**
+ * Others wait for the rows that a dry run writes, so it soon stops; the restore itself finds the same
+ * conflicts.
+ */
+const LOCK_TIMEOUT_MS = 200;
+const WRITE_TIMEOUT_MS = 2_000;
 const MAX_CHANGES = 10_000;
 
 /**
  * Applies a restore and rolls it back, when records that the restore does not replace could violate
  * constraints. Adds a conflict to the errors of the report, or the warning `dry_run_skipped`.
  */
-export async function dryRun(db: Knex, plan: RestorePlan, report: RestoreReport): Promise<void> {
+export async function dryRun(
+  db: Knex,
+  { plan, report, signal }: { plan: RestorePlan; report: RestoreReport; signal: AbortSignal },
+): Promise<void> {
   if (!report.valid || !mayConflict(plan, report)) return;
   const skip = (message: string) =>
     void report.warnings.push({
@@ -33,18 +40,14 @@ export async function dryRun(db: Knex, plan: RestorePlan, report: RestoreReport)
     skip('There are too many changes for a dry run; the restore itself reports conflicts');
     return;
   }
-  try {
-    await applyAndRollBack(db, plan, report);
-  } catch (error) {
-    if (error instanceof Rollback) return;
-    if (isBusy(error)) {
-      skip('The records are being written; the restore itself reports conflicts');
-      return;
-    }
-    const refusal = describeRefusal(error);
-    if (!refusal) throw error;
+  let outcome = await applyAndRollBack(db, plan, signal);
+  // A record that is written while the dry run runs can conflict with what it has read before.
+  if (outcome !== null && outcome !== 'busy') outcome = await applyAndRollBack(db, plan, signal);
+  if (outcome === 'busy')
+    skip('The dry run would have held up other writers; the restore itself reports conflicts');
+  else if (outcome !== null) {
     report.valid = false;
-    report.errors.push({ section: null, key: null, ...refusal });
+    report.errors.push({ section: null, key: null, ...outcome });
   }
 }
 
@@ -71,17 +74,38 @@ function mayConflict(plan: RestorePlan, { preview }: RestoreReport): boolean {
   );
 }
 
-/** Always throws: `Rollback` when the restore can be applied. */
-const applyAndRollBack = (db: Knex, plan: RestorePlan, { preview }: RestoreReport): Promise<void> =>
-  db.transaction(async (trx) => {
-    const changedTables = new Set(
-      preview.tables
-        .filter(({ created, changed, deleted }) => created + changed + deleted > 0)
-        .map(({ table }) => table),
+/** Why the restore cannot be applied; `busy` when that is not known; null when it can. */
+async function applyAndRollBack(
+  db: Knex,
+  plan: RestorePlan,
+  signal: AbortSignal,
+): Promise<NonNullable<ReturnType<typeof describeRefusal>> | 'busy' | null> {
+  try {
+    await db.transaction(
+      async (trx) => {
+        await removeTimeouts(trx);
+        await cancelOnAbort(db, trx, signal, () => findDifferences(queryIn(trx), plan));
+        await limitLocks(trx, LOCK_TIMEOUT_MS);
+        await cancelOnAbort(
+          db,
+          trx,
+          AbortSignal.any([signal, AbortSignal.timeout(WRITE_TIMEOUT_MS)]),
+          () => tryDifferences(trx, plan),
+        );
+        throw new Rollback();
+      },
+      { isolationLevel: 'repeatable read' },
     );
-    await lockForRestore(trx, plan, LOCK_TIMEOUT_MS, changedTables);
-    await limitStatements(trx, STATEMENT_TIMEOUT_MS);
-    await findDifferences(queryIn(trx), plan);
-    await applyDifferences(trx, plan);
-    throw new Rollback();
-  });
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof Rollback) return null;
+    if (isTimeout(error) || isBusy(error) || isSerializationFailure(error)) return 'busy';
+    const refusal = describeRefusal(error);
+    if (refusal) return refusal;
+    throw error;
+  }
+  return null;
+}
+
+const isTimeout = (error: unknown): boolean =>
+  error instanceof DOMException && error.name === 'TimeoutError';

@@ -175,7 +175,7 @@ export function createRestoreRun({
       },
       { isolationLevel: 'repeatable read' },
     );
-    await dryRun(db, plan, report);
+    await dryRun(db, { plan, report, signal: tools.signal });
     const { jobId } = tools;
     await writeUnaudited((on) =>
       storeReport(on, { jobId, report, planHash }, jobFinishedTopic(jobId)),

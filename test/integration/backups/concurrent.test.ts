@@ -5,6 +5,7 @@ import type { BackupList, BackupRecord } from '../../../api/backups/schemas.ts';
 import {
   backupCreator,
   restoreRequester,
+  restoreValidator,
   withBackups,
   type createArchiveFolder,
 } from '../../support/backups.ts';
@@ -16,14 +17,15 @@ import { recordFactory } from '../../support/inventory.ts';
 let archives: Awaited<ReturnType<typeof createArchiveFolder>>;
 let app: TestApp;
 let root: TestClient;
+const make = recordFactory(() => root);
 withBackups(async (fixture) => {
   ({ app, root, archives } = fixture);
   await seedEstate(app);
+  await make('tenants', { id: 'acme', name: 'acme' });
 });
 
 const createBackup = backupCreator(() => root);
 const INVENTORY = { mode: 'partial', sections: ['inventory'] };
-const make = recordFactory(() => root);
 const restore = restoreRequester(() => root);
 
 test('each write during a restore is committed before or after it, and the restore counts those before', async () => {
@@ -219,4 +221,52 @@ test('pruning deletes the backups of a series that its retention policy does not
   expect(items.map(({ action }) => action)).toEqual(
     expect.arrayContaining(['backup.delete', 'backup.remove_archive']),
   );
+});
+
+test('a preview of a tenant waits for no writer of others, and holds up none', async () => {
+  const keeper = app.client.as({ actor: 'kim', roles: 'platform-admin', tenant: 'acme' });
+  const site = await make('sites', { name: 'moving', tenantId: 'acme' });
+  await make('prefixes', { cidr: '10.77.0.0/16', tenantId: 'acme' });
+  const backup = await backupCreator(() => keeper)(INVENTORY);
+  await root.put(`/api/inventory/sites/${site.id}`, { name: 'moved' }).expect(200);
+  await make('prefixes', { cidr: '10.77.1.0/24', tenantId: 'acme' });
+  const { db } = app.deps;
+  const trx = await db.transaction();
+  try {
+    // Another tenant writes in the inventory, and the relay assigns sequence numbers to events.
+    await trx('sites').whereNot({ tenant_id: 'acme' }).update({ description: 'being written' });
+    await trx('prefixes').whereNot({ tenant_id: 'acme' }).update({ description: 'being written' });
+    await trx.raw('SELECT FROM event_head FOR UPDATE');
+    const { valid, warnings, preview } = await restoreValidator(() => keeper)({
+      backupId: backup.id,
+    });
+    expect([valid, warnings.map(({ code }) => code), preview.counts.changed]).toEqual([
+      true,
+      ['records_deleted'],
+      1,
+    ]);
+  } finally {
+    await trx.rollback();
+  }
+});
+
+test('a preview reports the conflict that a dry run finds', async () => {
+  const keeper = app.client.as({ actor: 'kim', roles: 'platform-admin', tenant: 'acme' });
+  const site = await make('sites', { name: 'with a device', tenantId: 'acme' });
+  const maker = await make('manufacturers', { name: 'Again' });
+  const type = await make('device-types', { manufacturerId: maker.id, model: 'one' });
+  const at = { tenantId: 'acme', siteId: site.id, deviceTypeId: type.id };
+  const device = await make('devices', { name: 'd1', ...at });
+  const backup = await backupCreator(() => keeper)(INVENTORY);
+  await root.delete(`/api/inventory/devices/${device.id}`).expect(204);
+  await root.delete(`/api/inventory/device-types/${type.id}`).expect(204);
+  await root.delete(`/api/inventory/manufacturers/${maker.id}`).expect(204);
+  await make('manufacturers', { name: 'Again' });
+  const { valid, errors } = await restoreValidator(() => keeper)({
+    backupId: backup.id,
+  });
+  expect([valid, errors.map(({ code, table }) => [code, table])]).toEqual([
+    false,
+    [['conflict', 'manufacturers']],
+  ]);
 });
