@@ -1,4 +1,5 @@
 import { lockUntilCommit } from '../core/advisoryLocks.ts';
+import { isLockTimeout } from '../core/constraints.ts';
 import type { Knex } from '../core/knex.ts';
 import { quoteIdentifier, type RunQuery } from './catalog.ts';
 import { foreignKeysOf, type Definition } from './newTables.ts';
@@ -21,9 +22,15 @@ import { columnList, columnsEqual, countDiffs, diffTable, liveTable, queryIn } f
 const BULK_ROWS = 50_000;
 
 /**
+ * How long a bulk restore waits for readers of a table before it keeps the indexes. It is shorter than
+ * `deadlock_timeout`, so that PostgreSQL never ends the transaction of a reader instead.
+ */
+const INDEX_LOCK_TIMEOUT_MS = 500;
+
+/**
  * Blocks writers, but not readers, of the tables that a restore replaces. Waits for transactions
  * that have written already; later writers wait for the end of this one. Error: SQLSTATE 55P03 or
- * 57014 when waiting takes longer than `timeoutMs`.
+ * 57014 when waiting takes longer than `timeoutMs`, here or for any later lock of the transaction.
  */
 export async function lockForRestore(
   trx: Knex,
@@ -32,6 +39,7 @@ export async function lockForRestore(
 ): Promise<void> {
   await trx.raw(
     `SET LOCAL statement_timeout = ${Math.trunc(timeoutMs)};
+     SET LOCAL lock_timeout = ${Math.trunc(timeoutMs)};
      SET LOCAL idle_in_transaction_session_timeout = 0;
      SET LOCAL client_connection_check_interval = '2s'`,
   );
@@ -49,7 +57,7 @@ export async function lockForRestore(
  * rows of the backup already. Returns the side effects.
  */
 export async function applyDifferences(
-  trx: Knex,
+  trx: Knex.Transaction,
   plan: RestorePlan,
   replaced: ReadonlySet<string> = new Set(),
 ): Promise<RestoreEffects> {
@@ -65,7 +73,7 @@ export async function applyDifferences(
     // Foreign keys of tables outside the restore need the indexes of partly restored tables.
     const isWholeTable = planned.role !== 'referenced' && plan.scope.tenantId === null;
     if (isWholeTable && rows >= BULK_ROWS)
-      undo.push(...(await dropIndexesAndForeignKeys(query, planned)));
+      undo.push(...(await dropIndexesAndForeignKeys(trx, planned)));
   }
   const names = new Set(differing.map(({ planned }) => planned.table.name));
   const effects = await repairAfterRestore(query, plan, names, () =>
@@ -178,12 +186,15 @@ async function disableTriggers(
 
 /**
  * Drops the foreign keys of and to a table and its indexes that no constraint needs. Returns the
- * statements that create them again.
+ * statements that create them again. The lock keeps readers out as well, and while it is awaited new
+ * readers queue behind it: if it cannot be had soon, because a backup or a dump reads the tables,
+ * everything stays and the rows are written more slowly.
  */
 async function dropIndexesAndForeignKeys(
-  query: RunQuery,
+  trx: Knex.Transaction,
   { table }: PlannedTable,
 ): Promise<string[]> {
+  const query = queryIn(trx);
   const foreignKeys = await foreignKeysOf(query, liveTable(table));
   const indexes = await query<Definition>(
     `SELECT format('DROP INDEX %s', indexrelid::regclass) AS drop,
@@ -192,12 +203,23 @@ async function dropIndexesAndForeignKeys(
      WHERE indrelid = '${liveTable(table)}'::regclass AND NOT indisprimary
        AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = i.indexrelid)`,
   );
-  const undo: string[] = [];
-  for (const { drop, create } of [...foreignKeys, ...indexes]) {
-    await query(drop);
-    undo.push(create);
+  const definitions = [...foreignKeys, ...indexes];
+  try {
+    // A savepoint, whose rollback also restores the timeout.
+    await trx.transaction(async (nested) => {
+      const run = queryIn(nested);
+      const [before] = await run<{ timeout: string }>(
+        `SELECT current_setting('lock_timeout') AS timeout`,
+      );
+      await run(`SET LOCAL lock_timeout = ${INDEX_LOCK_TIMEOUT_MS}`);
+      for (const { drop } of definitions) await run(drop);
+      await run(`SET LOCAL lock_timeout = '${before?.timeout ?? '0'}'`);
+    });
+  } catch (error) {
+    if (isLockTimeout(error)) return [];
+    throw error;
   }
-  return undo;
+  return definitions.map(({ create }) => create);
 }
 
 const preservedTable = (name: string): string => quoteIdentifier(`_preserved_${name}`);

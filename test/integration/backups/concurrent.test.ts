@@ -270,3 +270,25 @@ test('a preview reports the conflict that a dry run finds', async () => {
     [['conflict', 'manufacturers']],
   ]);
 });
+
+test('a restore of many records does not wait for readers, and readers do not wait for it', async () => {
+  const backup = await createBackup({ mode: 'partial', sections: ['settings'] });
+  const { db } = app.deps;
+  await db.raw(
+    `INSERT INTO tags (id, name, created_at, updated_at)
+     SELECT 'tag_many' || n, 'many ' || n, now(), now() FROM generate_series(1, 50000) AS n`,
+  );
+  const trx = await db.transaction();
+  try {
+    await trx.raw('SELECT FROM tags LIMIT 1');
+    const indexes = async () =>
+      (await trx.raw<{ rows: unknown[] }>(`SELECT FROM pg_indexes WHERE tablename = 'tags'`)).rows
+        .length;
+    const before = await indexes();
+    const restored = await restore({ backupId: backup.id }).expect(202);
+    expect([restored.status, restored.outcome]).toMatchObject(['succeeded', { deleted: 50_000 }]);
+    expect(await indexes()).toBe(before);
+  } finally {
+    await trx.rollback();
+  }
+}, 60_000);
