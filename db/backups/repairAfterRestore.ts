@@ -84,6 +84,14 @@ export async function satisfyConstraints(query: RunQuery, plan: RestorePlan): Pr
        UNION ALL SELECT t.b_interface_id, t.id ${restored}`,
     );
   }
+  if (plan.scope.tenantId === null) return;
+  // A changed VRF is deleted and inserted, so that the trigger which copies its flag does not run.
+  for (const table of ['prefixes', 'ip_addresses'])
+    await query(
+      `UPDATE public.${table} AS t SET unique_in_vrf = v.enforce_unique FROM public.vrfs AS v
+       WHERE v.id = t.vrf_id AND t.unique_in_vrf <> v.enforce_unique
+         AND ${isInDiff(plan, 'vrfs', "<> 'deleted'", 'v.id')}`,
+    );
 }
 
 /** For a dry run, instead of `repairInventory`: no prefix keeps a parent that is deleted or changed. */
@@ -101,10 +109,11 @@ async function repairInventory(
   plan: RestorePlan,
   hasChanged: HasChanged,
 ): Promise<void> {
-  if (hasChanged('prefixes', 'ip_addresses', 'ip_ranges'))
+  if (hasChanged('vrfs', 'prefixes', 'ip_addresses', 'ip_ranges'))
     await query('DELETE FROM public.free_hints');
   if (hasChanged('prefixes') && plan.scope.tenantId !== null)
     await query('SELECT public.recalculate_prefix_parents()');
+  // Otherwise triggers have counted the addresses whose VRF has another flag.
   if (hasChanged('ip_addresses')) await query('SELECT public.recount_used_blocks()');
   if (hasChanged(...SCOPE_TABLES) && !isWholeInventory(plan))
     await query('SELECT public.recalculate_inventory_scopes()');

@@ -137,3 +137,22 @@ describe('a restore of a tenant', () => {
     await restorer(() => client)({ backupId: id });
   });
 });
+
+test('the records of a VRF follow whether the restored VRF enforces uniqueness', async () => {
+  const vrf = await make('vrfs', { name: 'free', tenantId: 'acme', enforceUnique: false });
+  const at = { vrfId: vrf.id, tenantId: 'acme' };
+  await make('prefixes', { ...at, cidr: '10.50.0.0/24' });
+  await make('ip-addresses', { ...at, address: '10.50.0.1/24' });
+  const { id } = await backUp();
+  await update('vrfs', vrf, { enforceUnique: true });
+  await make('ip-addresses', { ...at, address: '10.50.0.2/24' });
+  await restorer(keeper)({ backupId: id });
+  const { db } = app.deps;
+  for (const table of ['prefixes', 'ip_addresses'])
+    expect(await db(table).where({ vrf_id: vrf.id }).pluck('unique_in_vrf')).toEqual([false]);
+  await make('prefixes', { ...at, cidr: '10.50.0.0/24' });
+  const counted = () => db('used_blocks').orderBy(['vrf_key', 'block', 'space_key']);
+  const kept = await counted();
+  await db.raw('SELECT recount_used_blocks()');
+  expect(await counted()).toEqual(kept);
+});
