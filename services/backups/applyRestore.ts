@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { applyDifferences, lockForRestore } from '../../db/backups/applyRestore.ts';
 import { resumeSchedules } from '../../db/backups/resumeSchedules.ts';
+import { cancelOnAbort } from '../../db/core/cancelOnAbort.ts';
 import type { Commit, Work } from '../../db/core/commit.ts';
 import { isBusy } from '../../db/core/constraints.ts';
 import type { Knex } from '../../db/core/knex.ts';
@@ -71,11 +72,14 @@ export function createApplyRestore({
     if (run.outcome) throw new Rollback();
     const planned = await loadPlan(trx, tools);
     const { plan } = planned;
-    await lockForRestore(trx, plan, LOCK_TIMEOUT_MS);
-    const { report, planHash } = await evaluate(trx, tools, planned);
-    if (!report.valid) throw restoreInvalid(report);
-    assertPlanHash((tools.payload as RestorePayload).planHash, planHash);
-    const { schedules, sessionsEnded, jobsEnded } = await applyDifferences(trx, plan);
+    const { report, planHash, effects } = await cancelOnAbort(db, trx, tools.signal, async () => {
+      await lockForRestore(trx, plan, LOCK_TIMEOUT_MS);
+      const evaluation = await evaluate(trx, tools, planned);
+      if (!evaluation.report.valid) throw restoreInvalid(evaluation.report);
+      assertPlanHash((tools.payload as RestorePayload).planHash, evaluation.planHash);
+      return { ...evaluation, effects: await applyDifferences(trx, plan) };
+    });
+    const { schedules, sessionsEnded, jobsEnded } = effects;
     await resumeSchedules(trx, schedules, work.now);
     await assertCurrentAttempt(trx, job);
     for (const { id } of schedules.slice(0, MAX_SCHEDULE_SYNCS))

@@ -13,6 +13,7 @@ import {
   type LoadedArchive,
   type Staging,
 } from '../../db/backups/staging.ts';
+import { cancelOnAbort } from '../../db/core/cancelOnAbort.ts';
 import type { Migrations } from '../../db/core/migration.ts';
 import type { WriteUnaudited } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
@@ -171,7 +172,10 @@ export function createRestoreRun({
       async (trx) => {
         await removeTimeouts(trx);
         const planned = await loadPlan(trx, tools);
-        return { ...planned, ...(await evaluate(trx, tools, planned)) };
+        const evaluation = await cancelOnAbort(db, trx, tools.signal, () =>
+          evaluate(trx, tools, planned),
+        );
+        return { ...planned, ...evaluation };
       },
       { isolationLevel: 'repeatable read' },
     );

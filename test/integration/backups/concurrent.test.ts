@@ -2,6 +2,7 @@ import { expect, test } from '@jest/globals';
 import type { TestApp } from '../../support/app.ts';
 import { systemCaller } from '../../../domain/shared/caller.ts';
 import type { BackupList, BackupRecord } from '../../../api/backups/schemas.ts';
+import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import {
   backupCreator,
   restoreRequester,
@@ -292,3 +293,30 @@ test('a restore of many records does not wait for readers, and readers do not wa
     await trx.rollback();
   }
 }, 60_000);
+
+test('a cancelled preview ends while one of its statements runs', async () => {
+  const backup = await createBackup(INVENTORY);
+  const { db } = app.deps;
+  const trx = await db.transaction();
+  try {
+    await trx.raw('LOCK TABLE cables IN ACCESS EXCLUSIVE MODE');
+    const preview = root.post<ProblemBody>('/api/backup/restore/validate', {
+      backupId: backup.id,
+    });
+    const waiting = async () =>
+      db('pg_locks').whereRaw(`relation = 'cables'::regclass`).where({ granted: false });
+    await eventually(waiting, (found) => found.length > 0);
+    const [jobId] = await db('restore_runs')
+      .where({ backup_id: backup.id })
+      .pluck<string[]>('job_id');
+    await root.post(`/api/jobs/${jobId}/cancel`).expect(202);
+    await eventually(
+      async () => (await root.get<JobRecord>(`/api/jobs/${jobId}`).expect(200)).status,
+      (status) => status === 'cancelled',
+    );
+    expect(await waiting()).toEqual([]);
+    await preview;
+  } finally {
+    await trx.rollback();
+  }
+});
