@@ -7,20 +7,25 @@ import {
   type RestoreReport,
   type Section,
 } from '../../domain/backups/backups.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
+import type { Access } from '../../services/access/access.ts';
 import type { BackupDetail } from '../../services/backups/backups.ts';
-import { redactReport } from '../../services/backups/restoreReport.ts';
+import { redactReport, type MayRead } from '../../services/backups/restoreReport.ts';
 import type { ArchiveTarget } from '../../services/backups/archives.ts';
 import type { RestoreRunDetail, RestoreRunView } from '../../services/backups/restoreHistory.ts';
 import type { RestoreView } from '../../services/backups/restores.ts';
 import { backupWorkflowId, restoreWorkflowId } from '../../domain/dispatch/workflowIds.ts';
 import type { BackupData, BackupView } from '../../domain/backups/records.ts';
 import type { JobError } from '../../domain/jobs/jobs.ts';
-import type { Permission } from '../../domain/access/permissions.ts';
 import type { BackupRecord, BackupSummary, RestoreRecord, ValidationRecord } from './schemas.ts';
 import type { RestoreRunRecord, RestoreRunSummary } from './runSchemas.ts';
 import { isoOrNull, jobReference } from '../jobs/presenter.ts';
 
-type MayRead = (permission: Permission) => boolean;
+/** Where a caller may see records: at the tenant of a backup, or at another one. */
+export const mayReadAt =
+  ({ holds }: Pick<Access, 'holds'>, { rights }: Caller, ownTenantId: string): MayRead =>
+  (permission, tenantId = ownTenantId) =>
+    holds(rights, permission, { tenantId });
 
 export const backupSummary = (backup: BackupView): BackupSummary => ({
   id: backup.id,

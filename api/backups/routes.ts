@@ -16,6 +16,7 @@ import {
   backupRecord,
   backupSummary,
   engineRecords,
+  mayReadAt,
   restoreRecord,
   sectionRecords,
   storageRecord,
@@ -45,17 +46,13 @@ type Deps = { backups: Backups; restores: Restores; history: RestoreHistory; acc
 
 /** Creating, reading, validating, restoring and deleting backups, and what was done with them. */
 export function backupRoutes({ backups, restores, history, access }: Deps): Route[] {
-  /** Whether the caller may see records at the tenant of a backup. */
-  const mayReadAt = (caller: Caller, tenantId: string) => (permission: Permission) =>
-    access.holds(caller.rights, permission, { tenantId });
-
   async function readBackup(
     caller: Caller,
     id: string,
     actedWith?: Permission,
   ): Promise<{ body: BackupRecord; etag: string }> {
     const found = await backups.read(caller, id, actedWith);
-    const body = backupRecord(found, mayReadAt(caller, found.backup.tenantId));
+    const body = backupRecord(found, mayReadAt(access, caller, found.backup.tenantId));
     return { body, etag: etagOf(found.backup.version) };
   }
 
@@ -69,14 +66,14 @@ export function backupRoutes({ backups, restores, history, access }: Deps): Rout
   }
 
   function validationResponse(caller: Caller, view: RestoreView): HttpResponse {
-    const body = validationRecord(view, mayReadAt(caller, view.run.tenantId));
+    const body = validationRecord(view, mayReadAt(access, caller, view.run.tenantId));
     if (isFinal(view.job.status)) return ok(body);
     return accepted(body, { location: `/api/jobs/${view.job.id}` });
   }
 
   /** Errors: `restore_stale`, `restore_invalid` with the report. */
   function restoreResponse(caller: Caller, view: RestoreView): HttpResponse {
-    const body = restoreRecord(view, mayReadAt(caller, view.run.tenantId));
+    const body = restoreRecord(view, mayReadAt(access, caller, view.run.tenantId));
     const { code, message } = body.error ?? { code: null, message: '' };
     if (code === 'restore_stale')
       throw new AppError('restore_stale', `${message}; validate again.`);

@@ -4,7 +4,7 @@ import type { RestoreHistory } from '../../services/backups/restoreHistory.ts';
 import { ok } from '../http/response.ts';
 import { route, type Route } from '../http/route.ts';
 import { Id } from '../http/schemas.ts';
-import { runRecord, runSummary } from './presenter.ts';
+import { mayReadAt, runRecord, runSummary } from './presenter.ts';
 import { RESTORE_RUNS, RestoreRunRecord } from './runSchemas.ts';
 
 const tag = 'Backups';
@@ -44,11 +44,7 @@ export const restoreRunRoutes = ({ history, access }: Deps): Route[] => [
     responses: { 200: RestoreRunRecord },
     handle: async ({ caller, params }) => {
       const run = await history.read(caller, params);
-      return ok(
-        runRecord(run, (permission) =>
-          access.holds(caller.rights, permission, { tenantId: run.tenantId }),
-        ),
-      );
+      return ok(runRecord(run, mayReadAt(access, caller, run.tenantId)));
     },
   }),
 ];

@@ -1,4 +1,4 @@
-import type { Scope } from '../../domain/access/scope.ts';
+import { PLATFORM, type Scope } from '../../domain/access/scope.ts';
 import { MAX_FINDINGS, type ChangeKind } from '../../domain/backups/backups.ts';
 import { heldRecord, HELD_TABLES } from '../retention/holds.ts';
 import { quoteIdentifier, type Reference, type RunQuery } from './catalog.ts';
@@ -76,7 +76,8 @@ async function findStillReferenced(
   const key = known ? `concat_ws('/', ${columnList(known.key, 'c')})` : `''`;
   return query<RestoreConflict>(
     `SELECT 'still_referenced' AS code, '${reference.child}' AS table, ${key} AS key,
-       concat_ws('/', ${columnList(parent.table.key, 'd')}) AS other
+       concat_ws('/', ${columnList(parent.table.key, 'd')}) AS other,
+       coalesce(to_jsonb(c) ->> 'tenant_id', '${PLATFORM}') AS "tenantId"
      FROM ${diffTable(parent.table)} AS d
        JOIN ${liveTable(parent.table)} AS p ON ${columnsEqual(parent.table.key, 'p', 'd')}
        JOIN public.${quoteIdentifier(reference.child)} AS c ON ${refersTo(reference, 'c', 'p')}

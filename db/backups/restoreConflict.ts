@@ -12,7 +12,10 @@ export type TenantRestore = {
   writable: Scope;
 };
 
-/** A record that prevents a restore. `other` is the key of the record that it refers to. */
+/**
+ * A record that prevents a restore. `other` is the key of the record that it refers to. `tenantId`: whose
+ * record is named, if that is not one of the backup.
+ */
 export type RestoreConflict = {
   code:
     | 'still_referenced'
@@ -25,4 +28,5 @@ export type RestoreConflict = {
   table: string;
   key: string;
   other: string;
+  tenantId?: string;
 };

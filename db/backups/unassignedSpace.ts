@@ -121,7 +121,7 @@ function takenSql(
 /** Of the records of `taken` those that overlap a prefix of another tenant in the one of the platform. */
 const assignedToOthersSql = (taken: string, name: string, tenant: string): string =>
   `${taken} SELECT DISTINCT ON (t.id) 'already_assigned' AS code, '${name}' AS table, t.id AS key,
-      text(o.cidr) || ' of tenant ' || o.tenant_id AS other
+      text(o.cidr) || ' of tenant ' || o.tenant_id AS other, o.tenant_id AS "tenantId"
     FROM taken AS t JOIN public.prefixes AS o ON o.vrf_key = t.vrf AND o.in_shared_table
       AND o.tenant_id <> 'platform' AND o.tenant_id <> ${tenant}
       AND (o.cidr = ANY (${supernetsOf('t.network')}) OR (o.cidr >= t.first AND o.cidr <= t.last))

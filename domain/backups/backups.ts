@@ -177,6 +177,8 @@ export type RestoreFinding = {
   section: Section | null;
   table: string | null;
   key: string | null;
+  /** Whose record the message names; missing in older reports and where it names none. */
+  tenantId?: string;
 };
 
 /** What a restore would do to the current records. */

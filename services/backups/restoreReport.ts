@@ -12,7 +12,7 @@ import { countNotEnabled } from '../../db/backups/restoredTables.ts';
 import { countInterruptedJobs, findLockoutRisks } from '../../db/backups/restoreRisks.ts';
 import { TABLES } from '../../db/backups/tables.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
-import type { Scope } from '../../domain/access/scope.ts';
+import { PLATFORM, type Scope } from '../../domain/access/scope.ts';
 import {
   MAX_DIFFERENCES,
   MAX_FINDINGS,
@@ -78,7 +78,7 @@ export async function buildRestoreReport(
   const changes = new Map(tables.map((counts) => [counts.table, counts]));
   const conflicts = (await findConflicts(query, plan, changes, writable))
     .slice(0, MAX_FINDINGS)
-    .map(toFinding);
+    .map((conflict) => toFinding(conflict, plan.scope.tenantId ?? PLATFORM));
   const risks = await lockoutFindings(query, plan, actorId);
   const errors = [...conflicts, ...(confirmed ? [] : risks)];
   const warnings = [...(confirmed ? risks : []), ...(await findWarnings(query, plan, tables))];
@@ -138,11 +138,12 @@ function includedSections(plan: RestorePlan): Section[] {
   return [...sections].filter((section) => !plan.sections.includes(section));
 }
 
-const toFinding = (conflict: RestoreConflict): RestoreFinding =>
+const toFinding = (conflict: RestoreConflict, ownTenantId: string): RestoreFinding =>
   finding(conflict.code, CONFLICT_MESSAGES[conflict.code](conflict), {
     section: TABLES.find(({ name }) => name === conflict.table)?.section ?? null,
     table: conflict.table,
     key: conflict.key,
+    tenantId: conflict.tenantId ?? ownTenantId,
   });
 
 async function lockoutFindings(
@@ -291,20 +292,22 @@ const maskValues = ({ field, current, restored }: RestoreDifference['fields'][nu
   restored: restored === null ? null : maskText(restored),
 });
 
+/** Whether a caller may read at a tenant; without one, at that of the backup. */
+export type MayRead = (permission: Permission, tenantId?: string) => boolean;
+
 /**
- * A report as a caller may see it: without the differences of sections that the caller may not
- * read, without the keys of their records, and with masked credentials.
+ * A report as a caller may see it: without the differences of sections that the caller may not read,
+ * without the keys of records that the caller may not read, and with masked credentials.
  */
-export function redactReport(
-  report: RestoreReport,
-  mayRead: (permission: Permission) => boolean,
-): RestoreReport {
-  const canShow = (section: Section) => {
+export function redactReport(report: RestoreReport, mayRead: MayRead): RestoreReport {
+  const canShow = (section: Section, tenantId?: string) => {
     const { readPermission } = SECTION_INFO[section];
-    return readPermission === null || mayRead(readPermission);
+    return readPermission === null || mayRead(readPermission, tenantId);
   };
-  const redactFinding = (each: RestoreFinding): RestoreFinding => {
-    if (each.key === null || (each.section !== null && canShow(each.section))) return each;
+  // Earlier versions did not store whose record a finding names: it can be that of any tenant.
+  const redactFinding = ({ tenantId = PLATFORM, ...each }: RestoreFinding): RestoreFinding => {
+    if (each.key === null || (each.section !== null && canShow(each.section, tenantId)))
+      return each;
     const owner = each.section === null ? 'A record' : `A record of ${each.section}`;
     return { ...each, key: null, message: `${owner} that you may not read prevents the restore` };
   };

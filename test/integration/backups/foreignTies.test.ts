@@ -1,4 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
+import type { BackupRecord } from '../../../api/backups/schemas.ts';
+import type { RestoreRunRecord } from '../../../api/backups/runSchemas.ts';
+import { assertDefined } from '../../../domain/shared/assert.ts';
 import type { TestApp } from '../../support/app.ts';
 import {
   backupCreator,
@@ -59,6 +62,19 @@ describe('a restore of a tenant', () => {
     const given = await make('prefixes', { cidr: '10.0.1.0/24', tenantId: 'other' });
     expect(await errorsOf(keeper, id)).toEqual(['not_assigned prefixes']);
     expect(await errorsOf(() => client, id)).toEqual(['already_assigned prefixes']);
+    // The tenant reads the report of the platform, but not who has the space.
+    const reader = app.client.as({ actor: 'rita', roles: 'keeper,viewer', tenant: 'acme' });
+    const reportOf = async (by: TestClient) => {
+      const { restorePreview } = await by.get<BackupRecord>(`/api/backup/${id}`).expect(200);
+      const { jobId, errors } = assertDefined(restorePreview.lastValidation, 'last validation');
+      const run = await by.get<RestoreRunRecord>(`/api/backup/${id}/runs/${jobId}`).expect(200);
+      expect(run.errors).toEqual(errors);
+      return errors[0]?.message;
+    };
+    expect(await reportOf(client)).toContain('10.0.1.0/24 of tenant other');
+    expect(await reportOf(reader)).toBe(
+      'A record of inventory that you may not read prevents the restore',
+    );
     await expectProblem(restoreRequester(keeper)({ backupId: id }), 409, 'restore_invalid');
     const { items } = await root
       .get<{ items: InventoryRecord[] }>('/api/inventory/prefixes?cidr=10.0.1.0/24')
