@@ -65,6 +65,8 @@ function stateDiffSql(plan: RestorePlan, planned: PlannedTable): string {
   const isLive = `l.${quoteIdentifier(first)} IS NOT NULL`;
   // A row that is not in the backup and already marked as deleted does not differ.
   const counts = table.tombstone === null ? 'true' : `(${inBackup} OR l.deleted_at IS NULL)`;
+  const isOfPlatform = plan.scope.tenantId !== null && table.createdByPlatform;
+  const exists = isOfPlatform ? `${inBackup} AND ${isLive}` : 'true';
   return `SELECT ${key.join(', ')},
       CASE WHEN NOT ${isLive} THEN 'created' WHEN NOT ${inBackup} THEN 'deleted' ELSE 'changed' END
         AS change
@@ -72,7 +74,7 @@ function stateDiffSql(plan: RestorePlan, planned: PlannedTable): string {
       FULL JOIN (
         SELECT * FROM ${liveTable(table)} AS t WHERE ${scopeFilter(table, plan.scope)}) AS l
         ON ${columnsEqual(table.key, 's', 'l')}
-    WHERE ${counts}
+    WHERE ${counts} AND ${exists}
       AND (NOT ${isLive} OR NOT ${inBackup} OR ${rowOf('s')} IS DISTINCT FROM ${rowOf('l')})`;
 }
 

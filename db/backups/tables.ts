@@ -18,6 +18,11 @@ export type BackedUpTable = {
    * that all tenants share.
    */
   tenantFilter: string | null;
+  /**
+   * True for records that only the platform creates and deletes: the restore of a tenant changes those
+   * that exist, but neither adds nor deletes one.
+   */
+  createdByPlatform: boolean;
   /** Columns that record ongoing activity: a restore keeps the current values of existing rows. */
   preserved: readonly string[];
   /**
@@ -53,6 +58,7 @@ type Options = Partial<
     BackedUpTable,
     | 'key'
     | 'tenantFilter'
+    | 'createdByPlatform'
     | 'preserved'
     | 'guarded'
     | 'derived'
@@ -73,6 +79,7 @@ const table =
     mode,
     key: ['id'],
     tenantFilter: BY_TENANT_ID,
+    createdByPlatform: false,
     preserved: [],
     guarded: {},
     derived: [],
@@ -118,7 +125,7 @@ export const TABLES: readonly BackedUpTable[] = [
   settings('custom_fields'),
   settings('tags', SHARED),
   table('settings', 'history')('legal_holds'),
-  inventory('tenants', { tenantFilter: 't.id = :tenant' }),
+  inventory('tenants', { tenantFilter: 't.id = :tenant', createdByPlatform: true }),
   inventory('regions'),
   inventory('sites'),
   inventory('locations'),

@@ -172,3 +172,25 @@ test('the records of a VRF follow whether the restored VRF enforces uniqueness',
   await db.raw('SELECT recount_used_blocks()');
   expect(await counted()).toEqual(kept);
 });
+
+test('a restore of a tenant neither deletes nor adds the tenant', async () => {
+  const late = app.client.as({ actor: 'kim', roles: 'keeper', tenant: 'late' });
+  const back = backupCreator(() => late);
+  const before = await back(inventory);
+  const tenant = await make('tenants', { id: 'late', name: 'late' });
+  await root.put('/api/quotas/late', { limits: { users: 5 } }).expect(200);
+  const during = await back(inventory);
+  await update('tenants', tenant, { description: 'changed' });
+  const { db } = app.deps;
+  const read = () => db('tenants').where({ id: 'late' }).pluck('description');
+  await restorer(() => late)({ backupId: before.id });
+  expect(await read()).toEqual(['changed']);
+  await restorer(() => late)({ backupId: during.id });
+  expect(await read()).toEqual(['']);
+  expect(await db('tenant_quotas').where({ tenant_id: 'late' })).toHaveLength(1);
+  await db('tenants').where({ id: 'late' }).del();
+  const { preview } = await restoreValidator(() => late)({ backupId: during.id });
+  expect(preview.counts).toMatchObject({ created: 0, changed: 0, deleted: 0 });
+  await restorer(() => late)({ backupId: during.id });
+  expect(await read()).toEqual([]);
+});
