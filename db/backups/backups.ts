@@ -59,6 +59,9 @@ export async function recordWritten(
   return changed > 0;
 }
 
+/** The sections by which series differ: a full backup has all that its version of Holdfast knows. */
+export const SERIES_SECTIONS = `CASE mode WHEN 'full' THEN '[]'::jsonb ELSE sections END`;
+
 /** The completed backups of a series, with the times of their snapshots. */
 export async function findSeries(
   db: Knex,
@@ -67,7 +70,7 @@ export async function findSeries(
   const { tenantId, label, mode, sections } = series;
   const found = await Backup.query(db)
     .where({ tenant_id: tenantId, label, mode, status: 'completed' })
-    .whereRaw('sections = ?::jsonb', [JSON.stringify(sections)])
+    .whereRaw(`${SERIES_SECTIONS} = ?::jsonb`, [mode === 'full' ? '[]' : JSON.stringify(sections)])
     .select('id', 'snapshot_at');
   return found.map(({ id, snapshotAt }) => ({
     id,

@@ -1,10 +1,11 @@
 import type { RetentionPolicy } from '../../domain/backups/retention.ts';
 import type { Knex } from '../core/knex.ts';
+import { SERIES_SECTIONS } from './backups.ts';
 
 /** A completed backup of a series whose newest backup has a retention policy. */
 type RetainedBackup = { id: string; at: Date; series: number; policy: RetentionPolicy };
 
-/** The series of a backup has these in common, and the mode and sections. */
+/** The series of a backup has these in common, and the mode; if it is partial, also the sections. */
 type InSeries = { tenantId: string; label: string };
 
 /**
@@ -16,18 +17,19 @@ export async function findRetainedSeries(
   backups: readonly InSeries[],
 ): Promise<RetainedBackup[]> {
   const { rows } = await db.raw<{ rows: RetainedBackup[] }>(
-    `WITH newest AS (
-       SELECT DISTINCT ON (tenant_id, label, mode, sections)
-         tenant_id, label, mode, sections, retention
+    `WITH completed AS (
+       SELECT id, tenant_id, label, mode, ${SERIES_SECTIONS} AS sections, snapshot_at, retention
        FROM backups
        WHERE status = 'completed' AND snapshot_at IS NOT NULL
-         AND (tenant_id, label) IN (SELECT * FROM unnest(?::text[], ?::text[]))
+         AND (tenant_id, label) IN (SELECT * FROM unnest(?::text[], ?::text[]))),
+     newest AS (
+       SELECT DISTINCT ON (tenant_id, label, mode, sections)
+         tenant_id, label, mode, sections, retention
+       FROM completed
        ORDER BY tenant_id, label, mode, sections, snapshot_at DESC, id DESC),
      series AS (SELECT *, row_number() OVER () AS number FROM newest WHERE retention <> '{}')
      SELECT b.id, b.snapshot_at AS at, s.number::int AS series, s.retention AS policy
-     FROM series AS s
-       JOIN backups AS b ON b.tenant_id = s.tenant_id AND b.label = s.label AND b.mode = s.mode
-         AND b.sections = s.sections AND b.status = 'completed' AND b.snapshot_at IS NOT NULL`,
+     FROM series AS s JOIN completed AS b USING (tenant_id, label, mode, sections)`,
     [backups.map(({ tenantId }) => tenantId), backups.map(({ label }) => label)],
   );
   return rows;

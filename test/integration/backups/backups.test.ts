@@ -13,6 +13,7 @@ import {
   type createArchiveFolder,
 } from '../../support/backups.ts';
 import type { TestClient } from '../../support/client.ts';
+import { eventually } from '../../support/eventually.ts';
 import { recordFactory } from '../../support/inventory.ts';
 
 let archives: Awaited<ReturnType<typeof createArchiveFolder>>;
@@ -96,6 +97,18 @@ describe('a backup', () => {
     await root.delete(`/api/backup/${backup.id}`).expect(204);
     await root.get(`/api/backup/${backup.id}`).expect(404);
     expect(await archives.files()).toEqual([`${restored.preRestoreBackupId}.hfb`]);
+  });
+
+  test('is pruned with its series, also if its version had other sections', async () => {
+    const { db } = app.deps;
+    const nightly = { label: 'all nights', retention: { last: 1 } };
+    const oldest = await createBackup(nightly);
+    await db('backups').where({ id: oldest.id }).update({ sections: '["settings", "inventory"]' });
+    const newest = await createBackup(nightly);
+    const listed = async () =>
+      (await root.get<BackupList>('/api/backup?label=all nights').expect(200)).backups;
+    const remaining = await eventually(listed, (found) => found.length === 1);
+    expect(remaining[0]?.id).toBe(newest.id);
   });
 
   test('says where it is stored, and what its sections refer to and need', async () => {
