@@ -59,6 +59,9 @@ export async function recordWritten(
   return changed > 0;
 }
 
+/** The creator of the record of an archive that was found in a store; the archive is in no series. */
+export const REGISTERED_BY = 'system:register';
+
 /** The sections by which series differ: a full backup has all that its version of Holdfast knows. */
 export const SERIES_SECTIONS = `CASE mode WHEN 'full' THEN '[]'::jsonb ELSE sections END`;
 
@@ -70,6 +73,7 @@ export async function findSeries(
   const { tenantId, label, mode, sections } = series;
   const found = await Backup.query(db)
     .where({ tenant_id: tenantId, label, mode, status: 'completed' })
+    .whereNot({ created_by: REGISTERED_BY })
     .whereRaw(`${SERIES_SECTIONS} = ?::jsonb`, [mode === 'full' ? '[]' : JSON.stringify(sections)])
     .select('id', 'snapshot_at');
   return found.map(({ id, snapshotAt }) => ({

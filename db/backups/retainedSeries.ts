@@ -1,6 +1,6 @@
 import type { RetentionPolicy } from '../../domain/backups/retention.ts';
 import type { Knex } from '../core/knex.ts';
-import { SERIES_SECTIONS } from './backups.ts';
+import { REGISTERED_BY, SERIES_SECTIONS } from './backups.ts';
 
 /** A completed backup of a series whose newest backup has a retention policy. */
 type RetainedBackup = { id: string; at: Date; series: number; policy: RetentionPolicy };
@@ -20,7 +20,7 @@ export async function findRetainedSeries(
     `WITH completed AS (
        SELECT id, tenant_id, label, mode, ${SERIES_SECTIONS} AS sections, snapshot_at, retention
        FROM backups
-       WHERE status = 'completed' AND snapshot_at IS NOT NULL
+       WHERE status = 'completed' AND snapshot_at IS NOT NULL AND created_by <> '${REGISTERED_BY}'
          AND (tenant_id, label) IN (SELECT * FROM unnest(?::text[], ?::text[]))),
      newest AS (
        SELECT DISTINCT ON (tenant_id, label, mode, sections)

@@ -114,7 +114,7 @@ export type BackupEngine = (typeof ENGINES)[number];
 export const DEFAULT_ENGINE: BackupEngine = 'snapshot';
 
 export const ENGINE_SUMMARIES: Readonly<Record<BackupEngine, string>> = {
-  snapshot: 'PostgreSQL COPY text, compressed with zstd level 3: the fastest',
+  snapshot: 'PostgreSQL COPY text, compressed with zstd level 1: the fastest',
   portable: 'One JSON object per row: larger and slower, readable without PostgreSQL',
 };
 

@@ -1,5 +1,6 @@
 import { applyDifferences, lockForRestore } from '../../db/backups/applyRestore.ts';
 import { withBackupConnections } from '../../db/backups/backupConnection.ts';
+import { REGISTERED_BY } from '../../db/backups/backups.ts';
 import { findDifferences } from '../../db/backups/differences.ts';
 import { findNonEmptyTables } from '../../db/backups/emptyDatabase.ts';
 import { loadArchive } from '../../db/backups/loadArchive.ts';
@@ -161,7 +162,7 @@ export async function registerArchives(
         schemaVersion: header.schemaVersion,
         appVersion: header.appVersion,
         snapshotAt: at,
-        createdBy: 'system:register',
+        createdBy: REGISTERED_BY,
         createdAt: at,
         updatedAt: work.now,
         finishedAt: at,

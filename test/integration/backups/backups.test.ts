@@ -111,6 +111,22 @@ describe('a backup', () => {
     expect(remaining[0]?.id).toBe(newest.id);
   });
 
+  test('is not pruned with others if its archive was found in the store', async () => {
+    const { db } = app.deps;
+    const request = { mode: 'partial', sections: ['settings'], label: 'imported from store' };
+    const found = await createBackup(request);
+    await db('backups').where({ id: found.id }).update({ created_by: 'system:register' });
+    const first = await createBackup({ ...request, retention: { last: 1 } });
+    const second = await createBackup({ ...request, retention: { last: 1 } });
+    const listed = async () =>
+      (await root.get<BackupList>('/api/backup?label=imported from store').expect(200)).backups;
+    const remaining = await eventually(listed, (all) => all.every(({ id }) => id !== first.id));
+    expect(remaining.map(({ id, keptAs }) => [id, keptAs])).toEqual([
+      [second.id, ['last']],
+      [found.id, ['all']],
+    ]);
+  });
+
   test('says where it is stored, and what its sections refer to and need', async () => {
     const { storage, sections } = await root.get<BackupList>('/api/backup').expect(200);
     expect(storage).toMatchObject({ store: 'folder', problems: [] });
