@@ -1,5 +1,6 @@
+import type { Socket } from 'node:net';
 import { LRUCache } from 'lru-cache';
-import { Agent, buildConnector, request as send } from 'undici';
+import { buildConnector, Client } from 'undici';
 import {
   createAddressGuard,
   hostOf,
@@ -69,6 +70,9 @@ function isReservedHeader(name: string): boolean {
   return CONTROLLED_HEADERS.has(folded) || GATEWAY_HEADERS.test(folded);
 }
 
+/** The types of the library omit that a connector returns its socket. */
+type Connector = (...args: Parameters<buildConnector.connector>) => Socket;
+
 /** Ports whose connectors are kept. A connector remembers TLS sessions. */
 const MAX_CONNECTORS = 100;
 
@@ -80,20 +84,59 @@ const MAX_CONNECTORS = 100;
  */
 export function createGuardedHttp(options: GuardOptions) {
   const { requirePermitted, lookupFor } = createAddressGuard(options);
-  const connectors = new LRUCache<number, ReturnType<typeof buildConnector>>({
+  const connectors = new LRUCache<number, Connector>({
     max: MAX_CONNECTORS,
-    memoMethod: (port) => buildConnector({ lookup: lookupFor(port), timeout: CONNECT_TIMEOUT_MS }),
+    memoMethod: (port) =>
+      buildConnector({
+        lookup: lookupFor(port),
+        timeout: CONNECT_TIMEOUT_MS,
+        allowH2: false,
+      }) as Connector,
   });
 
-  const agent = new Agent({
-    connect: (target, callback) => connectors.memo(portOf(target))(target, callback),
-    maxRedirections: 0,
-    pipelining: 0,
-    // Many endpoints may share a host: a slow one must not block the others.
-    connections: 512,
-    keepAliveTimeout: 4_000,
-    maxHeaderSize: 32_768,
-  } as ConstructorParameters<typeof Agent>[0]);
+  const openClients = new Set<Client>();
+
+  /**
+   * One request on a connection of its own, so that a host that does not answer delays no other
+   * request. Error: the reason of `signal`, whatever the connection is waiting for then.
+   */
+  async function exchange(
+    url: URL,
+    { method, headers, body, maxBodyBytes = MAX_BODY_BYTES }: OutboundRequest,
+    signal: AbortSignal,
+  ) {
+    signal.throwIfAborted();
+    let socket: Socket | undefined;
+    const client = new Client(url.origin, {
+      connect: (target, callback) => {
+        socket = connectors.memo(portOf(target))(target, callback);
+      },
+      allowH2: false,
+      pipelining: 0,
+      maxHeaderSize: 32_768,
+      // `signal` is the only limit.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    });
+    openClients.add(client);
+    const run = async () => {
+      const response = await client.request({
+        path: url.pathname + url.search,
+        method,
+        headers,
+        body: body ?? null,
+      });
+      return { ...response, ...(await readLimited(response.body, maxBodyBytes)) };
+    };
+    try {
+      return await Promise.race([run(), abortOf(signal)]);
+    } finally {
+      openClients.delete(client);
+      // The client does not close a connection that is still being made.
+      socket?.destroy();
+      void client.destroy();
+    }
+  }
 
   function checkUrl(text: string): URL {
     const url = URL.parse(text);
@@ -127,26 +170,13 @@ export function createGuardedHttp(options: GuardOptions) {
       const signal = outbound.signal ? AbortSignal.any([outbound.signal, timeout]) : timeout;
       const startedAt = performance.now();
       try {
-        const response = await send(url, {
-          method: outbound.method as 'GET',
-          headers: outbound.headers,
-          body: outbound.body ?? null,
-          dispatcher: agent,
-          signal,
-          // `timeoutMs` is the only limit.
-          headersTimeout: 0,
-          bodyTimeout: 0,
-        });
-        const { text, truncated } = await readLimited(
-          response.body,
-          outbound.maxBodyBytes ?? MAX_BODY_BYTES,
-        );
+        const response = await exchange(url, outbound, signal);
         const retryAfterMs = parseRetryAfter(joinHeader(response.headers['retry-after']));
         return {
           status: response.statusCode,
           headers: pickHeaders(response.headers),
-          body: text,
-          truncated,
+          body: response.text,
+          truncated: response.truncated,
           durationMs: Math.round(performance.now() - startedAt),
           ...(retryAfterMs !== undefined && { retryAfterMs }),
         };
@@ -191,7 +221,7 @@ export function createGuardedHttp(options: GuardOptions) {
       });
     },
 
-    close: () => agent.destroy(),
+    close: () => Promise.all([...openClients].map((each) => each.destroy())),
   };
   return client;
 }
@@ -202,6 +232,12 @@ type FetchOptions = {
   body?: unknown;
   signal?: AbortSignal;
 };
+
+/** Rejects with the reason of a signal when it is aborted. */
+const abortOf = (signal: AbortSignal) =>
+  new Promise<never>((_resolve, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
+  });
 
 const joinHeader = (value: string | string[] | undefined) =>
   Array.isArray(value) ? value.join(', ') : value;

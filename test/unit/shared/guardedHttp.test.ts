@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import type { LookupAddress } from 'node:dns';
 import { networkInterfaces } from 'node:os';
-import { createServer as createTcpServer, type AddressInfo } from 'node:net';
+import { createServer as createTcpServer, type AddressInfo, type Socket } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import {
   createAddressGuard,
@@ -200,6 +200,86 @@ describe('a server', () => {
       await expect(sent).rejects.toMatchObject({ code: 'url_not_allowed' });
     },
   );
+});
+
+describe('a port that accepts connections and never answers', () => {
+  const sockets = new Set<Socket>();
+  const silent = createTcpServer((socket) => {
+    sockets.add(socket);
+    socket.resume();
+    socket.on('error', () => undefined).on('close', () => sockets.delete(socket));
+  });
+  let port: number;
+  beforeAll(async () => {
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+    port = (silent.address() as AddressInfo).port;
+  });
+  afterAll(async () => {
+    for (const socket of sockets) socket.destroy();
+    await new Promise((resolve) => silent.close(resolve));
+  });
+
+  const allClosed = async () => {
+    for (let n = 0; n < 100 && sockets.size > 0; n += 1)
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    return sockets.size === 0;
+  };
+
+  test.each(['http', 'https'])(
+    'ends each of many parallel requests over %s at its own time limit',
+    async (scheme) => {
+      const startedAt = performance.now();
+      const limits = [200, 300, 400, 200, 300, 400];
+      const ended = await Promise.all(
+        limits.map((limit) =>
+          get(`${scheme}://127.0.0.1:${port}/`, loopbackAllowed, limit).catch((error: unknown) => ({
+            ...(error as object),
+            late: performance.now() - startedAt - limit > 1_000,
+          })),
+        ),
+      );
+      expect(ended).toEqual(
+        limits.map(() => expect.objectContaining({ code: 'timed_out', late: false })),
+      );
+      expect(await allClosed()).toBe(true);
+    },
+  );
+
+  test.each(['http', 'https'])(
+    'ends a request over %s with the reason of its signal, and its connection',
+    async (scheme) => {
+      const abort = new AbortController();
+      const sent = loopbackAllowed.request({
+        url: `${scheme}://127.0.0.1:${port}/`,
+        method: 'GET',
+        headers: {},
+        timeoutMs: 5_000,
+        signal: abort.signal,
+      });
+      setTimeout(() => abort.abort(new Error('cancelled')), 100);
+      const startedAt = performance.now();
+      await expect(sent).rejects.toThrow('cancelled');
+      expect(performance.now() - startedAt).toBeLessThan(1_500);
+      expect(await allClosed()).toBe(true);
+    },
+  );
+
+  test('leaves the identity providers that are asked through fetch no longer waiting than their signal', async () => {
+    const sent = loopbackAllowed.fetch(`https://127.0.0.1:${port}/`, {
+      method: 'GET',
+      headers: {},
+      signal: AbortSignal.timeout(100),
+    });
+    await expect(sent).rejects.toMatchObject({ name: 'TimeoutError' });
+  });
+});
+
+test('a name that does not resolve for a long time does not outlast the time limit', async () => {
+  const client = createGuardedHttp({ allow: [], resolve: () => undefined });
+  await expect(get('https://slow.example/', client, 100)).rejects.toMatchObject({
+    code: 'timed_out',
+  });
+  await client.close();
 });
 
 /**
