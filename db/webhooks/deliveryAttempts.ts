@@ -3,6 +3,9 @@ import type { RecordChange } from '../core/unitOfWork.ts';
 import { prepared } from '../core/prepared.ts';
 import type { FinalDeliveryStatus } from '../../domain/webhooks/webhooks.ts';
 
+/** SQL: the error of an attempt without an outcome. */
+export const INTERRUPTED = `'{"code":"interrupted","message":"The attempt was interrupted"}'`;
+
 /** SQL: the attempt `a` reached the endpoint and was accepted. */
 const ATTEMPT_SUCCEEDED = 'a.http_status BETWEEN 200 AND 299 AND a.error IS NULL';
 
@@ -29,6 +32,25 @@ export const finishDelivery = (
                     WHEN ? = 'cancelled' THEN COALESCE(reason, ?) ELSE ? END
     WHERE job_id = ? AND status = 'pending')`,
   bindings: [jobId, now, status, status, reason, reason, jobId],
+});
+
+/**
+ * Frees the slot of a delivery in the statement that records the failure of its attempt, and ends the
+ * attempt if it has no outcome: the database may have been away when it started or ended.
+ */
+export const freeSlotOfFailed = (jobId: string, now: Date): RecordChange => ({
+  topics: [],
+  optional: true,
+  sql: (name) => `${name}_freed AS (
+    UPDATE deliveries SET in_flight = false
+    WHERE job_id = ? AND status = 'pending' AND leased_until IS NULL
+    RETURNING id
+  ), ${name} AS (
+    UPDATE delivery_attempts SET finished_at = ?, error = ${INTERRUPTED}
+    WHERE delivery_id IN (SELECT id FROM ${name}_freed) AND finished_at IS NULL
+    RETURNING number
+  )`,
+  bindings: [jobId, now],
 });
 
 /** Where an attempt sends, with the secrets that sign. */
@@ -87,8 +109,7 @@ export async function startDeliveryAttempt(
        JOIN events AS e ON e.id = d.event_id
        WHERE d.id = ? AND d.job_id = ? AND d.status = 'pending'
      ), interrupted AS (
-       UPDATE delivery_attempts SET finished_at = ?,
-         error = '{"code":"interrupted","message":"The attempt was interrupted"}'
+       UPDATE delivery_attempts SET finished_at = ?, error = ${INTERRUPTED}
        WHERE delivery_id = ? AND finished_at IS NULL
      ), started AS (
        INSERT INTO delivery_attempts (delivery_id, number, job_id, started_at)

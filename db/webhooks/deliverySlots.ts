@@ -2,6 +2,7 @@ import { mayTakeMore, type Demand } from '../../domain/dispatch/shares.ts';
 import { lockUntilCommit } from '../core/advisoryLocks.ts';
 import type { Knex } from '../core/knex.ts';
 import { prepared } from '../core/prepared.ts';
+import { INTERRUPTED } from './deliveryAttempts.ts';
 
 /**
  * How many deliveries of one webhook may be in flight, normally and while it is not working, and
@@ -229,6 +230,35 @@ export async function takeSlots(
     await trx('deliveries')
       .whereIn('job_id', taken)
       .where({ status: 'pending' })
-      .update({ in_flight: true });
+      .update({ in_flight: true, updated_at: trx.raw('clock_timestamp()') });
   return refused;
+}
+
+/** An attempt has ended after this time, with all retries of the writes that record it. */
+const MAX_ATTEMPT_MINUTES = 5;
+
+/**
+ * Frees slots of deliveries that no attempt has used for so long: their attempts have failed while the
+ * database was away. The next attempts take slots again. Returns how many.
+ */
+export async function freeAbandonedSlots(db: Knex): Promise<number> {
+  const longAgo = `clock_timestamp() - interval '${MAX_ATTEMPT_MINUTES} minutes'`;
+  const { rows }: { rows: object[] } = await prepared(
+    db,
+    `WITH freed AS (
+       UPDATE deliveries SET in_flight = false
+       WHERE id IN (
+         SELECT d.id FROM deliveries AS d JOIN jobs AS j ON j.id = d.job_id
+         WHERE d.status = 'pending' AND d.in_flight AND d.leased_until IS NULL
+           AND d.updated_at < ${longAgo} AND j.updated_at < ${longAgo}
+         ORDER BY d.id FOR UPDATE OF d SKIP LOCKED)
+       RETURNING id
+     ), interrupted AS (
+       UPDATE delivery_attempts SET finished_at = clock_timestamp(), error = ${INTERRUPTED}
+       WHERE delivery_id IN (SELECT id FROM freed) AND finished_at IS NULL
+     )
+     SELECT id FROM freed`,
+    [],
+  );
+  return rows.length;
 }

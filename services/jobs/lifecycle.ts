@@ -1,7 +1,8 @@
 import { ignoreNoChange, type Commit, type WriteUnaudited } from '../../db/core/commit.ts';
 import { writeChanges, type RecordChange } from '../../db/core/unitOfWork.ts';
-import { attemptGuard, jobChange, writeJobChange, type JobGuard } from '../../db/jobs/jobs.ts';
+import { attemptGuard, jobChange, type JobGuard } from '../../db/jobs/jobs.ts';
 import type { Job } from '../../db/models/Job.ts';
+import { freeSlotOfFailed } from '../../db/webhooks/deliveryAttempts.ts';
 import { cancelJobTask } from '../../domain/dispatch/tasks.ts';
 import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
 import { mayRunJob } from '../../domain/jobs/jobRights.ts';
@@ -173,14 +174,14 @@ export function createJobLifecycle({
     return done;
   }
 
-  /** The change of a job whose attempt has failed, and which waits for the next one. */
+  /** The changes of a job whose attempt has failed, and which waits for the next one. */
   function failedAttempt(
     job: Job,
     lane: Lane,
     { lines, progress }: PendingLog,
     { error, retryInMs, interruptions }: FailedAttempt,
     now: Date,
-  ): RecordChange {
+  ): RecordChange[] {
     const values = {
       error: JSON.stringify(error),
       updated_at: now,
@@ -189,7 +190,10 @@ export function createJobLifecycle({
       ...(interruptions !== undefined && { interruptions }),
       ...progress,
     };
-    return jobChange(job.id, attemptGuard(job), values, lines, [jobLogTopic(job.id)]);
+    return [
+      jobChange(job.id, attemptGuard(job), values, lines, [jobLogTopic(job.id)]),
+      ...(lane === 'delivery' && retryInMs > 0 ? [freeSlotOfFailed(job.id, now)] : []),
+    ];
   }
 
   /**
@@ -205,9 +209,7 @@ export function createJobLifecycle({
   ): Promise<void> {
     const { error, retryInMs } = failed;
     const write = () =>
-      writeUnaudited((db, now) =>
-        writeJobChange(db, failedAttempt(job, lane, pending, failed, now)),
-      );
+      writeUnaudited((db, now) => writeChanges(db, failedAttempt(job, lane, pending, failed, now)));
     await retryWrite(write, lane).catch((failure: unknown) => {
       jobLog(log, job.id, job.workflowId).error(
         { err: failure, attempt: job.attempts, code: error.code },
@@ -229,7 +231,7 @@ export function createJobLifecycle({
     also: RecordChange,
   ): Promise<boolean> {
     const done = await writeUnaudited((db, now) =>
-      writeChanges(db, [failedAttempt(job, lane, pending, failed, now), also]),
+      writeChanges(db, [...failedAttempt(job, lane, pending, failed, now), also]),
     );
     if (done && freesSlot(lane, failed.retryInMs)) onSlotFreed();
     return done;

@@ -22,7 +22,12 @@ import {
   hasExpiredLeases,
   startFirstAttempts,
 } from '../../db/webhooks/firstAttempts.ts';
-import { takeSlots, withoutSlot, type SlotContention } from '../../db/webhooks/deliverySlots.ts';
+import {
+  freeAbandonedSlots,
+  takeSlots,
+  withoutSlot,
+  type SlotContention,
+} from '../../db/webhooks/deliverySlots.ts';
 import { totalSlots, type WorkerSlots } from '../../db/jobs/slots.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { Job } from '../../db/models/Job.ts';
@@ -80,6 +85,8 @@ const CAPACITY_CACHE_MS = 1_000;
  */
 const EXPIRED_CHECKS = 3;
 const CHECK_LEASES_EVERY_MS = 1_000;
+
+const CHECK_SLOTS_EVERY_MS = 60_000;
 
 /** How an attempt failed whose process has died. */
 const LOST = new JobFailure('worker_lost', 'The worker stopped during the attempt');
@@ -156,6 +163,14 @@ export function createDeliveryQueue({
     expiredChecks = isExpired ? before + 1 : 0;
     nextLeaseCheckAt = performance.now() + CHECK_LEASES_EVERY_MS;
     return expiredChecks >= EXPIRED_CHECKS;
+  }
+
+  let nextSlotCheckAt = 0;
+  async function freeAbandoned(): Promise<void> {
+    if (performance.now() < nextSlotCheckAt) return;
+    const slots = await freeAbandonedSlots(db);
+    nextSlotCheckAt = performance.now() + CHECK_SLOTS_EVERY_MS;
+    if (slots > 0) log.warn({ slots }, 'slots of deliveries were kept without an attempt');
   }
 
   /** The row of a new job that sends a delivery. */
@@ -286,9 +301,10 @@ export function createDeliveryQueue({
 
     /**
      * Starts workflows for deliveries whose process has died during their first attempt, one batch.
-     * Their next attempts are due as after any other failure.
+     * Their next attempts are due as after any other failure. Frees slots without an attempt.
      */
     async continueAbandoned(): Promise<void> {
+      await freeAbandoned();
       if (!(await findAbandoned())) return;
       await dispatchUnaudited(async (trx) => {
         const abandoned = await endExpiredLeases(trx, BATCH);

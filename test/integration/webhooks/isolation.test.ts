@@ -192,6 +192,33 @@ describe('an endpoint that hangs', () => {
   });
 });
 
+test('a delivery that waits for its next attempt keeps no slot when its attempt could not start', async () => {
+  const { client, emit } = await newTenant();
+  fixture.sink.respond('/unstarted', respondWith(500));
+  const webhook = await register(client, '/unstarted');
+  await emit();
+  const sent = ([first]: DeliveryRecord[]) => first?.attempts[0]?.httpStatus === 500;
+  const { id } = await waitForDelivery(client, webhook.id, sent);
+  // As if the database were away in this moment.
+  await db().raw(`
+    CREATE FUNCTION refuse_attempt() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN RAISE EXCEPTION 'away'; END $$;
+    CREATE TRIGGER refuse_attempt BEFORE INSERT ON delivery_attempts
+      FOR EACH ROW WHEN (NEW.delivery_id = '${id}') EXECUTE FUNCTION refuse_attempt()`);
+  try {
+    await client.post(`/api/deliveries/${id}/redeliver`);
+    const states = () =>
+      db()('deliveries AS d')
+        .join('jobs AS j', 'j.id', 'd.job_id')
+        .where('d.id', id)
+        .first('j.attempts', 'j.error', 'd.in_flight');
+    const waiting = await eventually(states, (row) => row?.error !== null);
+    expect(waiting).toMatchObject({ attempts: 1, in_flight: false });
+  } finally {
+    await db().raw('DROP FUNCTION refuse_attempt CASCADE');
+  }
+});
+
 test('an attempt ends an interrupted one, and does not repeat a successful one', async () => {
   const { client, emit } = await newTenant();
   hangEndpoint('/interrupted');

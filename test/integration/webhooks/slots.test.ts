@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import type { Knex } from '../../../db/core/knex.ts';
 import { tryLockUntilCommit } from '../../../db/core/advisoryLocks.ts';
 import { claimPendingDeliveries } from '../../../db/webhooks/deliveryQueue.ts';
-import { takeSlots } from '../../../db/webhooks/deliverySlots.ts';
+import { freeAbandonedSlots, takeSlots } from '../../../db/webhooks/deliverySlots.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 
 let app: TestApp;
@@ -154,6 +154,40 @@ describe('a retry', () => {
     for (const n of [0, 1, 2, 3]) await assign(db, n, false);
     const refused = await db.transaction((trx) => takeSlots(trx, jobIds, LIMITS));
     expect(refused.size).toBe(2);
+  });
+});
+
+describe('a slot', () => {
+  const LONG_AGO = new Date(Date.now() - 360_000);
+  const isHeld = async (n: number) =>
+    (await db('deliveries').where({ id: deliveryIds[n] }).first('in_flight'))?.in_flight;
+
+  test('that no attempt has used for five minutes is free', async () => {
+    for (const n of [0, 1, 2]) await assign(db, n, n !== 2);
+    await db('deliveries').whereIn('id', deliveryIds).update({ updated_at: LONG_AGO });
+    await db('jobs').whereIn('id', jobIds).update({ updated_at: LONG_AGO });
+    await db('delivery_attempts').insert({
+      delivery_id: deliveryIds[0],
+      number: 1,
+      job_id: jobIds[0],
+      started_at: LONG_AGO,
+    });
+    // The next attempt of this one has started.
+    await db('jobs').where({ id: jobIds[1] }).update({ updated_at: new Date() });
+    expect(await freeAbandonedSlots(db)).toBe(1);
+    expect([await isHeld(0), await isHeld(1)]).toEqual([false, true]);
+    expect(
+      await db('delivery_attempts').where({ delivery_id: deliveryIds[0] }).first(),
+    ).toMatchObject({ error: { code: 'interrupted' }, finished_at: expect.any(Date) });
+  });
+
+  test('that was taken for an attempt which has not started yet is not', async () => {
+    await assign(db, 0, false);
+    await db('deliveries').whereIn('id', deliveryIds).update({ updated_at: LONG_AGO });
+    await db('jobs').whereIn('id', jobIds).update({ updated_at: LONG_AGO });
+    expect(await take(0)).toBeNull();
+    expect(await freeAbandonedSlots(db)).toBe(0);
+    expect(await isHeld(0)).toBe(true);
   });
 });
 
