@@ -39,11 +39,33 @@ export const PRIVATE_NETWORKS = [
   'fc00::/7',
 ] as const;
 
-/** Metadata services, from which cloud machines read credentials; inside private networks. */
-const METADATA_NETWORKS = [
-  ipaddr.parseCIDR('fd00:ec2::/32'),
-  ipaddr.parseCIDR('100.100.100.200/32'),
-];
+/**
+ * Link-local networks and the other addresses where clouds run services for their machines, which read
+ * credentials there. No exception opens them.
+ */
+const CLOUD_NETWORKS = [
+  '169.254.0.0/16',
+  'fe80::/10',
+  // Azure; a public address by its number.
+  '168.63.129.16/32',
+  // Alibaba Cloud, Oracle Cloud.
+  '100.100.100.200/32',
+  '192.0.0.192/32',
+  'fd00:c1::a9fe:a9fe/128',
+  // AWS, Google Cloud.
+  'fd00:ec2::/32',
+  'fd20:ce::/32',
+].map((network) => ipaddr.parseCIDR(network));
+
+/** Where IPv6 addresses that gateways translate have the IPv4 address that they lead to, in bytes. */
+const TRANSLATED: Readonly<Record<string, number>> = { rfc6052: 12, rfc6145: 12, '6to4': 2 };
+
+/** The address that a connection to this one leads to. */
+function destinationOf(parsed: ParsedAddress): ParsedAddress {
+  const start = TRANSLATED[parsed.range()];
+  if (start === undefined) return parsed;
+  return ipaddr.fromByteArray(parsed.toByteArray().slice(start, start + 4));
+}
 
 const GLOBAL_UNICAST_6 = ipaddr.parseCIDR('2000::/3');
 
@@ -64,6 +86,7 @@ export const portOf = ({ protocol, port = '' }: { protocol: string; port?: strin
 const addressNotAllowed = (host: string, reason: string): OutboundError =>
   new OutboundError('address_not_allowed', `${host} is not a public address, and ${reason}`, false);
 
+const NEVER = 'no exception opens link-local addresses and services of clouds';
 const NO_EXCEPTION = 'no exception is configured for it';
 
 /** Resolves a name to addresses, as `dns.lookup` with `all` does. */
@@ -72,6 +95,8 @@ export type Resolve = (
   options: LookupAllOptions,
   callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void;
+
+type ParsedAddress = ReturnType<typeof parseAddress>;
 
 type LookupCallback = Parameters<Resolve>[2];
 
@@ -131,10 +156,13 @@ function parseAllowed(text: string): AllowedNetwork {
   return parsed;
 }
 
-const inside = (
-  parsed: ReturnType<typeof parseAddress>,
-  [net, bits]: AllowedNetwork['network'],
-): boolean => parsed.kind() === net.kind() && parsed.match(net, bits);
+const inside = (parsed: ParsedAddress, [net, bits]: AllowedNetwork['network']): boolean =>
+  parsed.kind() === net.kind() && parsed.match(net, bits);
+
+const isOfCloud = (parsed: ParsedAddress): boolean => {
+  const destination = destinationOf(parsed);
+  return CLOUD_NETWORKS.some((network) => inside(destination, network));
+};
 
 export type GuardOptions = {
   /** Networks that are not public, as `parseAllowedNetwork` reads them. */
@@ -146,7 +174,7 @@ export type GuardOptions = {
 
 /**
  * Decides which addresses may be connected to: global unicast, and the networks in `allow`, but
- * never metadata services and Holdfast's own endpoints.
+ * never `CLOUD_NETWORKS` and Holdfast's own endpoints.
  */
 export function createAddressGuard({
   allow,
@@ -158,6 +186,8 @@ export function createAddressGuard({
 
   /** Why addresses of a host, some of which are not permitted, are refused. */
   function refusal(host: string, addresses: readonly string[], port: number): OutboundError {
+    const parsedOnes = addresses.filter((each) => ipaddr.isValid(each)).map(parseAddress);
+    if (parsedOnes.some(isOfCloud)) return addressNotAllowed(host, NEVER);
     const hasException = addresses.some(
       (address) =>
         !permits(address, port) &&
@@ -187,7 +217,7 @@ export function createAddressGuard({
   function permits(address: string, port: number): boolean {
     if (!ipaddr.isValid(address.replace(/%.*$/, ''))) return false;
     const parsed = parseAddress(address);
-    if (METADATA_NETWORKS.some((network) => inside(parsed, network))) return false;
+    if (isOfCloud(parsed)) return false;
     if (ownEndpoints.includes(address, port)) return false;
     const isExempt = allowed.some(
       ({ network, ports: [first, last] }) =>

@@ -103,11 +103,45 @@ test.each([
   ).rejects.toMatchObject({ code: 'url_not_allowed' });
 });
 
-test('the metadata address of a cloud is refused, even when its network is allowed', async () => {
-  const inside = createGuardedHttp({ allow: ['fc00::/7', '100.64.0.0/10'] });
-  for (const url of ['http://[fd00:ec2::254]/', 'http://100.100.100.200/'])
-    await expect(get(url, inside)).rejects.toMatchObject({ code: 'address_not_allowed' });
-  await inside.close();
+describe('an address where clouds serve credentials', () => {
+  const everything = createGuardedHttp({ allow: ['0.0.0.0/0', '::/0', '169.254.0.0/16'] });
+  afterAll(() => everything.close());
+
+  test.each([
+    'http://169.254.169.254/',
+    'http://169.254.170.2/',
+    'http://0xa9fea9fe/',
+    'http://168.63.129.16/',
+    'http://100.100.100.200/',
+    'http://192.0.0.192/',
+    'http://[::ffff:169.254.169.254]/',
+    'http://[fe80::a9fe:a9fe]/',
+    'http://[fd00:ec2::254]/',
+    'http://[fd20:ce::254]/',
+    'http://[fd00:c1::a9fe:a9fe]/',
+    // Gateways translate these to the IPv4 addresses.
+    'http://[64:ff9b::a9fe:a9fe]/',
+    'http://[64:ff9b::a83f:8110]/',
+    'http://[2002:a9fe:a9fe::1]/',
+  ])('is refused, whatever is allowed: %s', async (url) => {
+    const refused = {
+      code: 'address_not_allowed',
+      message: expect.stringContaining('no exception opens'),
+    };
+    await expect(get(url, everything)).rejects.toMatchObject(refused);
+    await expect(get(url)).rejects.toMatchObject(refused);
+  });
+
+  test('is refused for a name', async () => {
+    const client = createGuardedHttp({
+      allow: ['0.0.0.0/0'],
+      resolve: (_host, _options, done) => done(null, [{ address: '168.63.129.16', family: 4 }]),
+    });
+    await expect(get('http://wire.example/', client)).rejects.toMatchObject({
+      code: 'address_not_allowed',
+    });
+    await client.close();
+  });
 });
 
 test.each([
