@@ -66,6 +66,7 @@ import * as importCounts from './0078_import_counts.ts';
 import * as finishedJobs from './0083_finished_jobs.ts';
 import * as rulesOfConcurrentWrites from './0084_rules_of_concurrent_writes.ts';
 import * as jobsByTenantAndType from './0085_jobs_by_tenant_and_type.ts';
+import * as deliveriesWithJob from './0087_deliveries_with_job.ts';
 
 /**
  * All migrations in the order in which they run. A released migration is never edited. Numbers that
@@ -139,4 +140,5 @@ export const MIGRATIONS: Migrations = {
   '0083_finished_jobs': finishedJobs,
   '0084_rules_of_concurrent_writes': rulesOfConcurrentWrites,
   '0085_jobs_by_tenant_and_type': jobsByTenantAndType,
+  '0087_deliveries_with_job': deliveriesWithJob,
 };

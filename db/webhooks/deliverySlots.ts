@@ -7,13 +7,15 @@ import { INTERRUPTED } from './deliveryAttempts.ts';
 /**
  * How many deliveries of one webhook may be in flight, normally and while it is not working, and
  * how many of one tenant for all webhooks that are not: in each of the two states, and how many of
- * these the queue leaves to retries.
+ * these the queue leaves to retries. `maxCounted`: most deliveries that are counted to see how long one
+ * has to wait, which has a limit too.
  */
 export type SlotLimits = {
   maxInFlight: number;
   maxInFlightFailing: number;
   maxFailingOfTenant: number;
   keptForRetries: number;
+  maxCounted: number;
 };
 
 /** The slots of all deliveries, and how much of them one tenant gets. */
@@ -124,7 +126,6 @@ type Candidate = {
   tenantId: string;
   state: WebhookState;
   used: number;
-  waiting: number;
   slots: number;
 };
 
@@ -136,8 +137,7 @@ async function readCandidates(
 ): Promise<Candidate[]> {
   const { rows } = await trx.raw<{ rows: Candidate[] }>(
     `SELECT d.job_id AS "jobId", w.id AS "webhookId", w.tenant_id AS "tenantId", w.slots, w.used,
-            w.state, (SELECT count(*) FROM deliveries
-             WHERE webhook_id = w.id AND status = 'pending' AND job_id IS NOT NULL) AS waiting
+            w.state
      FROM deliveries AS d JOIN (
        SELECT w.id, w.tenant_id, ${WEBHOOK_STATE} AS state, ${SLOTS} AS slots, ${IN_FLIGHT} AS used
        FROM webhooks AS w
@@ -150,36 +150,48 @@ async function readCandidates(
   return rows;
 }
 
-/** Most deliveries of a tenant that are counted: the wait has a limit too. */
-const MAX_COUNTED = 10_000;
-
-/**
- * Counts what waits for the slots of a tenant, all or in one state, once each. Deliveries of
- * webhooks that are not working wait as if they shared the tenant's slots only: one that works again
- * is found soon, and together they ask as often as these slots become free.
- */
-function createTenantContention(trx: Knex) {
+/** Counts what waits for the same slots: of a webhook, or of a tenant, all or in one state; each once. */
+function createContention(trx: Knex, maxCounted: number) {
   const counted = new Map<string, number>();
-  async function count(tenantId: string, state: WebhookState | null): Promise<number> {
-    const { rows } = await trx.raw<{ rows: { waiting: number }[] }>(
+  async function count(webhooks: string, bindings: readonly Knex.RawBinding[]): Promise<number> {
+    const key = JSON.stringify([webhooks, bindings]);
+    const known = counted.get(key);
+    if (known !== undefined) return known;
+    const { rows } = await trx.raw<{ rows: [{ waiting: number }] }>(
       `SELECT count(*) AS waiting FROM (
-         SELECT FROM webhooks AS w JOIN deliveries AS d ON d.webhook_id = w.id
-         WHERE w.tenant_id = ? AND d.status = 'pending' AND d.job_id IS NOT NULL
-           AND (?::text IS NULL OR ${WEBHOOK_STATE} = ?) LIMIT ?
+         SELECT FROM webhooks AS w CROSS JOIN LATERAL (
+           SELECT FROM deliveries
+           WHERE webhook_id = w.id AND status = 'pending' AND job_id IS NOT NULL LIMIT ?
+         ) AS d WHERE ${webhooks} LIMIT ?
        ) AS counted`,
-      [tenantId, state, state, MAX_COUNTED],
+      [maxCounted, ...bindings, maxCounted],
     );
-    return rows[0]?.waiting ?? 0;
+    counted.set(key, rows[0].waiting);
+    return rows[0].waiting;
   }
-  return async (
-    tenantId: string,
-    state: WebhookState | null,
-    slots: number,
-  ): Promise<SlotContention> => {
-    const key = `${state} ${tenantId}`;
-    const waiting = counted.get(key) ?? (await count(tenantId, state));
-    counted.set(key, waiting);
-    return { waiting, slots: Math.max(slots, 1), failing: state !== null };
+  return {
+    ofWebhook: async (webhookId: string, slots: number): Promise<SlotContention> => ({
+      waiting: await count('w.id = ?', [webhookId]),
+      slots,
+      failing: false,
+    }),
+
+    /**
+     * Deliveries of webhooks that are not working wait as if they shared the tenant's slots only: one
+     * that works again is found soon, and together they ask as often as these slots become free.
+     */
+    ofTenant: async (
+      tenantId: string,
+      state: WebhookState | null,
+      slots: number,
+    ): Promise<SlotContention> => ({
+      waiting: await count(
+        `w.tenant_id = ? AND w.deleted_at IS NULL AND (?::text IS NULL OR ${WEBHOOK_STATE} = ?)`,
+        [tenantId, state, state],
+      ),
+      slots: Math.max(slots, 1),
+      failing: state !== null,
+    }),
   };
 }
 
@@ -200,9 +212,9 @@ export async function takeSlots(
   const used = new Map<string, number>();
   const taken: string[] = [];
   const refused = new Map<string, SlotContention>();
-  const contentionOf = createTenantContention(trx);
+  const contention = createContention(trx, limits.maxCounted);
   for (const candidate of await readCandidates(trx, jobIds, limits)) {
-    const { jobId, webhookId, tenantId, state, waiting, slots } = candidate;
+    const { jobId, webhookId, tenantId, state, slots } = candidate;
     const ofWebhook = used.get(webhookId) ?? candidate.used;
     const ofTenant = held.byTenant.get(tenantId) ?? 0;
     const isWorking = state === 'working';
@@ -212,13 +224,13 @@ export async function takeSlots(
       refused.set(
         jobId,
         isWorking
-          ? { waiting, slots, failing: false }
-          : await contentionOf(tenantId, state, trials),
+          ? await contention.ofWebhook(webhookId, slots)
+          : await contention.ofTenant(tenantId, state, trials),
       );
       continue;
     }
     if (!mayTakeMore(ofTenant, free, sharePercent)) {
-      refused.set(jobId, await contentionOf(tenantId, null, ofTenant));
+      refused.set(jobId, await contention.ofTenant(tenantId, null, ofTenant));
       continue;
     }
     used.set(webhookId, ofWebhook + 1);

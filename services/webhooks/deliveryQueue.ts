@@ -63,6 +63,7 @@ const SLOT_LIMITS = {
   maxInFlightFailing: 2,
   maxFailingOfTenant: 8,
   keptForRetries: 2,
+  maxCounted: 10_000,
 };
 
 /**

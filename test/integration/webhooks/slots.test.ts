@@ -18,6 +18,7 @@ const LIMITS = {
   maxInFlightFailing: 1,
   maxFailingOfTenant: 50,
   keptForRetries: 0,
+  maxCounted: 100,
   capacity: 100,
   sharePercent: 50,
 };
@@ -139,6 +140,33 @@ describe('a retry', () => {
       await assign(trx, 2, true);
     });
     expect(await retry).toEqual({ waiting: 3, slots: 2, failing: false });
+  });
+
+  test('counts no more waiting deliveries than have an influence on its wait', async () => {
+    await assign(db, 0, true);
+    await assign(db, 1, true);
+    for (const n of [2, 3]) await assign(db, n, false);
+    const counting = { ...LIMITS, maxCounted: 3 };
+    expect(await takeWith(counting, 2)).toEqual({ waiting: 3, slots: 2, failing: false });
+    await setFailing();
+    expect(await takeWith(counting, 2)).toEqual({ waiting: 3, slots: 50, failing: true });
+  });
+
+  test('counts them once for the jobs of a webhook that ask together, and not if they get slots', async () => {
+    for (const n of [0, 1, 2, 3]) await assign(db, n, false);
+    const counts: string[] = [];
+    const note = ({ sql }: { sql: string }) => {
+      if (sql.includes('AS waiting')) counts.push(sql);
+    };
+    db.on('query', note);
+    try {
+      await db.transaction((trx) => takeSlots(trx, jobIds.slice(0, 2), LIMITS));
+      expect(counts).toHaveLength(0);
+      await db.transaction((trx) => takeSlots(trx, jobIds.slice(2), LIMITS));
+      expect(counts).toHaveLength(1);
+    } finally {
+      db.off('query', note);
+    }
   });
 
   test('that counts slots keeps the queue from assigning them', async () => {
