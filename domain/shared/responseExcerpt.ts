@@ -11,19 +11,26 @@ const MIN_CREDENTIAL_CHARS = 4;
 /** Of a request with more credentials, the response is not recorded: each of them is searched in it. */
 const MAX_CREDENTIALS = 1_000;
 
-/** The text without credentials, as far as it can be part of the excerpt. Undefined if there are too many of them. */
+/** What was received of a response. `truncated`: the rest of the body was not read. */
+type ReceivedBody = { body: string; truncated: boolean };
+
+/**
+ * The first `maxChars` characters of a body or a few more, without credentials. Undefined if there are too
+ * many of them.
+ */
 function withoutCredentials(
-  body: string,
+  { body, truncated }: ReceivedBody,
   credentials: readonly string[],
+  maxChars: number,
 ): { text: string; isCut: boolean } | undefined {
   const searched = new Set(credentials.filter((value) => value.length >= MIN_CREDENTIAL_CHARS));
   if (searched.size > MAX_CREDENTIALS) return undefined;
   const longest = Math.max(0, ...[...searched].map((value) => value.length));
-  const start = body.slice(0, MAX_EXCERPT_BYTES + longest);
+  const start = body.slice(0, maxChars + longest);
   const masked = [...searched].reduce((text, value) => text.replaceAll(value, MASK), start);
   // The cut may have divided a credential, which is no longer found as a whole.
-  const isCut = start.length < body.length;
-  return { text: isCut ? masked.slice(0, masked.length - longest) : masked, isCut };
+  const isCut = truncated || start.length < body.length;
+  return { text: isCut ? masked.slice(0, Math.max(0, masked.length - longest)) : masked, isCut };
 }
 
 /**
@@ -32,14 +39,13 @@ function withoutCredentials(
  * credentials.
  */
 export function responseExcerpt(
-  response: { body: string; truncated: boolean },
+  response: ReceivedBody,
   credentialsOfRequest: readonly string[] = [],
-): { body: string; truncated: boolean } {
-  const found = withoutCredentials(response.body, credentialsOfRequest);
+): ReceivedBody {
+  const found = withoutCredentials(response, credentialsOfRequest, MAX_EXCERPT_BYTES);
   if (!found) return { body: MASK, truncated: true };
   const bytes = Buffer.from(escapeControls(maskText(found.text)));
-  if (bytes.length <= MAX_EXCERPT_BYTES)
-    return { body: bytes.toString(), truncated: response.truncated || found.isCut };
+  if (bytes.length <= MAX_EXCERPT_BYTES) return { body: bytes.toString(), truncated: found.isCut };
   // A character that the cut divides is left out.
   const body = new TextDecoder().decode(bytes.subarray(0, MAX_EXCERPT_BYTES), { stream: true });
   return { body, truncated: true };

@@ -29,8 +29,8 @@ export const ROTATION_OVERLAP_MS = 86_400_000;
 /** Limit of one request, from name resolution to the last byte of the response that is read. */
 export const EXCHANGE_TIMEOUT_MS = 15_000;
 
-/** How many bytes of a response are read, and how many characters of it are recorded. */
-export const MAX_RESPONSE_BYTES = 4_096;
+/** How many bytes of a response are read: more than its excerpt has, to find credentials at the end of that. */
+export const MAX_RESPONSE_BYTES = 16_384;
 
 /** The retry plan: seconds before the second and each later attempt. A webhook may shorten it. */
 const RETRY_DELAYS_SECONDS = [

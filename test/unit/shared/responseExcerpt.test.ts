@@ -24,6 +24,23 @@ test.each([0, 1, 5, 9, 10])(
   },
 );
 
+test.each([1, 5, 9])(
+  'no part of a credential is left that the client has cut off after %i characters',
+  (kept) => {
+    const secret = 'p4ss-w0rd-';
+    const response = { body: `short: ${secret.slice(0, kept)}`, truncated: true };
+    const { body, truncated } = responseExcerpt(response, [secret]);
+    expect(body).not.toContain('p');
+    expect('short: '.startsWith(body)).toBe(true);
+    expect(truncated).toBe(true);
+  },
+);
+
+test('nothing is left of a truncated response that is shorter than a credential', () => {
+  const response = { body: 'p4ss-w0', truncated: true };
+  expect(responseExcerpt(response, ['p4ss-w0rd-'])).toEqual({ body: '', truncated: true });
+});
+
 test('a text of credentials that become shorter leaves no part of one at its end', () => {
   const secret = 's3cret-'.repeat(10);
   const { body } = excerpt(secret.repeat(500), secret);
