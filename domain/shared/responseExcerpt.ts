@@ -21,7 +21,7 @@ type ReceivedBody = { body: string; truncated: boolean };
 function withoutCredentials(
   { body, truncated }: ReceivedBody,
   credentials: readonly string[],
-  maxChars: number,
+  maxChars = body.length,
 ): { text: string; isCut: boolean } | undefined {
   const searched = new Set(credentials.filter((value) => value.length >= MIN_CREDENTIAL_CHARS));
   if (searched.size > MAX_CREDENTIALS) return undefined;
@@ -49,4 +49,18 @@ export function responseExcerpt(
   // A character that the cut divides is left out.
   const body = new TextDecoder().decode(bytes.subarray(0, MAX_EXCERPT_BYTES), { stream: true });
   return { body, truncated: true };
+}
+
+/** A response as it is given to callers, without the credentials of the request; only the mask if it has too many. */
+export function withoutRequestCredentials<
+  T extends ReceivedBody & { headers: Record<string, string> },
+>(response: T, credentialsOfRequest: readonly string[]): T {
+  const clean = (body: string, truncated = false) =>
+    withoutCredentials({ body, truncated }, credentialsOfRequest)?.text ?? MASK;
+  const headers = Object.entries(response.headers).map(([name, value]) => [name, clean(value)]);
+  return {
+    ...response,
+    body: clean(response.body, response.truncated),
+    headers: Object.fromEntries(headers) as Record<string, string>,
+  };
 }

@@ -7,7 +7,10 @@ import {
   repeatedForms,
 } from '../../../domain/shared/credentials.ts';
 import { MASK } from '../../../domain/shared/mask.ts';
-import { responseExcerpt } from '../../../domain/shared/responseExcerpt.ts';
+import {
+  responseExcerpt,
+  withoutRequestCredentials,
+} from '../../../domain/shared/responseExcerpt.ts';
 import { OutboundError } from '../../../platform/addressGuard.ts';
 import type { GuardedHttp, OutboundResponse } from '../../../platform/guardedHttp.ts';
 
@@ -81,12 +84,31 @@ const redact = (payload: Payload): Payload => ({
   }),
 });
 
+/** Shorter values of cookies are rather settings, such as `true`. */
+const MIN_COOKIE_CHARS = 8;
+
+/** The credentials in a header that has some, which servers may repeat one by one. */
+function credentialsInHeader(name: string, value: string): string[] {
+  // `Bearer` and `Basic` are followed by the credential.
+  const token = value.slice(value.indexOf(' ') + 1);
+  const cookies = /^cookie$/i.test(name)
+    ? value.split(';').map((each) => each.slice(each.indexOf('=') + 1).trim())
+    : [];
+  const basic = /^basic /i.test(value) ? Buffer.from(token, 'base64').toString() : '';
+  return [
+    value,
+    token,
+    basic,
+    basic.slice(basic.indexOf(':') + 1),
+    ...cookies.filter(({ length }) => length >= MIN_COOKIE_CHARS),
+  ];
+}
+
 /** The credentials in a request, in the forms in which the server may repeat them. */
 function credentialsOf({ url, headers = {}, body }: Payload): string[] {
   const ofHeaders = Object.entries(headers)
     .filter(([name]) => isCredentialParameter(name))
-    // `Bearer` and `Basic` are followed by the credential.
-    .flatMap(([, value]) => [value, value.slice(value.indexOf(' ') + 1)]);
+    .flatMap(([name, value]) => credentialsInHeader(name, value));
   return repeatedForms([...ofHeaders, ...credentialsIn({ url, body })]);
 }
 
@@ -106,7 +128,7 @@ function assertExpectedStatus(answer: OutboundResponse, payload: Payload): void 
     response: {
       status: answer.status,
       contentType: answer.headers['content-type']?.slice(0, 200) ?? null,
-      ...responseExcerpt(answer, credentialsOf(payload)),
+      ...responseExcerpt(answer),
     },
   });
 }
@@ -141,7 +163,7 @@ export const httpRequest = (http: GuardedHttp): JobType<Payload> =>
       if (attempt > 1 && !isIdempotent(payload))
         log('warn', `The ${method} is sent again, as the retry policy of the job says`);
       try {
-        const answer = await http.request({
+        const received = await http.request({
           url,
           method,
           timeoutMs,
@@ -150,6 +172,7 @@ export const httpRequest = (http: GuardedHttp): JobType<Payload> =>
           headers: { 'idempotency-key': jobId, ...headers },
           ...(body !== undefined && { body }),
         });
+        const answer = withoutRequestCredentials(received, credentialsOf(payload));
         log('info', `${method} answered ${answer.status}`, {
           status: answer.status,
           durationMs: answer.durationMs,

@@ -91,6 +91,40 @@ describe('the response to a failed request', () => {
   });
 });
 
+test('the result has no credentials of the request that the server repeats', async () => {
+  const secrets = [
+    'tok-12345',
+    'dXNlcjpwYXNzLXdvcmQ=',
+    'pass-word',
+    'session-7f3a',
+    'body-s3cret',
+    'q-s3cret',
+  ];
+  const youSent = { secrets, page: 2, consent: 'true' };
+  sink.respond(
+    '/echo',
+    respondWith(
+      200,
+      { 'content-type': 'application/json', etag: '"tok-12345"' },
+      JSON.stringify(youSent),
+    ),
+  );
+  const job = await request('/echo?sig=q-s3cret', {
+    method: 'POST',
+    headers: {
+      'X-Token': 'tok-12345',
+      Authorization: 'Basic dXNlcjpwYXNzLXdvcmQ=',
+      Cookie: 'consent=true; id=session-7f3a',
+    },
+    body: '{"password":"body-s3cret"}',
+  });
+  const stored = JSON.stringify(job.result);
+  for (const secret of secrets) expect(stored).not.toContain(secret);
+  const { body, headers } = job.result as { body: string; headers: Record<string, string> };
+  expect(JSON.parse(body)).toEqual({ ...youSent, secrets: secrets.map(() => '********') });
+  expect(headers.etag).toBe('"********"');
+});
+
 describe('a request that fails', () => {
   const fast = { initialIntervalSeconds: 0.05 };
   const busy = (path: string) => {
