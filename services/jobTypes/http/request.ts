@@ -140,6 +140,10 @@ const MAYBE_SENT: ReadonlySet<string> = new Set([
   'invalid_response',
 ]);
 
+/** Headers whose names differ in letter case only are the same one: the last counts. */
+const inLowerCase = (headers: Record<string, string>): Record<string, string> =>
+  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+
 /** The failure of a request without a response. */
 function noResponseFailure({ code, message, transient }: OutboundError, payload: Payload) {
   const { method = 'GET' } = payload;
@@ -169,7 +173,7 @@ export const httpRequest = (http: GuardedHttp): JobType<Payload> =>
           timeoutMs,
           signal,
           // The key is the same in every attempt, so that the receiver can detect a repetition.
-          headers: { 'idempotency-key': jobId, ...headers },
+          headers: { 'idempotency-key': jobId, ...inLowerCase(headers) },
           ...(body !== undefined && { body }),
         });
         const answer = withoutRequestCredentials(received, credentialsOf(payload));

@@ -125,6 +125,18 @@ test('the result has no credentials of the request that the server repeats', asy
   expect(headers.etag).toBe('"********"');
 });
 
+test('a header of the payload in any letter case replaces that of the job, and is sent once', async () => {
+  sink.respond('/once', respondWith(204));
+  await request('/once', {
+    method: 'POST',
+    headers: { 'Idempotency-Key': 'mine', 'CONTENT-TYPE': 'text/csv' },
+    body: 'a,b',
+  });
+  const raw = assertDefined(sink.requestsTo('/once')[0], 'the request').headers;
+  expect(raw['idempotency-key']).toBe('mine');
+  expect(raw['content-type']).toBe('text/csv');
+});
+
 describe('a request that fails', () => {
   const fast = { initialIntervalSeconds: 0.05 };
   const busy = (path: string) => {
