@@ -165,7 +165,8 @@ export const createSchema = oncePerResource((declared) => {
 /** What an update does with the fields of a request. */
 const UPDATE_RULE =
   'Fields that are not in the request keep their values. A field in the request replaces the value, ' +
-  'lists such as `tags` as a whole; null clears it. Only `customFields` is merged: ' +
+  'lists such as `tags` as a whole. Null clears a field that may be null; for others it means that ' +
+  'they are not in the request: `""` clears a text, `[]` a list. Only `customFields` is merged: ' +
   'its keys replace those of the record, null removes one, the others stay.';
 
 /** Not a field of the record. */

@@ -137,6 +137,30 @@ describePages('the inventory', (console) => {
     expect(items).toMatchObject([{ status: 'retired', version: 2 }]);
   });
 
+  test('clears what is emptied in a form', async () => {
+    const record = {
+      name: 'ath1',
+      description: 'Old hall',
+      address: 'Street 1',
+      status: 'retired',
+    };
+    const id = await create('sites', record);
+    const page = await console.open(administrator, `/inventory/sites/${id}/edit`);
+    await page.getByLabel('Description').fill('');
+    await page.getByLabel('Address').fill('');
+    await page.getByLabel('Status').selectOption({ index: 0 });
+    await page.getByRole('region', { name: 'What changes' }).getByText('Old hall').waitFor();
+    await page.locator('[aria-busy="true"]').waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'Save changes' }).click();
+    await page.getByRole('region', { name: 'History' }).getByText('changed it').waitFor();
+    await admin(console.app)
+      .get(`/api/inventory/sites/${id}`)
+      .expect(200)
+      .then((site) =>
+        expect(site).toMatchObject({ description: '', address: null, status: 'active' }),
+      );
+  });
+
   test('shows who uses a record before it is deleted', async () => {
     const page = await console.open(administrator, `/inventory/sites/${ids.site}`);
     await page.getByRole('button', { name: 'Delete', exact: true }).click();

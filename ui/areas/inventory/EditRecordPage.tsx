@@ -18,8 +18,9 @@ import {
 } from './inventoryQueries.ts';
 import { PlanPanel } from './PlanPanel.tsx';
 import { whyNotApply } from './planState.ts';
+import { changesOf } from './recordChanges.ts';
 import { RecordFormFields } from './RecordFormFields.tsx';
-import { changesOf, valuesOf, type RecordValues } from './recordSchema.ts';
+import { valuesOf, type RecordValues } from './recordSchema.ts';
 import { labelIn, whereOf } from './resources.ts';
 import { usePlan, type Mutation } from './usePlan.ts';
 import { parentOf, WithResource } from './WithResource.tsx';
@@ -65,7 +66,7 @@ function useRecordForm(resource: Resource, record: InventoryRecord) {
   return useVersionedForm<RecordValues>({
     record: base,
     save: async (values, etag, started) => {
-      const body = changesOf(started, values);
+      const body = changesOf(resource, started, values);
       const params = { path: { id }, header: { 'If-Match': etag } };
       const saved = await answer(api.PUT(onePath(name), { params, body }));
       return versionOf(saved);
@@ -81,7 +82,7 @@ type EditorProps = { resource: Resource; all: readonly Resource[]; record: Inven
 function useEditor(resource: Resource, record: InventoryRecord) {
   const [isIncomplete, setIncomplete] = useState(false);
   const form = useRecordForm(resource, record);
-  const changes = changesOf(form.started, form.values);
+  const changes = changesOf(resource, form.started, form.values);
   const isChanged = Object.keys(changes).length > 0;
   const mutation: Mutation = {
     resource: resource.name,

@@ -1,7 +1,7 @@
-import { isSameValue } from '../../parts/diff/change.ts';
 import { labelOfField } from '../../parts/format.ts';
 import type { JsonSchema } from '../../parts/schemaForm/shape.ts';
 import type { InventoryRecord, Resource, ResourceField } from './inventoryQueries.ts';
+import { CUSTOM } from './recordChanges.ts';
 import { referenceOf } from './resources.ts';
 
 /** What is typed for a record: values by the names of fields, those of custom fields in `customFields`. */
@@ -11,9 +11,6 @@ type CustomField = Resource['customFields'][number];
 
 /** Descriptions have several lines; the description of a resource does not say how long its texts are. */
 const LONG_TEXT = 2_000;
-
-/** Custom fields have a form of their own, since they depend on the tenant. */
-const CUSTOM = 'customFields';
 
 /** The choices of the API, with the words that lists show. */
 const choiceSchema = (choices: readonly string[]): JsonSchema => ({
@@ -100,12 +97,6 @@ export const sharedFields = ({ fields, label }: Resource): readonly ResourceFiel
       field.name !== 'tenantId',
   );
 
-/** What clears a field. Null would mean that a field that cannot be null is not given. */
-export function emptyValue({ nullable, type, default: initial }: ResourceField): unknown {
-  if (nullable) return null;
-  return initial ?? (type === 'texts' ? [] : '');
-}
-
 /** The form of some fields of a record, none of which is required. */
 export const partialSchema = (resource: Resource, names: readonly string[]): JsonSchema => ({
   type: 'object',
@@ -159,28 +150,6 @@ export const valuesOf = (resource: Resource, record: InventoryRecord): RecordVal
       .filter((field) => isShown(field, false) || field.name === CUSTOM)
       .map(({ name }) => [name, record[name]]),
   );
-
-const objectAt = (values: RecordValues, name: string): RecordValues => {
-  const value = values[name];
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : {};
-};
-
-/** The names and values that differ; null for those that are taken away. */
-function differences(before: RecordValues, after: RecordValues): RecordValues {
-  const names = new Set([...Object.keys(before), ...Object.keys(after)]);
-  return Object.fromEntries(
-    [...names]
-      .filter((name) => !isSameValue(before[name] ?? null, after[name] ?? null))
-      .map((name) => [name, after[name] ?? null]),
-  );
-}
-
-/** What a change of a record sends: fields that differ. Others may change the rest at the same time. */
-export function changesOf(before: RecordValues, after: RecordValues): RecordValues {
-  const { [CUSTOM]: _custom, ...changes } = differences(before, after);
-  const custom = differences(objectAt(before, CUSTOM), objectAt(after, CUSTOM));
-  return Object.keys(custom).length === 0 ? changes : { ...changes, [CUSTOM]: custom };
-}
 
 /** True if a new record has all that it needs. */
 export const isComplete = (resource: Resource, values: RecordValues): boolean =>

@@ -3,7 +3,8 @@ import { useMemo, useState } from 'react';
 import { objectOf } from '../../../parts/form/fieldErrors.ts';
 import { labelOfField } from '../../../parts/format.ts';
 import { SchemaForm } from '../../../parts/schemaForm/SchemaForm.tsx';
-import { emptyValue, partialSchema, sharedFields, type RecordValues } from '../recordSchema.ts';
+import { emptyValue } from '../recordChanges.ts';
+import { partialSchema, sharedFields, type RecordValues } from '../recordSchema.ts';
 import { BulkDialog } from './BulkDialog.tsx';
 import type { BulkProps } from './useBulk.ts';
 
