@@ -1,11 +1,7 @@
 import { createContext, use } from 'react';
+import type { Where } from './where.ts';
 
-/** Where something is or would be done. */
-export type Where = {
-  tenantId?: string | undefined;
-  siteId?: string | null | undefined;
-  deviceId?: string | null | undefined;
-};
+export type { Where };
 
 /** What the user may do, as the service says. The session of the frame provides it. */
 export type Permissions = {
@@ -18,6 +14,8 @@ export type Permissions = {
   canAnywhere(permission: string): boolean;
   /** Whether the user holds it everywhere, so that nothing is left out of what it lets them see. */
   canEverywhere(permission: string): boolean;
+  /** The sites and devices where the user holds it by itself. */
+  heldAt(permission: string): readonly Where[];
   /** Why the service would not allow it, in words; undefined if it would. */
   whyNot(permission: string, where?: Where): string | undefined;
 };
@@ -28,6 +26,7 @@ const PermissionsContext = createContext<Permissions>({
   can: () => false,
   canAnywhere: () => false,
   canEverywhere: () => false,
+  heldAt: () => [],
   whyNot: (permission) => `This needs the permission ${permission}.`,
 });
 

@@ -1,3 +1,5 @@
+import type { Where } from '../../parts/where.ts';
+
 /** The scopes in which a permission is held. */
 type Held = {
   everywhere: boolean;
@@ -9,8 +11,6 @@ type Held = {
 
 /** The permission summary of the service, as far as it is used here. */
 type Summary = { tenantId: string; permissions: Readonly<Record<string, Held | undefined>> };
-
-type Where = { tenantId?: string; siteId?: string | null; deviceId?: string | null };
 
 /**
  * What the permission summary says about one permission. It has the grants with their scopes: nothing
@@ -36,7 +36,8 @@ export const hasNoRole = (summary: Summary): boolean =>
   );
 
 export function can(summary: Summary, permission: string, where?: Where): boolean {
-  const { tenantId = summary.tenantId, siteId, deviceId } = where ?? {};
+  const { tenantId = summary.tenantId, siteId, deviceId, complete = true } = where ?? {};
+  if (!complete) return canAnywhere(summary, permission);
   const scope = scopeOf(summary, permission);
   if (scope === undefined) return false;
   return (
@@ -46,6 +47,12 @@ export function can(summary: Summary, permission: string, where?: Where): boolea
     (siteId != null && scope.siteIds.includes(siteId)) ||
     (deviceId != null && scope.deviceIds.includes(deviceId))
   );
+}
+
+/** The sites and devices where the permission is held by itself. */
+export function heldAt(summary: Summary, permission: string): Where[] {
+  const { siteIds = [], deviceIds = [] } = scopeOf(summary, permission) ?? {};
+  return [...siteIds.map((siteId) => ({ siteId })), ...deviceIds.map((deviceId) => ({ deviceId }))];
 }
 
 export function whyNot(summary: Summary, permission: string, where?: Where): string | undefined {

@@ -2,7 +2,15 @@ import { answer, api, type Schemas } from '../api.ts';
 import { notifyProblem } from '../notify.ts';
 import { queryClient } from '../queryClient.ts';
 import { broadcast, onMessage } from './channel.ts';
-import { can, canAnywhere, canEverywhere, hasNoRole, tenantsOf, whyNot } from './permissions.ts';
+import {
+  can,
+  canAnywhere,
+  canEverywhere,
+  hasNoRole,
+  heldAt,
+  tenantsOf,
+  whyNot,
+} from './permissions.ts';
 import { SUMMARY_KEY } from './tenant.ts';
 import { signOut } from './tokens.ts';
 import type { Session, Summary } from './useSession.ts';
@@ -52,6 +60,7 @@ export const sessionOf = (summary: Summary, account: Schemas['User'] | undefined
   can: (permission, where) => can(summary, permission, where),
   canAnywhere: (permission) => canAnywhere(summary, permission),
   canEverywhere: (permission) => canEverywhere(summary, permission),
+  heldAt: (permission) => heldAt(summary, permission),
   whyNot: (permission, where) => whyNot(summary, permission, where),
   signOut: () => signOut().catch(notifyProblem),
   switchTenant,

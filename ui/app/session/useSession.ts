@@ -1,10 +1,8 @@
 import { createContext, use } from 'react';
+import type { Where } from '../../parts/where.ts';
 import type { Schemas } from '../api.ts';
 
 export type Summary = Schemas['PermissionSummary'];
-
-/** Where something is or would be done; the narrowest id counts. */
-export type Where = { tenantId?: string; siteId?: string | null; deviceId?: string | null };
 
 export type Session = {
   /** Behind a gateway, the id that it says. */
@@ -25,6 +23,8 @@ export type Session = {
   canAnywhere(permission: string): boolean;
   /** Whether the user holds it everywhere, so that nothing is left out of what it lets them see. */
   canEverywhere(permission: string): boolean;
+  /** The sites and devices where the user holds it by itself. */
+  heldAt(permission: string): readonly Where[];
   /** Why the service would not allow it, in words; undefined if it would. */
   whyNot(permission: string, where?: Where): string | undefined;
   /** Signs out, or shows why that has failed. */

@@ -11,8 +11,8 @@ import {
 } from './inventoryQueries.ts';
 import { PlanPanel } from './PlanPanel.tsx';
 import { whyNotApply } from './planState.ts';
-import { whereOf } from './resources.ts';
 import { usePlan, type Mutation } from './usePlan.ts';
+import { whereOf } from './whereOf.ts';
 
 type Props = {
   resource: Resource;
@@ -66,7 +66,7 @@ export function DeleteDialog(props: Props) {
       <AskButton
         mutation={mutation}
         title={title}
-        where={whereOf(record)}
+        where={whereOf(resource.name, record)}
         reason={reason}
         onAsked={onClose}
       />

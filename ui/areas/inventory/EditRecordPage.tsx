@@ -21,7 +21,8 @@ import { whyNotApply } from './planState.ts';
 import { changesOf } from './recordChanges.ts';
 import { RecordFormFields } from './RecordFormFields.tsx';
 import { valuesOf, type RecordValues } from './recordSchema.ts';
-import { labelIn, whereOf } from './resources.ts';
+import { labelIn } from './resources.ts';
+import { whereOf } from './whereOf.ts';
 import { usePlan, type Mutation } from './usePlan.ts';
 import { parentOf, WithResource } from './WithResource.tsx';
 
@@ -106,7 +107,7 @@ function Editor({ resource, all, record }: EditorProps) {
       navigate({ to: '/inventory/$resource/$recordId', params: { resource: name, recordId: id } }),
   });
   const sent = useMemo(() => problemFields(problem).errors, [problem]);
-  const where = whereOf(record);
+  const where = whereOf(name, record);
   const label = labelIn(resource, record);
   return (
     <RecordPage

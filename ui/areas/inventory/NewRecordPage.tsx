@@ -16,6 +16,7 @@ import { isComplete, type RecordValues } from './recordSchema.ts';
 import { startValues } from './startValues.ts';
 import { parentOf, WithResource } from './WithResource.tsx';
 import { usePlan, type Mutation } from './usePlan.ts';
+import { whereOfNew } from './whereOf.ts';
 
 const route = getRouteApi('/frame/inventory/$resource/new');
 
@@ -82,7 +83,7 @@ function NewRecord({ resource, all }: Props) {
     tenant,
     () => (isSent.current = true),
   );
-  const where = { tenantId: tenant.tenant, siteId: siteOf(fields.values) };
+  const where = whereOfNew(resource, fields.values, tenant.tenant);
   return (
     <RecordPage
       parent={parentOf(resource)}
@@ -127,7 +128,3 @@ function NewRecord({ resource, all }: Props) {
     </RecordPage>
   );
 }
-
-/** The site that a record would belong to, for rights that hold at a site only. */
-const siteOf = ({ siteId }: RecordValues): string | undefined =>
-  typeof siteId === 'string' ? siteId : undefined;

@@ -5,7 +5,8 @@ import { PermissionButton } from '../../parts/PermissionButton.tsx';
 import { usePermissions } from '../../parts/permissions.tsx';
 import { DeleteDialog } from './DeleteDialog.tsx';
 import type { InventoryRecord, Resource } from './inventoryQueries.ts';
-import { labelIn, whereOf } from './resources.ts';
+import { labelIn } from './resources.ts';
+import { whereOf } from './whereOf.ts';
 
 type Props = { resource: Resource; all: readonly Resource[]; record: InventoryRecord };
 
@@ -13,7 +14,7 @@ type Props = { resource: Resource; all: readonly Resource[]; record: InventoryRe
 export function RecordActions({ resource, all, record }: Props) {
   const navigate = useNavigate();
   const { can } = usePermissions();
-  const where = whereOf(record);
+  const where = whereOf(resource.name, record);
   const edit = () =>
     void navigate({
       to: '/inventory/$resource/$recordId/edit',

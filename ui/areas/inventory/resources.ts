@@ -1,8 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { nounOf } from '../../parts/nouns.ts';
-import type { Where } from '../../parts/permissions.tsx';
 import { resourcesQuery } from '../../parts/records/resources.ts';
-import type { InventoryRecord, Resource, ResourceField } from './inventoryQueries.ts';
+import type { Resource, ResourceField } from './inventoryQueries.ts';
 
 /** The resources as the console groups them. One that is in no group is shown in the last. */
 const GROUPS = [
@@ -63,18 +62,6 @@ export const referrersOf = (
 /** The kind of the records that a field refers to. Lists of tags and tenants have ids, too. */
 export const referenceOf = ({ name, reference }: ResourceField): string | undefined =>
   reference ?? (name === 'tags' ? 'tags' : name === 'sharedWith' ? 'tenants' : undefined);
-
-const idAt = (record: InventoryRecord, name: string): string | undefined => {
-  const value = record[name];
-  return typeof value === 'string' ? value : undefined;
-};
-
-/** Where a record is: permissions may hold in a tenant, at a site or for a device only. */
-export const whereOf = (record: InventoryRecord): Where => ({
-  tenantId: idAt(record, 'tenantId'),
-  siteId: idAt(record, 'siteId'),
-  deviceId: idAt(record, 'deviceId'),
-});
 
 /** A record's own name, or its id. */
 export function labelIn(resource: Resource, record: Readonly<Record<string, unknown>>): string {

@@ -9,7 +9,7 @@ import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx';
 import { Icon } from '../../parts/icons.tsx';
 import { PageLink } from '../../parts/PageLink.tsx';
 import { PermissionButton, ReasonButton } from '../../parts/PermissionButton.tsx';
-import { usePermissions } from '../../parts/permissions.tsx';
+import { usePermissions, type Where } from '../../parts/permissions.tsx';
 import { jobQuery, jobTypesQuery, type Job } from './jobQueries.ts';
 import { isFinal, temporalLink, whyNotCancel, whyNotRetry } from './jobText.ts';
 
@@ -28,6 +28,9 @@ export function JobActions({ job }: { job: Job }) {
     </>
   );
 }
+
+/** Who may act at the target of a job may act on the job. */
+const whereOfJob = ({ tenantId, siteId, deviceId }: Job): Where => ({ tenantId, siteId, deviceId });
 
 const isOfType =
   (name: string) =>
@@ -89,7 +92,7 @@ function RetryButton({ job, reason }: { job: Job; reason: string | undefined }) 
     <>
       <PermissionButton
         permission="job:write"
-        where={{ tenantId: job.tenantId }}
+        where={whereOfJob(job)}
         reason={reason}
         icon="retry"
         onClick={() => setOpen(true)}
@@ -134,7 +137,7 @@ function CancelButton({ job }: { job: Job }) {
     <>
       <PermissionButton
         permission="job:cancel"
-        where={{ tenantId: job.tenantId }}
+        where={whereOfJob(job)}
         reason={whyNotCancel(job)}
         icon="ban"
         variant="default"

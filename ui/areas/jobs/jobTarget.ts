@@ -1,11 +1,5 @@
+import type { Where } from '../../parts/where.ts';
 import type { TargetKind } from '../../parts/records/target.ts';
-
-/** As permissions take it. */
-type Where = {
-  tenantId: string | undefined;
-  siteId?: string | null | undefined;
-  deviceId?: string;
-};
 
 type TargetRecord = { id: string; tenantId: string | null; siteId?: string | null | undefined };
 

@@ -11,7 +11,7 @@ export function BulkRemove({ ids, noun, done }: Props) {
     <ConfirmedButton
       permission="rbac:write"
       // The service decides for each of them.
-      where={{}}
+      where={{ complete: false }}
       icon="trash"
       label="Remove"
       title={`Remove ${count}?`}

@@ -7,7 +7,7 @@ import { PermissionButton } from '../../../parts/PermissionButton.tsx';
 import { Section } from '../../../parts/Section.tsx';
 import links from '../Inventory.module.css';
 import { inventoryRecordQuery } from '../inventoryQueries.ts';
-import { whereOf } from '../resources.ts';
+import { whereOf } from '../whereOf.ts';
 import { AllocateDialog } from '../space/AllocateDialog.tsx';
 import { NOT_A_POOL, treeQuery } from '../space/spaceQueries.ts';
 import { nextFreeIn } from './neighbours.ts';
@@ -41,7 +41,7 @@ export function NextFree({ prefix: { id, cidr, block }, vrf }: Props) {
         {record && (
           <PermissionButton
             permission="inventory:write"
-            where={whereOf(record)}
+            where={whereOf('prefixes', record)}
             variant="default"
             onClick={() => setAllocating(true)}
           >

@@ -1,25 +1,30 @@
 import { useState } from 'react';
 import type { InventoryRecord } from '../inventoryQueries.ts';
 import { PermissionButton } from '../../../parts/PermissionButton.tsx';
+import { commonWhere } from '../../../parts/where.ts';
+import { whereOf } from '../whereOf.ts';
 import { BulkChangeDialog } from './BulkChangeDialog.tsx';
 import { BulkDeleteDialog } from './BulkDeleteDialog.tsx';
 import type { BulkProps } from './useBulk.ts';
 
-type Props = Omit<BulkProps, 'versions'> & { rows: readonly InventoryRecord[] };
+type Props = Omit<BulkProps, 'versions' | 'where'> & { rows: readonly InventoryRecord[] };
 
 /** What can be done with several records together: as they are listed when it is chosen. */
 export function BulkActions({ rows, ...props }: Props) {
   const [open, setOpen] = useState<{
     dialog: 'change' | 'delete';
     versions: BulkProps['versions'];
+    where: BulkProps['where'];
   }>();
   const close = () => setOpen(undefined);
+  const where = commonWhere(rows.map((row) => whereOf(props.resource.name, row)));
   const start = (dialog: 'change' | 'delete') =>
-    setOpen({ dialog, versions: new Map(rows.map(({ id, version }) => [id, version])) });
+    setOpen({ dialog, versions: new Map(rows.map(({ id, version }) => [id, version])), where });
   return (
     <>
       <PermissionButton
         permission="inventory:write"
+        where={where}
         variant="default"
         icon="edit"
         onClick={() => start('change')}
@@ -28,6 +33,7 @@ export function BulkActions({ rows, ...props }: Props) {
       </PermissionButton>
       <PermissionButton
         permission="inventory:write"
+        where={where}
         variant="default"
         icon="trash"
         onClick={() => start('delete')}
@@ -35,10 +41,10 @@ export function BulkActions({ rows, ...props }: Props) {
         Delete …
       </PermissionButton>
       {open?.dialog === 'change' && (
-        <BulkChangeDialog {...props} versions={open.versions} onClose={close} />
+        <BulkChangeDialog {...props} versions={open.versions} where={open.where} onClose={close} />
       )}
       {open?.dialog === 'delete' && (
-        <BulkDeleteDialog {...props} versions={open.versions} onClose={close} />
+        <BulkDeleteDialog {...props} versions={open.versions} where={open.where} onClose={close} />
       )}
     </>
   );

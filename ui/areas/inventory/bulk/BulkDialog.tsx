@@ -16,7 +16,16 @@ type Props = BulkProps & {
 };
 
 /** Shows what changes of several records do, record by record, before all of them are made or asked for. */
-export function BulkDialog({ resource, all, ids, versions, onDone, onClose, ...props }: Props) {
+export function BulkDialog({
+  resource,
+  all,
+  ids,
+  versions,
+  where,
+  onDone,
+  onClose,
+  ...props
+}: Props) {
   const { verb, changes, nothing, children } = props;
   const { plan, reason, apply, isBusy, error } = useBulk(changes, { versions, onDone });
   const title = `${verb} ${formatNumberOf(ids.length, resource.singular, resource.plural)}`;
@@ -38,7 +47,7 @@ export function BulkDialog({ resource, all, ids, versions, onDone, onClose, ...p
       <AskButton
         mutation={{ mutations: changes }}
         title={title}
-        where={{}}
+        where={where}
         reason={reason}
         onAsked={onClose}
       />

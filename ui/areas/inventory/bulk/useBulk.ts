@@ -1,6 +1,7 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { answer, api, Problem } from '../../../app/api.ts';
 import { useCreation } from '../../../app/useCreation.ts';
+import type { Where } from '../../../parts/permissions.tsx';
 import type { Resource } from '../inventoryQueries.ts';
 import { whyNotApply } from '../planState.ts';
 import { bodyOf, usePlan, type Mutation, type Mutations } from '../usePlan.ts';
@@ -13,6 +14,8 @@ export type BulkProps = {
   ids: readonly string[];
   /** Those that were listed when the dialog was opened, by id: others may have changed a record since. */
   versions: ReadonlyMap<string, number>;
+  /** What these records have in common. */
+  where: Where;
   onDone: () => void;
 };
 

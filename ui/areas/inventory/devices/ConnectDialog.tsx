@@ -11,7 +11,7 @@ import { AskButton } from '../AskButton.tsx';
 import type { InventoryRecord, Resource } from '../inventoryQueries.ts';
 import { PlanPanel } from '../PlanPanel.tsx';
 import { whyNotApply } from '../planState.ts';
-import { whereOf } from '../resources.ts';
+import { whereOf } from '../whereOf.ts';
 import { usePlan, type Mutation } from '../usePlan.ts';
 import { deviceInterfacesQuery, equipmentKey } from './deviceQueries.ts';
 import classes from './Devices.module.css';
@@ -90,7 +90,7 @@ export function ConnectDialog(props: Props) {
       <AskButton
         mutation={mutation}
         title={title}
-        where={whereOf({ ...device, deviceId: device.id })}
+        where={whereOf('devices', device)}
         reason={reason}
         onAsked={onClose}
       />

@@ -13,7 +13,7 @@ import { ProblemNote } from '../../../parts/ProblemNote.tsx';
 import { Section } from '../../../parts/Section.tsx';
 import { Reading } from '../../../parts/Reading.tsx';
 import type { InventoryRecord, Resource } from '../inventoryQueries.ts';
-import { whereOf } from '../resources.ts';
+import { whereOf } from '../whereOf.ts';
 import { ConnectDialog } from './ConnectDialog.tsx';
 import { deviceInterfacesQuery, equipmentKey, type DeviceInterface } from './deviceQueries.ts';
 import { DisconnectDialog } from './DisconnectDialog.tsx';
@@ -49,7 +49,7 @@ function cableColumn(
           icon={isConnected ? 'x' : 'link'}
           label={isConnected ? `Disconnect ${name}` : `Connect ${name}`}
           permission="inventory:write"
-          where={whereOf({ ...device, deviceId: device.id })}
+          where={whereOf('devices', device)}
           onClick={() => onCable(row)}
         />
       );

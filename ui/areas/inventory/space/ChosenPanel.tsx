@@ -18,7 +18,7 @@ import { StatusBadge } from '../../../parts/StatusBadge.tsx';
 import { formatCount } from '../../../parts/format.ts';
 import { isSingle } from '../addresses/neighbours.ts';
 import { inventoryRecordQuery, recordCountQuery } from '../inventoryQueries.ts';
-import { whereOf } from '../resources.ts';
+import { whereOf } from '../whereOf.ts';
 import { UsageBar } from '../Usage.tsx';
 import { AllocateDialog } from './AllocateDialog.tsx';
 import type { MapItem, MapNode } from './mapModel.ts';
@@ -117,7 +117,7 @@ function ReadablePrefix({ id, cidr, block, vrf, isRoot, onShowMap }: ReadablePro
         {record && (
           <PermissionButton
             permission="inventory:write"
-            where={whereOf(record)}
+            where={whereOf('prefixes', record)}
             onClick={() => setAllocating(true)}
           >
             Allocate …

@@ -1,0 +1,75 @@
+import { describe, expect, test } from '@jest/globals';
+import { whereOf, whereOfNew } from '../../../ui/areas/inventory/whereOf.ts';
+import { can, heldAt } from '../../../ui/app/session/permissions.ts';
+import { commonWhere, whereToAsk, type Where } from '../../../ui/parts/where.ts';
+
+const HELD = { everywhere: false, complete: true, tenantIds: [], siteIds: [], deviceIds: [] };
+const MAY = 'inventory:write';
+
+const summaryOf = (held: Partial<Record<'tenantIds' | 'siteIds' | 'deviceIds', string[]>>) => ({
+  tenantId: 'red',
+  permissions: { [MAY]: { ...HELD, ...held } },
+});
+
+const atSite = summaryOf({ siteIds: ['sit_1'] });
+const atDevice = summaryOf({ deviceIds: ['dev_1'] });
+
+describe('a record', () => {
+  const site = { id: 'sit_1', tenantId: 'blue' };
+  const device = { id: 'dev_1', tenantId: 'blue', siteId: 'sit_2' };
+
+  test('is at itself if it is a site or a device', () => {
+    expect(can(atSite, MAY, whereOf('sites', site))).toBe(true);
+    expect(can(atSite, MAY, whereOf('sites', { ...site, id: 'sit_2' }))).toBe(false);
+    expect(can(atDevice, MAY, whereOf('devices', device))).toBe(true);
+    expect(can(atDevice, MAY, whereOf('devices', { ...device, id: 'dev_2' }))).toBe(false);
+    expect(can(atDevice, MAY, whereOf('interfaces', { ...device, deviceId: 'dev_1' }))).toBe(true);
+  });
+
+  test('may be where its prefix or its interface is: the service decides', () => {
+    const address = whereOf('ip-addresses', { id: 'ip_1', tenantId: 'blue', deviceId: null });
+    expect(can(atSite, MAY, address)).toBe(true);
+    expect(can(summaryOf({}), MAY, address)).toBe(false);
+    const named = whereOf('prefixes', { id: 'pfx_1', tenantId: 'blue', siteId: 'sit_2' });
+    expect(can(atSite, MAY, named)).toBe(false);
+  });
+
+  test('without a tenant belongs to the platform, and a tenant to itself', () => {
+    const red = summaryOf({ tenantIds: ['red'] });
+    expect(can(red, MAY, whereOf('manufacturers', { id: 'mfr_1' }))).toBe(false);
+    expect(can(red, MAY, whereOf('regions', { id: 'reg_1', tenantId: null }))).toBe(false);
+    expect(can(red, MAY, whereOf('tenants', { id: 'red' }))).toBe(true);
+  });
+
+  test('that is new belongs to the tenant of its form, and is no site yet', () => {
+    const sites = { name: 'sites', fields: [{ name: 'tenantId' }] };
+    expect(whereOfNew(sites, {}, 'red')).toMatchObject({ tenantId: 'red', siteId: undefined });
+    const tags = { name: 'tags', fields: [{ name: 'name' }] };
+    expect(whereOfNew(tags, {}, 'red')).toEqual({ tenantId: 'platform' });
+  });
+});
+
+test('several records are where all of them are', () => {
+  const one = { tenantId: 'red', siteId: 'sit_1', deviceId: 'dev_1' };
+  const other = { ...one, deviceId: 'dev_2' };
+  expect(commonWhere([one, other])).toEqual({ ...one, deviceId: undefined, complete: false });
+  expect(can(atSite, MAY, commonWhere([{ tenantId: 'red' }, { tenantId: 'blue' }]))).toBe(true);
+});
+
+describe('a request for approval is made', () => {
+  const asked = (summary: typeof atSite, where: Where) =>
+    whereToAsk(where, (each) => can(summary, MAY, each), heldAt(summary, MAY));
+  const where = { tenantId: 'red', siteId: 'sit_1', deviceId: 'dev_1' };
+
+  test('at the tenant, or at the site or the device of who may ask only there', () => {
+    expect(asked(summaryOf({ tenantIds: ['red'] }), where)).toEqual({ tenantId: 'red' });
+    expect(asked(atSite, where)).toEqual({ tenantId: 'red', siteId: 'sit_1' });
+    expect(asked(atDevice, where)).toEqual({ tenantId: 'red', deviceId: 'dev_1' });
+  });
+
+  test('at the only site of the user if it is not known what the record belongs to', () => {
+    const unknown = { tenantId: 'red', complete: false } as const;
+    expect(asked(atSite, unknown)).toEqual({ siteId: 'sit_1' });
+    expect(asked(summaryOf({ siteIds: ['sit_1', 'sit_2'] }), unknown)).toEqual({ tenantId: 'red' });
+  });
+});
