@@ -209,4 +209,27 @@ describePages('the inventory', (console) => {
     await page.getByRole('heading', { name: 'Create a prefix' }).waitFor();
     await page.getByText('10.20.2.0/24').first().waitFor();
   });
+
+  test('lets an operator of one site change it, and ask those who may decide there', async () => {
+    const site = await create('sites', { name: 'dub1' });
+    const other = await create('sites', { name: 'dub2' });
+    const operator = await createUser(console.app, { roleId: 'operator', siteId: site });
+    const decider = await createUser(console.app, { roleId: 'approver', siteId: site });
+    const elsewhere = await createUser(console.app, { roleId: 'approver', siteId: other });
+    const page = await console.open(operator, `/inventory/sites/${site}/edit`);
+    await page.getByLabel('Address').fill('Quay 1');
+    await page.getByRole('button', { name: 'Ask for approval' }).click();
+    const asking = page.getByRole('dialog', { name: 'Ask for approval' });
+    await asking.getByRole('checkbox', { name: decider.username }).check();
+    expect(await asking.getByRole('checkbox', { name: elsewhere.username }).count()).toBe(0);
+    await asking.getByRole('button', { name: 'Ask for approval' }).click();
+    await page.getByRole('heading', { name: 'Change the site dub1' }).waitFor();
+    await page.goto('/inventory/sites');
+    await page.getByLabel('Select dub1').click();
+    const change = page.getByRole('button', { name: 'Change …' });
+    expect(await change.getAttribute('aria-disabled')).toBeNull();
+    await page.goto(`/inventory/sites/${site}`);
+    const remove = page.getByRole('button', { name: 'Delete', exact: true });
+    expect(await remove.getAttribute('aria-disabled')).toBeNull();
+  });
 });

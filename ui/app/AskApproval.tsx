@@ -6,7 +6,9 @@ import { errorAt, otherErrors } from '../parts/form/fieldErrors.ts';
 import type { FieldError } from '../parts/problems.ts';
 import { Dialog } from '../parts/Dialog.tsx';
 import { ProblemNote } from '../parts/ProblemNote.tsx';
+import { usePermissions, type Where } from '../parts/permissions.tsx';
 import { recordPath } from '../parts/recordIds.ts';
+import { whereToAsk } from '../parts/where.ts';
 import { answer, api, Problem, type Schemas } from './api.ts';
 import { useCreation } from './useCreation.ts';
 import classes from './AskApproval.module.css';
@@ -23,7 +25,9 @@ type Props = {
   /** What happens after the approval, in words. */
   note: string;
   /** What is approved. */
-  content: Partial<Body>;
+  content: Omit<Partial<Body>, 'tenantId' | 'siteId' | 'deviceId'>;
+  /** Where it takes effect. */
+  where: Where;
   /** The headers of the request, such as that with its tenant. */
   headers?: Readonly<Record<string, string>> | undefined;
   /** Called before the page of the request opens. */
@@ -32,6 +36,8 @@ type Props = {
 
 const SHOWN = ['/title', '/assignedRoleIds', '/assignedUserIds', '/requiredApprovals'];
 const MIN_SEARCH = 3;
+/** What asking needs. */
+const ASK = 'workflow:write';
 
 /** Asks others to approve something before it is done. */
 export function AskApproval({ opened, onClose, ...props }: Props) {
@@ -51,8 +57,24 @@ type Draft = {
   required: number | string;
 };
 
+type Scope = { tenantId?: string; siteId?: string; deviceId?: string };
+
+type FormProps = Omit<Props, 'opened' | 'onClose' | 'where'> & { scope: Scope };
+
+/** The scope of a request about something there; without an id, the service takes the tenant of the session. */
+function useScope(where: Where): Scope {
+  const { can, heldAt } = usePermissions();
+  const asked = whereToAsk(where, (each) => can(ASK, each), heldAt(ASK));
+  const { tenantId, siteId, deviceId } = asked;
+  return {
+    ...(tenantId !== undefined && { tenantId }),
+    ...(siteId != null && { siteId }),
+    ...(deviceId != null && { deviceId }),
+  };
+}
+
 /** Creates the request and opens its page. */
-function useAsk({ type, content, headers, onAsked }: Omit<Props, 'opened' | 'onClose'>) {
+function useAsk({ type, content, scope, headers, onAsked }: FormProps) {
   const navigate = useNavigate();
   return useCreation({
     send: ({ title, reason, roles, users, required }: Draft, header) => {
@@ -63,6 +85,7 @@ function useAsk({ type, content, headers, onAsked }: Omit<Props, 'opened' | 'onC
         assignedRoleIds: [...roles],
         assignedUserIds: [...users],
         ...content,
+        ...scope,
         ...(typeof required === 'number' && { requiredApprovals: required }),
       };
       return answer(
@@ -76,7 +99,8 @@ function useAsk({ type, content, headers, onAsked }: Omit<Props, 'opened' | 'onC
   });
 }
 
-function AskForm({ onClose, ...props }: Omit<Props, 'opened'>) {
+function AskForm({ onClose, where, ...rest }: Omit<Props, 'opened'>) {
+  const props = { ...rest, scope: useScope(where) };
   const [draft, setDraft] = useState<Draft>({
     title: props.title,
     reason: '',
@@ -102,6 +126,7 @@ function AskForm({ onClose, ...props }: Omit<Props, 'opened'>) {
       {error && <ProblemNote problem={error} withoutFields={!isElsewhere} />}
       <Words draft={draft} onChange={change} errors={errors} />
       <Deciders
+        scope={props.scope}
         roles={draft.roles}
         onRoles={(roles) => change({ roles })}
         users={draft.users}
@@ -158,6 +183,7 @@ function Words({ draft, onChange, errors }: WordsProps) {
 }
 
 type DecidersProps = {
+  scope: Scope;
   roles: readonly string[];
   onRoles: (ids: readonly string[]) => void;
   users: readonly string[];
@@ -168,11 +194,11 @@ type DecidersProps = {
 const toggled = (ids: readonly string[], id: string): string[] =>
   ids.includes(id) ? ids.filter((each) => each !== id) : [...ids, id];
 
-/** Who is asked: roles and people that may decide in this tenant. */
-function Deciders({ roles, onRoles, users, onUsers, error }: DecidersProps) {
+/** Who is asked: roles and people that may decide there. */
+function Deciders({ scope, roles, onRoles, users, onUsers, error }: DecidersProps) {
   const [text, setText] = useState('');
   const [names, setNames] = useState<Readonly<Record<string, string>>>({});
-  const { data, error: problem, refetch } = useDeciders(text);
+  const { data, error: problem, refetch } = useDeciders(scope, text);
   const found = data?.items ?? [];
   const others = users.filter((id) => !found.some((each) => each.id === id));
   const people = [
@@ -223,16 +249,16 @@ function Deciders({ roles, onRoles, users, onUsers, error }: DecidersProps) {
   );
 }
 
-/** Roles that may decide, and people by a part of their name. */
-function useDeciders(text: string) {
+/** Roles that may decide there, and people by a part of their name. */
+function useDeciders(scope: Scope, text: string) {
   const wanted = useDeferredValue(text.trim());
   const q = wanted.length < MIN_SEARCH ? undefined : wanted;
   return useQuery({
-    queryKey: ['deciders', q],
+    queryKey: ['deciders', scope, q],
     queryFn: ({ signal }) =>
       answer(
         api.GET('/api/workflows/deciders', {
-          params: { query: { limit: 8, ...(q !== undefined && { q }) } },
+          params: { query: { ...scope, limit: 8, ...(q !== undefined && { q }) } },
           signal,
         }),
       ),

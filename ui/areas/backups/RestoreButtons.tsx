@@ -83,6 +83,7 @@ export function RestoreButtons(props: Props) {
         title={`Restore ${titleOf(backup)}`}
         note="After the approval the restore makes exactly the changes of this preview, with your permissions. If records have changed by then, it fails and changes nothing. A backup is made before it."
         content={{ jobType: 'backup.restore', jobPayload: request }}
+        where={where}
         headers={{ [TENANT_HEADER]: backup.tenantId }}
       />
     </div>

@@ -35,11 +35,8 @@ export function AskButton({ mutation, title, where, headers, reason, onAsked }: 
         type="change"
         title={title}
         note="After the approval exactly this change is made, with your permissions. If it would do something else by then, it is not made."
-        content={{
-          validationRequest: bodyOf(mutation),
-          ...(where.tenantId !== undefined && { tenantId: where.tenantId }),
-          ...(typeof where.siteId === 'string' && { siteId: where.siteId }),
-        }}
+        content={{ validationRequest: bodyOf(mutation) }}
+        where={where}
         headers={headers}
         onAsked={onAsked}
       />

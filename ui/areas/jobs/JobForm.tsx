@@ -15,7 +15,7 @@ import { PermissionButton, ReasonButton } from '../../parts/PermissionButton.tsx
 import { usePermissions, type Where } from '../../parts/permissions.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { TargetField } from '../../parts/records/TargetField.tsx';
-import { targetKindOf, targetRequest, type TargetKind } from '../../parts/records/target.ts';
+import { targetKindOf, targetRequest } from '../../parts/records/target.ts';
 import { INCOMPLETE, SchemaForm } from '../../parts/schemaForm/SchemaForm.tsx';
 import { whereQuery, type JobType } from './jobQueries.ts';
 import { whyNotRun } from './jobTarget.ts';
@@ -69,6 +69,7 @@ export function JobForm({ type, draft, onDraft, hasChanges }: Props) {
   const tenant = useFormTenant();
   const { create, isBusy, error } = useCreateJob(type, tenant, () => (isSent.current = true));
   const errors = error instanceof Problem ? error.errors : [];
+  const reasons = useReasons(type, tenant.tenant, targetId);
   return (
     <form
       className={classes.fields}
@@ -95,9 +96,7 @@ export function JobForm({ type, draft, onDraft, hasChanges }: Props) {
         errors={errorsUnder(errors, '/retryPolicy')}
       />
       <Buttons
-        type={type}
-        tenant={tenant.tenant}
-        targetId={targetId}
+        {...reasons}
         reason={isIncomplete ? INCOMPLETE : undefined}
         isBusy={isBusy}
         onAsk={() => setAsking(true)}
@@ -108,7 +107,8 @@ export function JobForm({ type, draft, onDraft, hasChanges }: Props) {
         type="job"
         title={`Run ${type.name}`}
         note="After the approval the job runs exactly as you have filled it in, with your permissions and the retry policy of its type."
-        content={useRequestedJob(type, payload, targetId)}
+        content={requestedJob(type, payload, targetId)}
+        where={reasons.where}
         headers={tenant.headers}
         onAsked={() => (isSent.current = true)}
       />
@@ -116,23 +116,14 @@ export function JobForm({ type, draft, onDraft, hasChanges }: Props) {
   );
 }
 
-/** A request at the target itself, for who may ask there and not in the whole tenant. */
-const scopeOf = ({ kind, id }: { kind: TargetKind; id: string }) =>
-  kind === 'site' ? { siteId: id } : { deviceId: id };
-
 /** The job that is asked for. */
-function useRequestedJob(
+function requestedJob(
   type: JobType,
   payload: Record<string, unknown>,
   targetId: string | undefined,
 ) {
-  const { can } = usePermissions();
   const jobTarget = targetRequest(targetKindOf(type), targetId);
-  return {
-    jobType: type.name,
-    jobPayload: payload,
-    ...(jobTarget && { jobTarget, ...(!can('workflow:write') && scopeOf(jobTarget)) }),
-  };
+  return { jobType: type.name, jobPayload: payload, ...(jobTarget && { jobTarget }) };
 }
 
 /** Says that a copied payload has no secrets. */
@@ -191,18 +182,21 @@ function Heading({ type: { name, summary, targets }, tenant }: HeadingProps) {
   );
 }
 
-type ButtonsProps = {
-  type: JobType;
-  tenant: string;
-  targetId: string | undefined;
+type ButtonsProps = Reasons & {
   /** Why nothing can be sent now. */
   reason: string | undefined;
   isBusy: boolean;
   onAsk: () => void;
 };
 
-/** Why nothing can be sent for this target, and why no job can be started there. */
-function useReasons(type: JobType, tenantId: string, targetId: string | undefined) {
+/** Why nothing can be sent for this target, why no job can be started there, and where that is. */
+type Reasons = {
+  missing?: string | undefined;
+  refused?: string | undefined;
+  where: Where;
+};
+
+function useReasons(type: JobType, tenantId: string, targetId: string | undefined): Reasons {
   const { whyNot } = usePermissions();
   const { tenant: present } = useSession();
   const kind = targetKindOf(type);
@@ -210,11 +204,11 @@ function useReasons(type: JobType, tenantId: string, targetId: string | undefine
     ...whereQuery(kind ?? 'site', targetId ?? ''),
     enabled: kind !== undefined && targetId !== undefined,
   }).data;
-  const where: Where | undefined = kind === undefined ? { tenantId } : target;
+  // Until it is known where the target is, the service decides.
+  const where: Where = kind === undefined ? { tenantId } : (target ?? { complete: false });
   const whyNotThere = (permission: string) => whyNot(permission, where);
   if (kind !== undefined && targetId === undefined) return { missing: `Choose a ${kind}.`, where };
-  // Where the target is, is not known yet: the service decides.
-  if (kind !== undefined && where === undefined) return { where };
+  if (where.complete === false) return { where };
   // What the service says of a type is for the tenant of the session.
   const known = tenantId === present ? type : { ...type, mayRun: true };
   const refused =
@@ -225,9 +219,8 @@ function useReasons(type: JobType, tenantId: string, targetId: string | undefine
   return { refused, where };
 }
 
-function Buttons({ type, tenant, targetId, reason, isBusy, onAsk }: ButtonsProps) {
+function Buttons({ missing, refused, where, reason, isBusy, onAsk }: ButtonsProps) {
   const { canAnywhere } = usePermissions();
-  const { missing, refused, where } = useReasons(type, tenant, targetId);
   return (
     <div className={classes.buttons}>
       {canAnywhere('job:write') && (
