@@ -55,6 +55,36 @@ const CASES: readonly Case[] = [
     fill: (page) => page.getByLabel('New value').fill('second'),
     confirm: 'Replace value',
   },
+  {
+    of: 'deleting a webhook',
+    ...{ api: '/api/webhooks', page: '/webhooks', record: ENDPOINT },
+    ...{ change: { description: 'Another one' }, shown: 'Another one' },
+    ...{ open: 'Delete', confirm: 'Delete webhook' },
+  },
+  {
+    of: 'deleting a secret',
+    ...{ api: '/api/secrets', page: '/secrets' },
+    record: { name: 'unwanted', value: 'first', pools: ['lab'] },
+    ...{ change: { description: 'Another one' }, shown: 'Another one' },
+    open: 'Delete',
+    fill: (page) => page.getByRole('dialog').getByRole('textbox').fill('unwanted'),
+    confirm: 'Delete secret',
+  },
+  {
+    of: 'deleting a schedule',
+    ...{ api: '/api/schedules', page: '/schedules', record: { ...SCHEDULE, name: 'unwanted' } },
+    ...{ change: { description: 'Another one' }, shown: 'Another one' },
+    ...{ open: 'Delete', confirm: 'Delete schedule' },
+  },
+  {
+    of: 'deleting a record of the inventory',
+    ...{ api: '/api/inventory/sites', page: '/inventory/sites', record: { name: 'unwanted' } },
+    ...{ change: { description: 'Another one' }, shown: 'Another one' },
+    open: 'Delete',
+    // What it does is planned before.
+    fill: (page) => page.locator('[aria-busy="false"]').getByText('Delete').first().waitFor(),
+    confirm: 'Delete site',
+  },
 ];
 
 describeConsole('a dialog that is open', (console) => {

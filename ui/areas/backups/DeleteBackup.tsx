@@ -1,9 +1,9 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
-import { useState } from 'react';
 import { answer, api } from '../../app/api.ts';
 import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx';
 import { PermissionButton } from '../../parts/PermissionButton.tsx';
+import { useDeletion } from '../../parts/versioned/useDeletion.ts';
 import { backupKey, backupQuery, LIST_KEY, type Backup } from './backupQueries.ts';
 import { isInProgress, titleOf, typedName } from './backupText.ts';
 
@@ -17,23 +17,20 @@ function whyNotDelete({ status, keptAs }: Backup): string | undefined {
 
 /** Deletes a backup and its archive, after its label was typed. */
 export function DeleteBackup({ backup }: { backup: Backup }) {
-  const { id, tenantId, version } = backup;
-  const [isOpen, setOpen] = useState(false);
+  const { id, tenantId } = backup;
   const navigate = useNavigate();
   const client = useQueryClient();
-  const remove = useMutation({
-    mutationFn: () =>
-      answer(
-        api.DELETE('/api/backup/{backupId}', {
-          params: { path: { backupId: id }, header: { 'If-Match': `"${version}"` } },
-        }),
-      ),
-    onSuccess: async () => {
+  const { started, ask, dialog } = useDeletion(backup, {
+    remove: (header) => {
+      const params = { path: { backupId: id }, header };
+      return answer(api.DELETE('/api/backup/{backupId}', { params }));
+    },
+    onDeleted: async () => {
       await navigate({ to: '/backups' });
       client.removeQueries({ queryKey: backupKey(id) });
       void client.invalidateQueries({ queryKey: LIST_KEY });
     },
-    onError: () => void client.invalidateQueries(backupQuery(id)),
+    queryKey: backupQuery(id).queryKey,
   });
   return (
     <>
@@ -43,23 +40,15 @@ export function DeleteBackup({ backup }: { backup: Backup }) {
         icon="trash"
         variant="default"
         reason={whyNotDelete(backup)}
-        onClick={() => setOpen(true)}
+        onClick={ask}
       >
         Delete
       </PermissionButton>
       <ConfirmDialog
-        opened={isOpen}
-        onClose={() => {
-          setOpen(false);
-          remove.reset();
-        }}
-        title={`Delete the backup ${titleOf(backup)}`}
+        {...dialog}
+        title={`Delete the backup ${titleOf(started)}`}
         confirm="Delete backup"
-        typed={typedName(backup)}
-        danger
-        onConfirm={() => remove.mutate()}
-        busy={remove.isPending}
-        problem={remove.error}
+        typed={typedName(started)}
       >
         The archive is removed from the store. Nothing can be restored from it any more.
       </ConfirmDialog>

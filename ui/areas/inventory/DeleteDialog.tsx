@@ -1,6 +1,7 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { answer, api } from '../../app/api.ts';
 import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx';
+import { useStarted } from '../../parts/versioned/useStarted.ts';
 import { AskButton } from './AskButton.tsx';
 import {
   onePath,
@@ -27,11 +28,12 @@ type Props = {
 
 function useDelete({ resource, record, onDeleted }: Props) {
   const client = useQueryClient();
-  const { id, version } = record;
-  return useMutation({
+  const { started, watch } = useStarted(record);
+  const { id, version } = started;
+  const { mutate, isPending, error } = useMutation({
     mutationFn: () => {
       const params = { path: { id }, header: { 'If-Match': `"${version}"` } };
-      return answer(api.DELETE(onePath(resource.name), { params }));
+      return watch(answer(api.DELETE(onePath(resource.name), { params })));
     },
     onSuccess: async () => {
       await onDeleted();
@@ -40,15 +42,17 @@ function useDelete({ resource, record, onDeleted }: Props) {
     },
     onError: () => void client.invalidateQueries({ queryKey: recordKey(resource.name, id) }),
   });
+  return { version, mutate, isPending, error };
 }
 
 /** Shows who uses the record and what else changes before it is deleted. */
 export function DeleteDialog(props: Props) {
   const { resource, all, record, title, confirm, onClose } = props;
-  const { id, version } = record;
+  const { id } = record;
+  const { version, mutate, isPending, error } = useDelete(props);
   const mutation: Mutation = { resource: resource.name, operation: 'delete', record: { id } };
-  const plan = usePlan(mutation);
-  const { mutate, isPending, error } = useDelete(props);
+  // What is confirmed is about the version that was shown.
+  const plan = usePlan({ ...mutation, record: { id, version } });
   const reason = whyNotApply(plan, false);
   return (
     <ConfirmDialog
@@ -63,6 +67,7 @@ export function DeleteDialog(props: Props) {
       problem={error}
     >
       <PlanPanel key={version} plan={plan} all={all} names={record.included} nothing="" />
+      {/* A request is planned again when it is decided. */}
       <AskButton
         mutation={mutation}
         title={title}

@@ -1,4 +1,4 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { answer, api } from '../../app/api.ts';
@@ -8,6 +8,7 @@ import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx';
 import { PermissionButton } from '../../parts/PermissionButton.tsx';
 import { usePermissions } from '../../parts/permissions.tsx';
 import { PLATFORM } from '../../app/session/tenant.ts';
+import { useDeletion } from '../../parts/versioned/useDeletion.ts';
 import { whyNotDelete } from './poolText.ts';
 import { poolQuery, poolTypesQuery, type Pool } from './runnerQueries.ts';
 import { RunnerTokenDialog } from './RunnerTokenDialog.tsx';
@@ -58,25 +59,21 @@ export function PoolActions({ pool }: Props) {
   );
 }
 
-function DeleteButton({ pool: { name, version, runners } }: Props) {
-  const [isOpen, setOpen] = useState(false);
+function DeleteButton({ pool }: Props) {
+  const { name } = pool;
   const { canAnywhere } = usePermissions();
   const navigate = useNavigate();
   const client = useQueryClient();
   const types = useQuery({ ...poolTypesQuery(name), enabled: canAnywhere('job:read') });
-  const remove = useMutation({
-    mutationFn: () =>
-      answer(
-        api.DELETE('/api/pools/{name}', {
-          params: { path: { name }, header: { 'If-Match': `"${version}"` } },
-        }),
-      ),
-    onSuccess: async () => {
+  const { started, ask, dialog } = useDeletion(pool, {
+    remove: (header) =>
+      answer(api.DELETE('/api/pools/{name}', { params: { path: { name }, header } })),
+    onDeleted: async () => {
       await navigate({ to: '/runners' });
       client.removeQueries({ queryKey: poolQuery(name).queryKey });
       void client.invalidateQueries({ queryKey: ['runners', 'list'] });
     },
-    onError: () => void client.invalidateQueries(poolQuery(name)),
+    queryKey: poolQuery(name).queryKey,
   });
   return (
     <>
@@ -86,24 +83,12 @@ function DeleteButton({ pool: { name, version, runners } }: Props) {
         icon="trash"
         variant="default"
         reason={whyNotDelete(types.data ?? [])}
-        onClick={() => setOpen(true)}
+        onClick={ask}
       >
         Delete
       </PermissionButton>
-      <ConfirmDialog
-        opened={isOpen}
-        onClose={() => {
-          setOpen(false);
-          remove.reset();
-        }}
-        title={`Delete the pool ${name}`}
-        confirm="Delete pool"
-        danger
-        onConfirm={() => remove.mutate()}
-        busy={remove.isPending}
-        problem={remove.error}
-      >
-        {runners > 0
+      <ConfirmDialog {...dialog} title={`Delete the pool ${name}`} confirm="Delete pool">
+        {started.runners > 0
           ? 'Its runners are refused from then on; stop them first. '
           : 'It has no living runner. '}
         Tokens and secrets that name the pool keep the name: a new pool of this name has them again.

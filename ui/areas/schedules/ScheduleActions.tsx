@@ -1,13 +1,14 @@
 import { Button } from '@mantine/core';
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useState, type ReactNode } from 'react';
-import { answer, api, Problem } from '../../app/api.ts';
+import { answer, api } from '../../app/api.ts';
 import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx';
 import { Icon } from '../../parts/icons.tsx';
 import { PageLink } from '../../parts/PageLink.tsx';
 import { PermissionButton } from '../../parts/PermissionButton.tsx';
 import { usePermissions } from '../../parts/permissions.tsx';
+import { useDeletion } from '../../parts/versioned/useDeletion.ts';
 import { BackfillDialog } from './BackfillDialog.tsx';
 import type { Schedule } from './scheduleQueries.ts';
 import { PauseButton } from './PauseButton.tsx';
@@ -81,27 +82,18 @@ function EditButton({ schedule: { id, tenantId } }: { schedule: Schedule }) {
 }
 
 function DeleteButton({ schedule }: { schedule: Schedule }) {
-  const { id, tenantId, name, version } = schedule;
-  const [isOpen, setOpen] = useState(false);
+  const { id, tenantId } = schedule;
   const navigate = useNavigate();
   const client = useQueryClient();
-  const remove = useMutation({
-    mutationFn: () =>
-      answer(
-        api.DELETE('/api/schedules/{id}', {
-          params: { path: { id }, header: { 'If-Match': `"${version}"` } },
-        }),
-      ),
-    onSuccess: () => {
+  const { started, ask, dialog } = useDeletion(schedule, {
+    remove: (header) =>
+      answer(api.DELETE('/api/schedules/{id}', { params: { path: { id }, header } })),
+    onDeleted: () => {
       client.removeQueries({ queryKey: scheduleQuery(id).queryKey });
       void client.invalidateQueries({ queryKey: ['schedules', 'list'] });
       void navigate({ to: '/schedules' });
     },
-    onError: (error) => {
-      // Someone has changed it: the dialog goes on with what is on the page now.
-      if (error instanceof Problem && error.status === 412)
-        void client.invalidateQueries(scheduleQuery(id));
-    },
+    queryKey: scheduleQuery(id).queryKey,
   });
   return (
     <>
@@ -110,23 +102,11 @@ function DeleteButton({ schedule }: { schedule: Schedule }) {
         where={{ tenantId }}
         icon="trash"
         variant="default"
-        onClick={() => setOpen(true)}
+        onClick={ask}
       >
         Delete
       </PermissionButton>
-      <ConfirmDialog
-        opened={isOpen}
-        onClose={() => {
-          setOpen(false);
-          remove.reset();
-        }}
-        title={`Delete ${name}`}
-        confirm="Delete schedule"
-        danger
-        onConfirm={() => remove.mutate()}
-        busy={remove.isPending}
-        problem={remove.error}
-      >
+      <ConfirmDialog {...dialog} title={`Delete ${started.name}`} confirm="Delete schedule">
         Nothing runs any more. Its jobs and the list of its runs stay.
       </ConfirmDialog>
     </>

@@ -1,4 +1,4 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { answer, api } from '../../app/api.ts';
@@ -9,6 +9,7 @@ import formClasses from '../../parts/form/Form.module.css';
 import { PermissionButton, ReasonButton } from '../../parts/PermissionButton.tsx';
 import { problemFields } from '../../parts/problems.ts';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { useDeletion } from '../../parts/versioned/useDeletion.ts';
 import { useStarted } from '../../parts/versioned/useStarted.ts';
 import { secretQuery, type Secret } from './secretQueries.ts';
 import { useSend } from '../../app/useSend.ts';
@@ -103,23 +104,19 @@ function ReplaceForm({ secret, onClose }: Props & { onClose: () => void }) {
   );
 }
 
-function DeleteButton({ secret: { id, tenantId, name, version } }: Props) {
-  const [isOpen, setOpen] = useState(false);
+function DeleteButton({ secret }: Props) {
+  const { id, tenantId } = secret;
   const navigate = useNavigate();
   const client = useQueryClient();
-  const remove = useMutation({
-    mutationFn: () =>
-      answer(
-        api.DELETE('/api/secrets/{id}', {
-          params: { path: { id }, header: { 'If-Match': `"${version}"` } },
-        }),
-      ),
-    onSuccess: async () => {
+  const { started, ask, dialog } = useDeletion(secret, {
+    remove: (header) =>
+      answer(api.DELETE('/api/secrets/{id}', { params: { path: { id }, header } })),
+    onDeleted: async () => {
       await navigate({ to: '/secrets' });
       client.removeQueries({ queryKey: secretQuery(id).queryKey });
       void client.invalidateQueries({ queryKey: ['secrets', 'list'] });
     },
-    onError: () => void client.invalidateQueries(secretQuery(id)),
+    queryKey: secretQuery(id).queryKey,
   });
   return (
     <>
@@ -128,23 +125,15 @@ function DeleteButton({ secret: { id, tenantId, name, version } }: Props) {
         where={{ tenantId }}
         icon="trash"
         variant="default"
-        onClick={() => setOpen(true)}
+        onClick={ask}
       >
         Delete
       </PermissionButton>
       <ConfirmDialog
-        opened={isOpen}
-        onClose={() => {
-          setOpen(false);
-          remove.reset();
-        }}
-        title={`Delete ${name}`}
+        {...dialog}
+        title={`Delete ${started.name}`}
         confirm="Delete secret"
-        typed={name}
-        danger
-        onConfirm={() => remove.mutate()}
-        busy={remove.isPending}
-        problem={remove.error}
+        typed={started.name}
       >
         The value is lost. Jobs whose type asks for it fail with <code>secret_missing</code>, unless
         the platform has a secret with this name.

@@ -15,6 +15,11 @@ export function useStarted<R extends { version: number }>(record: R) {
   }
   return {
     started,
+    /** Another dialog about the record starts. */
+    restart: () => {
+      setStarted(record);
+      setRefused(false);
+    },
     watch: <T>(answered: Promise<T>): Promise<T> =>
       answered.catch((error: unknown) => {
         if (problemFields(error).status === 412) setRefused(true);
