@@ -9,6 +9,7 @@ import {
   toQuery,
   validateListSearch,
   withoutFilters,
+  withTypedTimes,
   type Filter,
 } from '../../../ui/parts/list/search.ts';
 
@@ -118,4 +119,12 @@ test('a range of times is written as it is read', () => {
   );
   for (const wrong of ['', '..', 'x..', '1h..', '2026-01-01', 'a..b..c'])
     expect(parseTimeRange(wrong, now)).toBeUndefined();
+});
+
+test('a preset of a time filter stays when no time is typed', () => {
+  const from = new Date('2026-11-20T00:00:00.000Z');
+  expect(withTypedTimes('24h', {})).toBe('24h');
+  expect(withTypedTimes('24h', { from })).toBe('2026-11-20T00:00:00.000Z..');
+  expect(withTypedTimes('2026-11-20T00:00:00.000Z..', {})).toBeUndefined();
+  expect(withTypedTimes(undefined, {})).toBeUndefined();
 });

@@ -7,11 +7,12 @@ import { labelOf, type Names } from '../names.ts';
 import { problemFields } from '../problems.ts';
 import { shortId } from '../recordIds.ts';
 import {
-  formatTimeRange,
+  isTimePreset,
   joinValues,
   parseTimeRange,
   splitValues,
   TIME_PRESETS,
+  withTypedTimes,
   type Filter,
   type Found,
 } from './search.ts';
@@ -204,7 +205,7 @@ const toLocal = (at: Date | undefined): string => {
 const fromLocal = (text: string): Date | undefined => (text === '' ? undefined : new Date(text));
 
 export function TimeEditor({ filter, value, onChange, onClose }: EditorProps<'time'>) {
-  const isPreset = value !== undefined && value in TIME_PRESETS;
+  const isPreset = isTimePreset(value);
   const range = (isPreset ? undefined : parseTimeRange(value, new Date(serverNow()))) ?? {};
   const [from, setFrom] = useState(toLocal(range.from));
   const [to, setTo] = useState(toLocal(range.to));
@@ -212,8 +213,7 @@ export function TimeEditor({ filter, value, onChange, onClose }: EditorProps<'ti
   const apply = (event: SyntheticEvent) => {
     event.preventDefault();
     if (isWrong) return;
-    const next = { from: fromLocal(from), to: fromLocal(to) };
-    onChange(next.from || next.to ? formatTimeRange(next) : undefined);
+    onChange(withTypedTimes(value, { from: fromLocal(from), to: fromLocal(to) }));
     onClose();
   };
   return (

@@ -104,8 +104,17 @@ export function parseTimeRange(text: string | undefined, now: Date): TimeRange |
   return { from, to };
 }
 
+export const isTimePreset = (text: string | undefined): text is string =>
+  text !== undefined && ownValue(TIME_PRESETS, text) !== undefined;
+
 export const formatTimeRange = ({ from, to }: TimeRange): string =>
   `${from?.toISOString() ?? ''}..${to?.toISOString() ?? ''}`;
+
+/** A filter after two times were typed. Without any, a preset stays. */
+export function withTypedTimes(text: string | undefined, typed: TimeRange): string | undefined {
+  if (typed.from || typed.to) return formatTimeRange(typed);
+  return isTimePreset(text) ? text : undefined;
+}
 
 const isSensible = (filter: Filter, text: string): boolean => {
   if (filter.kind === 'time') return parseTimeRange(text, new Date(0)) !== undefined;
