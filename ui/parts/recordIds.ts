@@ -1,3 +1,5 @@
+import { ownValue } from './ownValue.ts';
+
 /** The form of ids: three letters of the kind, and a UUIDv7 in base 32. */
 const ID = /^([a-z]{3})_[0-9a-z]{26}$/;
 
@@ -47,6 +49,10 @@ const CHOSEN_IDS: ReadonlyMap<string, string> = new Map([
   ['roles', '/access/roles'],
   ['providers', '/access/providers'],
 ]);
+
+/** The kind of what an event is about, if its id was chosen: `tenants` of a `tenant`. */
+export const chosenKindOf = (type: string): string | undefined =>
+  ownValue({ tenant: 'tenants', tag: 'tags' }, type);
 
 /** True for text that has the form of a record's id. */
 export const isRecordId = (text: string): boolean => ID.test(text);

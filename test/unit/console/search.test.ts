@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals';
+import { matchingChoices } from '../../../ui/app/shell/paletteChoices.ts';
 import {
   groupFound,
   markWords,
@@ -69,4 +70,25 @@ test('networks around an address are kept apart by their address space', () => {
     [null, ['10.1.2.0/24', '10.0.0.0/8']],
     ['vrf_1', ['10.1.0.0/20']],
   ]);
+});
+
+test('a tenant and a tag with one id are two choices, and each leads to its own page', () => {
+  const item = { id: 'red', label: 'red', description: '', tenantId: null };
+  const choices = matchingChoices(
+    'red',
+    [],
+    {
+      items: [
+        { ...item, kind: 'tenants' },
+        { ...item, kind: 'tags' },
+      ],
+      around: [],
+    },
+    { hasPage: () => false, tenant: 'platform' },
+  );
+  expect(choices.map(({ path }) => path)).toEqual([
+    '/inventory/tenants/red',
+    '/inventory/tags/red',
+  ]);
+  expect(new Set(choices.map(({ key }) => key)).size).toBe(2);
 });

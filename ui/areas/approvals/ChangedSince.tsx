@@ -67,8 +67,8 @@ function DriftRow({ drift, names, isRead }: { drift: Drift; names: Names; isRead
   return (
     <li className={classes.record}>
       <div>
-        {nounOf(resource, 1)} {id.startsWith('new:') ? name : <RecordLink id={id} label={name} />}{' '}
-        {text}
+        {nounOf(resource, 1)}{' '}
+        {id.startsWith('new:') ? name : <RecordLink id={id} label={name} kind={resource} />} {text}
         {rows.length > 0 && ' (as requested, and as it would be now):'}
       </div>
       {rows.length > 0 && <FieldDiff resource={resource} rows={rows} names={names} />}

@@ -1,7 +1,7 @@
 import { Exact } from '../../parts/Exact.tsx';
 import { labelOf, type Names } from '../../parts/names.ts';
 import { RecordLink } from '../../parts/RecordLink.tsx';
-import { isRecordId } from '../../parts/recordIds.ts';
+import { chosenKindOf, isRecordId } from '../../parts/recordIds.ts';
 import type { EventItem } from './eventQueries.ts';
 
 type Props = { subject: EventItem['subject']; names: Names | undefined };
@@ -10,7 +10,7 @@ type Props = { subject: EventItem['subject']; names: Names | undefined };
 export function Subject({ subject: { id, type }, names }: Props) {
   const label = labelOf(names, id);
   if (isRecordId(id)) return <RecordLink id={id} label={label} names={names} />;
-  const chosen = { tenant: 'tenants', tag: 'tags' }[type];
+  const chosen = chosenKindOf(type);
   if (chosen !== undefined) return <RecordLink id={id} label={label ?? id} kind={chosen} />;
   return <Exact text={label ?? `${type} ${id}`} />;
 }

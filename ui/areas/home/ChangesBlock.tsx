@@ -6,6 +6,7 @@ import { formatCount, wordsOfField } from '../../parts/format.ts';
 import { Icon, type IconName } from '../../parts/icons.tsx';
 import { Exact } from '../../parts/Exact.tsx';
 import { RecordLink } from '../../parts/RecordLink.tsx';
+import { chosenKindOf } from '../../parts/recordIds.ts';
 import { Time } from '../../parts/Time.tsx';
 import { Block, Row, Rows } from './Block.tsx';
 import { groupChanges, type ChangeGroup } from './findings.ts';
@@ -28,7 +29,7 @@ type Nouns = ReadonlyMap<string, { singular: string; plural: string }>;
 type ChangeProps = { change: ChangeGroup; names: Names; nouns: Nouns };
 
 /** What is said of one change: its record, and the fields that it has changed. */
-function OneChange({ change: { verb, label, fields, newest } }: ChangeProps) {
+function OneChange({ change: { verb, kind, label, fields, newest } }: ChangeProps) {
   const words = fields.slice(0, MAX_FIELDS).map(wordsOfField);
   return (
     <>
@@ -37,7 +38,11 @@ function OneChange({ change: { verb, label, fields, newest } }: ChangeProps) {
           <Exact text={label} />
         </strong>
       ) : (
-        <RecordLink id={newest.subject.id} label={label === '' ? undefined : label} />
+        <RecordLink
+          id={newest.subject.id}
+          label={label === '' ? undefined : label}
+          kind={chosenKindOf(kind)}
+        />
       )}
       {verb === 'changed' && words.length > 0 && (
         <span className={classes.quiet}>

@@ -49,7 +49,7 @@ function FoundRow({ item, query, names }: RowProps) {
   const reason = matchReason(item, query);
   return (
     <li>
-      <PageLink to={recordPath(id)} className={classes.result} data-result>
+      <PageLink to={recordPath(id, kind)} className={classes.result} data-result>
         <span className={classes.label} dir="auto">
           <Marked text={label === '' ? id : label} query={query} />
         </span>
