@@ -8,6 +8,7 @@ import {
 import { useCallback, useMemo, useState, useSyncExternalStore } from 'react';
 import { localNow, serverNow } from '../clock.ts';
 import { mergeNames, type Names } from '../names.ts';
+import { followOutdated, isOutdated } from './outdated.ts';
 import type { ListPart } from './search.ts';
 
 export type ListCount = { value: number; exact: boolean };
@@ -74,12 +75,18 @@ const FRESH_MS = 5_000;
 
 const NO_FACETS: Readonly<Record<string, Facet | null | undefined>> = {};
 
-/** True when the data of a query is known to be old. */
-function useIsInvalidated(queryKey: readonly unknown[]): boolean {
+/** True when a long list is known to be old. */
+function useIsOutdated(queryKey: readonly unknown[]): boolean {
   const cache = useQueryClient().getQueryCache();
   const hash = hashKey(queryKey);
-  const subscribe = useCallback((onChange: () => void) => cache.subscribe(onChange), [cache]);
-  return useSyncExternalStore(subscribe, () => cache.get(hash)?.state.isInvalidated ?? false);
+  const subscribe = useCallback(
+    (onChange: () => void) => {
+      const old = { pages: MAX_REFRESHED_PAGES, before: localNow() - FRESH_MS };
+      return followOutdated(cache, hash, old, onChange);
+    },
+    [cache, hash],
+  );
+  return useSyncExternalStore(subscribe, () => isOutdated(cache, hash));
 }
 
 function useSummary<Row>({ queryKey, read, counted = true, enabled = true }: Options<Row>) {
@@ -137,9 +144,7 @@ export function useList<Row>(options: Options<Row>): List<Row> {
   });
   const { data, fetchNextPage, refetch, isFetchNextPageError } = list;
   const summary = useSummary(options);
-  const isInvalidated = useIsInvalidated(pagesKey);
-  const [openedAt] = useState(localNow);
-  const isOldAtFirst = list.dataUpdatedAt < openedAt - FRESH_MS;
+  const hasChanged = useIsOutdated(pagesKey);
   const rows = useMemo(() => data?.pages.flatMap(({ items }) => items), [data]);
   const names = useMemo(
     () => mergeNames([...(data?.pages ?? []), summary.data].map((page) => page?.included)),
@@ -157,6 +162,7 @@ export function useList<Row>(options: Options<Row>): List<Row> {
     loadMore: useCallback(() => void fetchNextPage({ cancelRefetch: false }), [fetchNextPage]),
     retry: () => void (isFetchNextPageError ? fetchNextPage() : refetch()),
     refresh: () => void client.resetQueries({ queryKey: pagesKey, exact: true }),
-    isOutdated: isLong && (isInvalidated || isOldAtFirst),
+    // A list that is not read stays as it is.
+    isOutdated: enabled && isLong && hasChanged,
   };
 }
