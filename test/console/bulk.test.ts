@@ -94,6 +94,16 @@ describePages('several records together', (console) => {
     await dialog.getByRole('button', { name: 'Back' }).click();
   });
 
+  test('are no longer selected when others have deleted them', async () => {
+    const page = await console.open(administrator, '/inventory/sites');
+    const client = admin(console.app);
+    const { id } = await client.post<Site>('/api/inventory/sites', { name: 'rio1' }).expect(201);
+    await page.getByLabel('Select rio1').waitFor();
+    await select(page, 'ams1', 'rio1');
+    await client.delete(`/api/inventory/sites/${id}`).expect(204);
+    await page.getByRole('group', { name: 'Selected' }).getByText('1 site selected').waitFor();
+  });
+
   test('are asked for as one request', async () => {
     const page = await console.open(administrator, '/inventory/sites');
     await select(page, 'ams1', 'ber1');

@@ -8,6 +8,7 @@ import {
   selectedPart,
   toggleAll,
   toggleKey,
+  stillListed,
 } from '../../../ui/parts/grid/selection.ts';
 import { directionOf, nextSort } from '../../../ui/parts/grid/sorting.ts';
 import { readWidths, withWidths } from '../../../ui/parts/grid/storedWidths.ts';
@@ -117,6 +118,13 @@ describe('keys', () => {
 });
 
 describe('selection', () => {
+  test('forgets rows that the list no longer has', () => {
+    const keys = new Set(['a', 'b']);
+    const rowKey = (row: string) => row;
+    expect([...stillListed(keys, ['b', 'c'], rowKey)]).toEqual(['b']);
+    expect(stillListed(keys, undefined, rowKey)).toBe(keys);
+  });
+
   const order = ['a', 'b', 'c', 'd', 'e'];
 
   test('Shift selects the rows between, in both directions, and takes them out from a row that is out', () => {

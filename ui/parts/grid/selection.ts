@@ -39,6 +39,16 @@ export function toggleAll({ keys }: Selection, order: readonly string[]): Select
   return { keys: next, anchor: null };
 }
 
+/** The selected rows that the list still has; all of them until the list is read. */
+export function stillListed<Row>(
+  keys: ReadonlySet<string>,
+  rows: readonly Row[] | undefined,
+  rowKey: (row: Row) => string,
+): ReadonlySet<string> {
+  if (rows === undefined || keys.size === 0) return keys;
+  return new Set(rows.map(rowKey).filter((key) => keys.has(key)));
+}
+
 /** Whether all, some or none of the listed rows are selected. */
 export function selectedPart(
   keys: ReadonlySet<string>,

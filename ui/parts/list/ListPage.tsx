@@ -1,6 +1,7 @@
 import { Button } from '@mantine/core';
-import { useState, type ReactNode } from 'react';
+import { useMemo, useState, type ReactNode } from 'react';
 import { formatNumberOf } from '../format.ts';
+import { NO_SELECTION, stillListed } from '../grid/selection.ts';
 import { usePreferences } from '../preferences.tsx';
 import { ColumnMenu } from './ColumnMenu.tsx';
 import {
@@ -24,13 +25,19 @@ export type ListPageProps<Row> = ListProps<Row> & {
   children?: ReactNode;
 };
 
-/** Selected ids; those of another filter are forgotten, so that nothing unseen is changed. */
-function useBulkSelection(filterKey: string) {
+/**
+ * Selected ids. Those of another filter, and of rows that the list no longer has, are forgotten, so that
+ * nothing unseen is changed.
+ */
+function useBulkSelection<Row>(props: ListPageProps<Row>) {
+  const { list, rowKey } = props;
+  const filterKey = filterKeyOf(props);
   const [state, setState] = useState<{ key: string; ids: ReadonlySet<string> }>({
     key: filterKey,
     ids: new Set(),
   });
-  const ids = state.key === filterKey ? state.ids : new Set<string>();
+  const chosen = state.key === filterKey ? state.ids : NO_SELECTION.keys;
+  const ids = useMemo(() => stillListed(chosen, list.rows, rowKey), [chosen, list.rows, rowKey]);
   return { ids, select: (next: ReadonlySet<string>) => setState({ key: filterKey, ids: next }) };
 }
 
@@ -82,7 +89,7 @@ export function ListPage<Row>(props: ListPageProps<Row>) {
   const { title, actions, noun, list, search, onSearch, bulk } = props;
   const renderViews = useViewsMenu();
   const preferences = usePreferences();
-  const selection = useBulkSelection(filterKeyOf(props));
+  const selection = useBulkSelection(props);
   const density = search.density ?? preferences.density;
   return (
     <div className={classes.page}>

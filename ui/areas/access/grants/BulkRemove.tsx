@@ -1,3 +1,4 @@
+import { problemFields } from '../../../parts/problems.ts';
 import { formatNumberOf } from '../../../parts/format.ts';
 import { ConfirmedButton } from '../ConfirmedButton.tsx';
 import { removeGrant } from './grantQueries.ts';
@@ -18,7 +19,11 @@ export function BulkRemove({ ids, noun, done }: Props) {
       confirm={`Remove ${count}`}
       danger
       run={async () => {
-        for (const id of ids) await removeGrant({ id });
+        for (const id of ids)
+          await removeGrant({ id }).catch((error: unknown) => {
+            // Others have removed it.
+            if (problemFields(error).status !== 404) throw error;
+          });
       }}
       onDone={done}
     >

@@ -13,13 +13,14 @@ type Props = Omit<BulkProps, 'versions' | 'where'> & { rows: readonly InventoryR
 export function BulkActions({ rows, ...props }: Props) {
   const [open, setOpen] = useState<{
     dialog: 'change' | 'delete';
-    versions: BulkProps['versions'];
-    where: BulkProps['where'];
+    asked: Pick<BulkProps, 'ids' | 'versions' | 'where'>;
   }>();
   const close = () => setOpen(undefined);
   const where = commonWhere(rows.map((row) => whereOf(props.resource.name, row)));
-  const start = (dialog: 'change' | 'delete') =>
-    setOpen({ dialog, versions: new Map(rows.map(({ id, version }) => [id, version])), where });
+  const start = (dialog: 'change' | 'delete') => {
+    const versions = new Map(rows.map(({ id, version }) => [id, version]));
+    setOpen({ dialog, asked: { ids: props.ids, versions, where } });
+  };
   return (
     <>
       <PermissionButton
@@ -40,12 +41,8 @@ export function BulkActions({ rows, ...props }: Props) {
       >
         Delete …
       </PermissionButton>
-      {open?.dialog === 'change' && (
-        <BulkChangeDialog {...props} versions={open.versions} where={open.where} onClose={close} />
-      )}
-      {open?.dialog === 'delete' && (
-        <BulkDeleteDialog {...props} versions={open.versions} where={open.where} onClose={close} />
-      )}
+      {open?.dialog === 'change' && <BulkChangeDialog {...props} {...open.asked} onClose={close} />}
+      {open?.dialog === 'delete' && <BulkDeleteDialog {...props} {...open.asked} onClose={close} />}
     </>
   );
 }
