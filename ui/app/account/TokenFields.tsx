@@ -1,7 +1,7 @@
 import { Button, NumberInput, Select, Switch, TagsInput, TextInput } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { answer, api, toProblem, type Schemas } from '../api.ts';
+import { toProblem, type Schemas } from '../api.ts';
+import { useJobTypes } from '../jobTypes.ts';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import type { FieldsProps, Form, Owner } from './fields.ts';
 import { PermissionPicker } from './PermissionPicker.tsx';
@@ -132,23 +132,16 @@ function NameAndExpiry({ form, change, errorOf, token }: ExpiryProps) {
   );
 }
 
-const jobTypesQuery = {
-  queryKey: ['auth', 'job-types'],
-  queryFn: ({ signal }: { signal: AbortSignal }) => answer(api.GET('/api/job-types', { signal })),
-  staleTime: 60_000,
-  retry: false,
-} as const;
-
 /** Names of job types, and their areas with a star. Readers of nothing but jobs may know them. */
-function useJobTypes(): string[] {
-  const { data } = useQuery(jobTypesQuery);
+function useTypePatterns(): string[] {
+  const { data } = useJobTypes();
   const names = data?.items.map(({ name }) => name) ?? [];
   const areas = names.map((name) => `${name.slice(0, name.indexOf('.'))}.*`);
   return [...new Set([...areas, ...names])].sort();
 }
 
 function OtherLimits({ form, change, errorOf }: FieldsProps) {
-  const jobTypes = useJobTypes();
+  const jobTypes = useTypePatterns();
   return (
     <>
       <Switch

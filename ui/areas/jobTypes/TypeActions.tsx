@@ -65,7 +65,6 @@ function useChange(
     },
     onSettled: async () => {
       await client.invalidateQueries({ queryKey: ['jobTypes'] });
-      await client.invalidateQueries({ queryKey: ['jobs', 'types'] });
       const now = client.getQueryData<JobTypeWithVersions>(typeQuery(name).queryKey);
       setAsked(now?.version ?? version);
     },

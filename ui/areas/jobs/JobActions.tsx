@@ -3,6 +3,7 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { answer, api, Problem } from '../../app/api.ts';
+import { useJobTypes } from '../../app/jobTypes.ts';
 import { consoleSettings } from '../../app/settings.ts';
 import { useCreation } from '../../app/useCreation.ts';
 import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx';
@@ -10,12 +11,12 @@ import { Icon } from '../../parts/icons.tsx';
 import { PageLink } from '../../parts/PageLink.tsx';
 import { PermissionButton, ReasonButton } from '../../parts/PermissionButton.tsx';
 import { usePermissions, type Where } from '../../parts/permissions.tsx';
-import { jobQuery, jobTypesQuery, type Job } from './jobQueries.ts';
+import { jobQuery, type Job } from './jobQueries.ts';
 import { isFinal, temporalLink, whyNotCancel, whyNotRetry } from './jobText.ts';
 
 /** What can be done with a job. */
 export function JobActions({ job }: { job: Job }) {
-  const types = useQuery(jobTypesQuery).data?.items ?? [];
+  const types = useJobTypes().data?.items ?? [];
   return (
     <>
       <TemporalButton job={job} />

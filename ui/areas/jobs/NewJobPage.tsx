@@ -2,7 +2,7 @@ import { NativeSelect, UnstyledButton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useState } from 'react';
-import { useLiveRefresh } from '../../app/live.ts';
+import { useJobTypes } from '../../app/jobTypes.ts';
 import { Empty } from '../../parts/Empty.tsx';
 import type { RetryPolicy } from '../../parts/form/retryPolicy.ts';
 import { usePermissions } from '../../parts/permissions.tsx';
@@ -10,7 +10,7 @@ import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { RecordPage } from '../../parts/RecordPage.tsx';
 import { Reading } from '../../parts/Reading.tsx';
 import { JobForm, type JobDraft } from './JobForm.tsx';
-import { jobQuery, jobTypesQuery, type Job, type JobType } from './jobQueries.ts';
+import { jobQuery, type Job, type JobType } from './jobQueries.ts';
 import { whyNotRun } from './jobTarget.ts';
 import classes from './Jobs.module.css';
 
@@ -24,8 +24,7 @@ const NO_DRAFT: JobDraft = { payload: {}, retryPolicy: {} };
 export function NewJobPage() {
   const { type: chosen, from } = route.useSearch();
   const navigate = route.useNavigate();
-  const types = useQuery(jobTypesQuery);
-  useLiveRefresh(['job-type.*'], jobTypesQuery.queryKey);
+  const types = useJobTypes();
   const copied = useQuery({ ...jobQuery(from ?? ''), enabled: from !== undefined });
   const [drafts, setDrafts] = useState<Readonly<Record<string, JobDraft>>>({});
   const creatable = (types.data?.items ?? []).filter(({ createdOnlyBy }) => createdOnlyBy === null);

@@ -48,10 +48,3 @@ export const whereQuery = (kind: TargetKind, id: string) => ({
     );
   },
 });
-
-/** Runners announce job types at any time. */
-export const jobTypesQuery = {
-  queryKey: ['jobs', 'types'],
-  queryFn: ({ signal }: Reading) => answer(api.GET('/api/job-types', { signal })),
-  staleTime: 10_000,
-};

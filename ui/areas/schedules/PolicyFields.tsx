@@ -1,13 +1,12 @@
 import { Collapse, NumberInput, Radio, UnstyledButton } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { Schemas } from '../../app/api.ts';
+import { useJobTypes } from '../../app/jobTypes.ts';
 import { formatDuration } from '../../parts/format.ts';
 import { errorAt, errorsUnder } from '../../parts/form/fieldErrors.ts';
 import { RetryPolicyFields } from '../../parts/form/RetryPolicyFields.tsx';
 import { Icon } from '../../parts/icons.tsx';
 import type { FieldsProps } from './formFields.ts';
-import { jobTypesQuery } from './scheduleQueries.ts';
 import classes from './Schedules.module.css';
 import { OVERLAP_TEXTS } from './scheduleText.ts';
 
@@ -78,7 +77,7 @@ export function PolicyFields(props: FieldsProps) {
 function Retries({ draft, onChange, errors }: FieldsProps) {
   const own = errorsUnder(errors, '/retryPolicy');
   const [isOpen, setOpen] = useState(Object.keys(draft.retryPolicy).length > 0);
-  const types = useQuery(jobTypesQuery);
+  const types = useJobTypes();
   const isShown = isOpen || own.length > 0;
   return (
     <div>

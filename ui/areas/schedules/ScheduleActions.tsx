@@ -1,8 +1,9 @@
 import { Button } from '@mantine/core';
-import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useState, type ReactNode } from 'react';
 import { answer, api } from '../../app/api.ts';
+import { useJobTypes } from '../../app/jobTypes.ts';
 import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx';
 import { Icon } from '../../parts/icons.tsx';
 import { PageLink } from '../../parts/PageLink.tsx';
@@ -12,7 +13,7 @@ import { useDeletion } from '../../parts/versioned/useDeletion.ts';
 import { BackfillDialog } from './BackfillDialog.tsx';
 import type { Schedule } from './scheduleQueries.ts';
 import { PauseButton } from './PauseButton.tsx';
-import { jobTypesQuery, scheduleQuery } from './scheduleQueries.ts';
+import { scheduleQuery } from './scheduleQueries.ts';
 import { TriggerButton } from './TriggerButton.tsx';
 
 type Props = { schedule: Schedule; onNote: (note: ReactNode) => void };
@@ -22,7 +23,7 @@ export function ScheduleActions({ schedule, onNote }: Props) {
   const [isBackfilling, setBackfilling] = useState(false);
   const { whyNot } = usePermissions();
   const where = { tenantId: schedule.tenantId };
-  const types = useQuery(jobTypesQuery);
+  const types = useJobTypes();
   // Running jobs of such a type needs its permission too.
   const permission = types.data?.items.find(({ name }) => name === schedule.jobType)?.permission;
   const runReason = permission == null ? undefined : whyNot(permission, where);

@@ -1,4 +1,4 @@
-import { useQuery } from '@tanstack/react-query';
+import { useJobTypes } from '../../app/jobTypes.ts';
 import { Actor } from '../../parts/Actor.tsx';
 import { DescriptionList } from '../../parts/DescriptionList.tsx';
 import { formatDuration } from '../../parts/format.ts';
@@ -11,7 +11,6 @@ import { Time } from '../../parts/Time.tsx';
 import type { Schedule } from './scheduleQueries.ts';
 import { TakeOver } from './Notices.tsx';
 import { NextRuns } from './NextRuns.tsx';
-import { jobTypesQuery } from './scheduleQueries.ts';
 import { OVERLAP_TEXTS } from './scheduleText.ts';
 import classes from './Schedules.module.css';
 
@@ -33,7 +32,7 @@ export function ScheduleFacts({ schedule }: { schedule: Schedule }) {
 
 function Details({ schedule }: { schedule: Schedule }) {
   const { included: names, retryPolicy, maxRuns, jitterSeconds, spreadSeconds } = schedule;
-  const types = useQuery(jobTypesQuery);
+  const types = useJobTypes();
   const own = types.data?.items.find(({ name }) => name === schedule.jobType)?.retryPolicy;
   const policy: Partial<RetryPolicy> = { ...own, ...(retryPolicy as Partial<RetryPolicy>) };
   return (

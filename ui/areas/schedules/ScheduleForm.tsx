@@ -1,7 +1,7 @@
 import { Button, Select, Textarea, TextInput } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import { Problem } from '../../app/api.ts';
+import { useJobTypes } from '../../app/jobTypes.ts';
 import { errorAt, errorsUnder, objectOf, otherErrors } from '../../parts/form/fieldErrors.ts';
 import { PageLink } from '../../parts/PageLink.tsx';
 import { PermissionButton } from '../../parts/PermissionButton.tsx';
@@ -12,7 +12,6 @@ import { INCOMPLETE, SchemaForm } from '../../parts/schemaForm/SchemaForm.tsx';
 import type { ScheduleDraft } from './draft.ts';
 import type { FieldsProps } from './formFields.ts';
 import { PolicyFields } from './PolicyFields.tsx';
-import { jobTypesQuery } from './scheduleQueries.ts';
 import classes from './Schedules.module.css';
 import { TimingFields } from './TimingFields.tsx';
 import { TimingPreview } from './TimingPreview.tsx';
@@ -138,7 +137,7 @@ type JobProps = FieldsProps & {
 
 /** What runs. Another job type starts with another payload. */
 function JobFields({ draft, onChange, errors, onIncomplete, onMissing }: JobProps) {
-  const types = useQuery(jobTypesQuery);
+  const types = useJobTypes();
   const creatable = (types.data?.items ?? []).filter(({ createdOnlyBy }) => createdOnlyBy === null);
   const type = types.data?.items.find(({ name }) => name === draft.jobType);
   const kind = type && targetKindOf(type);

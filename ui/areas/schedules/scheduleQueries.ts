@@ -31,13 +31,6 @@ export const daysQuery = (id: string, days: number) => ({
   placeholderData: keepPreviousData,
 });
 
-/** The job types change with the version of the service only. */
-export const jobTypesQuery = {
-  queryKey: ['schedules', 'jobTypes'],
-  queryFn: ({ signal }: Reading) => answer(api.GET('/api/job-types', { signal })),
-  staleTime: 600_000,
-};
-
 export type Timing = {
   cronExpression: string;
   timezone: string;

@@ -1,6 +1,7 @@
 import { Select } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
+import { useJobTypes } from '../../../app/jobTypes.ts';
 import { useState } from 'react';
 import { Empty } from '../../../parts/Empty.tsx';
 import { ProblemNote } from '../../../parts/ProblemNote.tsx';
@@ -12,12 +13,7 @@ import { missingOfScope, scopeIds, scopeOfText, type ScopeDraft } from '../grant
 import { areaLabel, areaOf } from '../roles/permissionMatrix.ts';
 import { usePermissionNames } from '../roles/usePermissionNames.ts';
 import { Answer } from './Answer.tsx';
-import {
-  explainQuery,
-  jobTypeNamesQuery,
-  type Permission,
-  type Question,
-} from './explainQueries.ts';
+import { explainQuery, type Permission, type Question } from './explainQueries.ts';
 import classes from '../Access.module.css';
 
 const route = getRouteApi('/frame/access/explain');
@@ -118,8 +114,8 @@ type JobTypeProps = {
 };
 
 function JobTypeField({ value, onChange }: JobTypeProps) {
-  const { data = [] } = useQuery(jobTypeNamesQuery);
-  const names = value === undefined || data.includes(value) ? data : [value, ...data];
+  const known = useJobTypes().data?.items.map(({ name }) => name) ?? [];
+  const names = value === undefined || known.includes(value) ? known : [value, ...known];
   return (
     <Select
       label="Jobs of the type"

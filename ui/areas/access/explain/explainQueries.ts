@@ -26,12 +26,3 @@ export const explainQuery = (question: Question) => ({
       }),
     ),
 });
-
-/** The names of all job types, for those who may read them. */
-export const jobTypeNamesQuery = {
-  queryKey: ['access', 'job-type-names'],
-  queryFn: async ({ signal }: Reading) =>
-    (await answer(api.GET('/api/job-types', { signal }))).items.map(({ name }) => name),
-  staleTime: 60_000,
-  retry: false,
-};

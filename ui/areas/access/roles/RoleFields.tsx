@@ -1,12 +1,12 @@
 import { Button, TagsInput, TextInput } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
 import { PLATFORM } from '../../../app/session/tenant.ts';
 import { errorAt } from '../../../parts/form/fieldErrors.ts';
 import { usePermissions } from '../../../parts/permissions.tsx';
 import type { FieldError } from '../../../parts/problems.ts';
 import { PermissionMatrix } from './PermissionMatrix.tsx';
 import { verbOf } from './permissionMatrix.ts';
-import { grantedTypesQuery, type Permission } from './roleQueries.ts';
+import { useJobTypes } from '../../../app/jobTypes.ts';
+import type { Permission } from './roleQueries.ts';
 import { usePermissionNames } from './usePermissionNames.ts';
 import classes from '../Access.module.css';
 
@@ -77,8 +77,9 @@ export function RoleFields({ draft, onChange, errors }: Props) {
 }
 
 function JobTypesField({ draft, onChange, errors }: Props) {
-  const { data } = useQuery(grantedTypesQuery);
-  const names = (data ?? []).map(({ name }) => name);
+  // Types that a role must name before their jobs can be created.
+  const granted = useJobTypes().data?.items.filter(({ access }) => access === 'granted') ?? [];
+  const names = granted.map(({ name }) => name);
   const areas = names.map((name) => `${name.slice(0, name.indexOf('.'))}.*`);
   const wrong = errors.find(({ pointer }) => pointer.startsWith('/jobTypes'));
   return (

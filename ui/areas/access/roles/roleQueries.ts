@@ -20,14 +20,3 @@ export const roleQuery = (id: string) => ({
   queryFn: ({ signal }: Reading) =>
     answer(api.GET('/api/rbac/roles/{id}', { params: { path: { id } }, signal })),
 });
-
-/** Job types that a role must name before their jobs can be created, and the areas of types. */
-export const grantedTypesQuery = {
-  queryKey: ['access', 'job-types'],
-  queryFn: async ({ signal }: Reading) =>
-    (await answer(api.GET('/api/job-types', { signal }))).items.filter(
-      ({ access }) => access === 'granted',
-    ),
-  staleTime: 60_000,
-  retry: false,
-};
