@@ -80,9 +80,14 @@ describe('the form of a schedule', () => {
 
   it('keeps a time as it is typed and shown', () => {
     const at = '2026-11-21T12:34:00.000Z';
-    expect(fromLocalInput(toLocalInput(at))).toBe(at);
-    expect(toLocalInput(null)).toBe('');
-    expect(fromLocalInput('')).toBeNull();
-    expect(fromLocalInput('2026-13-01T00:00')).toBeNull();
+    for (const utc of [false, true]) {
+      expect(fromLocalInput(toLocalInput(at, utc), utc)).toBe(at);
+      expect(toLocalInput(null, utc)).toBe('');
+      expect(fromLocalInput('', utc)).toBeNull();
+      expect(fromLocalInput('2026-13-01T00:00', utc)).toBeNull();
+    }
+    expect(toLocalInput(at, true)).toBe('2026-11-21T12:34');
+    expect(toLocalInput(at, true, true)).toBe('2026-11-21T12:34:00');
+    expect(fromLocalInput('2026-11-21T12:34', true)).toBe(at);
   });
 });

@@ -1,8 +1,9 @@
-import { Button, TextInput } from '@mantine/core';
+import { Button } from '@mantine/core';
 import { getRouteApi } from '@tanstack/react-router';
 import { useState, type SyntheticEvent } from 'react';
 import { Icon } from '../../parts/icons.tsx';
 import { Time } from '../../parts/Time.tsx';
+import { TimeField } from '../../parts/TimeField.tsx';
 import classes from './Inventory.module.css';
 
 const route = getRouteApi('/frame/inventory/$resource/$recordId');
@@ -10,7 +11,7 @@ const route = getRouteApi('/frame/inventory/$resource/$recordId');
 /** Leads to the record as it was at a time, and back to now. */
 export function TimeMachine({ at }: { at: string | undefined }) {
   const navigate = route.useNavigate();
-  const [text, setText] = useState('');
+  const [time, setTime] = useState<string | null>(null);
   if (at !== undefined)
     return (
       <div className={classes.then} role="status">
@@ -25,18 +26,17 @@ export function TimeMachine({ at }: { at: string | undefined }) {
     );
   const travel = (event: SyntheticEvent) => {
     event.preventDefault();
-    const time = new Date(text);
-    if (!Number.isNaN(time.getTime())) void navigate({ search: { at: time.toISOString() } });
+    if (time !== null) void navigate({ search: { at: time } });
   };
   return (
     <form className={classes.travel} onSubmit={travel}>
-      <TextInput
-        type="datetime-local"
+      <TimeField
         aria-label="Show the record as it was at"
-        value={text}
-        onChange={(event) => setText(event.currentTarget.value)}
+        value={time}
+        onChange={setTime}
+        inputWrapperOrder={['input', 'description']}
       />
-      <Button type="submit" variant="default" disabled={text === ''}>
+      <Button type="submit" variant="default" disabled={time === null}>
         Show as it was
       </Button>
     </form>

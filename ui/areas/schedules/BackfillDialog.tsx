@@ -1,4 +1,4 @@
-import { Button, TextInput } from '@mantine/core';
+import { Button } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
@@ -8,7 +8,8 @@ import { useCreation } from '../../app/useCreation.ts';
 import { Dialog } from '../../parts/Dialog.tsx';
 import { serverNow } from '../../parts/clock.ts';
 import { formatCount, formatNumberOf } from '../../parts/format.ts';
-import { fromLocalInput, toLocalInput } from '../../parts/localInput.ts';
+import { minuteOf } from '../../parts/localInput.ts';
+import { TimeField } from '../../parts/TimeField.tsx';
 import { errorAt, otherErrors } from '../../parts/form/fieldErrors.ts';
 import { ReasonButton } from '../../parts/PermissionButton.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
@@ -19,7 +20,6 @@ type Props = { schedule: Schedule; opened: boolean; onClose: () => void };
 
 const DEBOUNCE_MS = 300;
 const DAY_MS = 86_400_000;
-const ownZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 /** Runs past occurrences, after showing how many that are. */
 export function BackfillDialog({ schedule, opened, onClose }: Props) {
@@ -30,17 +30,13 @@ export function BackfillDialog({ schedule, opened, onClose }: Props) {
   );
 }
 
-function intervalOf(since: string, until: string): Interval | undefined {
-  const [from, to] = [fromLocalInput(since), fromLocalInput(until)];
-  return from === null || to === null ? undefined : { since: from, until: to };
-}
+const intervalOf = (since: string | null, until: string | null): Interval | undefined =>
+  since === null || until === null ? undefined : { since, until };
 
 /** The interval that is typed, what a backfill of it would run, and the way to start it. */
 function useBackfill(scheduleId: string) {
-  const [since, setSince] = useState(() =>
-    toLocalInput(new Date(serverNow() - DAY_MS).toISOString()),
-  );
-  const [until, setUntil] = useState(() => toLocalInput(new Date(serverNow()).toISOString()));
+  const [since, setSince] = useState<string | null>(() => minuteOf(serverNow() - DAY_MS));
+  const [until, setUntil] = useState<string | null>(() => minuteOf(serverNow()));
   const navigate = useNavigate();
   const [asked] = useDebouncedValue(`${since}|${until}`, DEBOUNCE_MS);
   const interval = intervalOf(since, until);
@@ -83,23 +79,20 @@ function BackfillForm({ schedule, onClose }: Omit<Props, 'opened'>) {
     >
       <span>
         Runs occurrences of the past that have not run, one after the other. Overlapping runs are
-        allowed. The times are those of {ownZone}
-        {schedule.timezone === ownZone ? '' : `; the schedule runs in ${schedule.timezone}`}.
+        allowed. The schedule runs in {schedule.timezone}.
       </span>
       <div className={classes.row}>
-        <TextInput
-          type="datetime-local"
+        <TimeField
           data-autofocus
           label="From"
           value={typed.since}
-          onChange={(event) => typed.setSince(event.currentTarget.value)}
+          onChange={typed.setSince}
           error={errorAt(errors, '/since')}
         />
-        <TextInput
-          type="datetime-local"
+        <TimeField
           label="Until"
           value={typed.until}
-          onChange={(event) => typed.setUntil(event.currentTarget.value)}
+          onChange={typed.setUntil}
           error={errorAt(errors, '/until')}
         />
       </div>

@@ -1,12 +1,11 @@
 import { Select, TextInput, UnstyledButton } from '@mantine/core';
-import { fromLocalInput, toLocalInput } from '../../parts/localInput.ts';
 import { errorAt } from '../../parts/form/fieldErrors.ts';
+import { TimeField } from '../../parts/TimeField.tsx';
 import type { FieldsProps } from './formFields.ts';
 import classes from './Schedules.module.css';
 import { PRESETS } from './scheduleText.ts';
 
 const ZONES = ['UTC', ...Intl.supportedValuesOf('timeZone').filter((zone) => zone !== 'UTC')];
-const ownZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 /** When it runs. */
 export function TimingFields(props: FieldsProps) {
@@ -72,20 +71,18 @@ function Presets({ draft: { cronExpression }, onChange }: FieldsProps) {
 function Bounds({ draft: { startAt, endAt }, onChange, errors }: FieldsProps) {
   return (
     <div className={classes.row}>
-      <TextInput
-        type="datetime-local"
+      <TimeField
         label="Not before"
-        description={`In ${ownZone}; empty for no bound.`}
-        value={toLocalInput(startAt)}
-        onChange={(event) => onChange({ startAt: fromLocalInput(event.currentTarget.value) })}
+        description="Empty for no bound."
+        value={startAt}
+        onChange={(at) => onChange({ startAt: at })}
         error={errorAt(errors, '/startAt')}
       />
-      <TextInput
-        type="datetime-local"
+      <TimeField
         label="Not after"
-        description={`In ${ownZone}; empty for no bound.`}
-        value={toLocalInput(endAt)}
-        onChange={(event) => onChange({ endAt: fromLocalInput(event.currentTarget.value) })}
+        description="Empty for no bound."
+        value={endAt}
+        onChange={(at) => onChange({ endAt: at })}
         error={errorAt(errors, '/endAt')}
       />
     </div>

@@ -1,4 +1,4 @@
-import { Button, NumberInput, SegmentedControl, TextInput } from '@mantine/core';
+import { Button, NumberInput, SegmentedControl } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState, type ReactNode } from 'react';
@@ -9,7 +9,8 @@ import { Dialog } from '../../parts/Dialog.tsx';
 import { errorAt, otherErrors } from '../../parts/form/fieldErrors.ts';
 import formClasses from '../../parts/form/Form.module.css';
 import { formatCount, formatNumberOf } from '../../parts/format.ts';
-import { fromLocalInput, toLocalInput } from '../../parts/localInput.ts';
+import { minuteOf } from '../../parts/localInput.ts';
+import { TimeField } from '../../parts/TimeField.tsx';
 import { ReasonButton } from '../../parts/PermissionButton.tsx';
 import { usePermissions } from '../../parts/permissions.tsx';
 import { problemFields, type FieldError } from '../../parts/problems.ts';
@@ -30,7 +31,6 @@ const DEBOUNCE_MS = 300;
 const DAY_MS = 86_400_000;
 /** The most events of one replay. */
 const MAX_EVENTS = 10_000;
-const ownZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 /** Sends past events again, after showing how many that are. */
 export function ReplayDialog({ webhook, opened, onClose, onNote }: Props) {
@@ -44,11 +44,10 @@ export function ReplayDialog({ webhook, opened, onClose, onNote }: Props) {
 /** Where a replay starts, as it is typed. It begins with what the endpoint may have missed. */
 function useFrom({ failingSince }: WebhookDetail) {
   const [kind, setKind] = useState<'time' | 'sequence'>('time');
-  const [time, setTime] = useState(() =>
-    toLocalInput(failingSince ?? new Date(serverNow() - DAY_MS).toISOString()),
+  const [since, setSince] = useState<string | null>(() =>
+    minuteOf(failingSince === null ? serverNow() - DAY_MS : Date.parse(failingSince)),
   );
   const [sequence, setSequence] = useState<number | ''>('');
-  const since = fromLocalInput(time);
   const from =
     kind === 'time'
       ? since === null
@@ -57,7 +56,7 @@ function useFrom({ failingSince }: WebhookDetail) {
       : sequence === ''
         ? undefined
         : { afterSequence: sequence };
-  return { kind, setKind, time, setTime, sequence, setSequence, from };
+  return { kind, setKind, since, setSince, sequence, setSequence, from };
 }
 
 type From = NonNullable<ReturnType<typeof useFrom>['from']>;
@@ -139,12 +138,10 @@ function StartFields({ typed, errors }: StartProps) {
         onChange={(kind) => typed.setKind(kind === 'sequence' ? 'sequence' : 'time')}
       />
       {typed.kind === 'time' ? (
-        <TextInput
-          type="datetime-local"
+        <TimeField
           label="From"
-          description={`In ${ownZone}`}
-          value={typed.time}
-          onChange={(event) => typed.setTime(event.currentTarget.value)}
+          value={typed.since}
+          onChange={typed.setSince}
           error={errorAt(errors, '/since')}
         />
       ) : (

@@ -6,6 +6,7 @@ import { formatCount, labelOfField } from '../format.ts';
 import { labelOf, type Names } from '../names.ts';
 import { problemFields } from '../problems.ts';
 import { shortId } from '../recordIds.ts';
+import { TimeField } from '../TimeField.tsx';
 import {
   isTimePreset,
   joinValues,
@@ -195,25 +196,19 @@ export function ReferenceEditor({ filter, value, onChange, names, onFound }: Ref
   );
 }
 
-/** A time as the fields of browsers have it: local, without a zone. */
-const toLocal = (at: Date | undefined): string => {
-  if (!at) return '';
-  const local = new Date(at.getTime() - at.getTimezoneOffset() * 60_000);
-  return local.toISOString().slice(0, 16);
-};
-
-const fromLocal = (text: string): Date | undefined => (text === '' ? undefined : new Date(text));
+const isoOf = (at: Date | undefined): string | null => at?.toISOString() ?? null;
+const dateOf = (at: string | null): Date | undefined => (at === null ? undefined : new Date(at));
 
 export function TimeEditor({ filter, value, onChange, onClose }: EditorProps<'time'>) {
   const isPreset = isTimePreset(value);
   const range = (isPreset ? undefined : parseTimeRange(value, new Date(serverNow()))) ?? {};
-  const [from, setFrom] = useState(toLocal(range.from));
-  const [to, setTo] = useState(toLocal(range.to));
-  const isWrong = from !== '' && to !== '' && from >= to;
+  const [from, setFrom] = useState(isoOf(range.from));
+  const [to, setTo] = useState(isoOf(range.to));
+  const isWrong = from !== null && to !== null && from >= to;
   const apply = (event: SyntheticEvent) => {
     event.preventDefault();
     if (isWrong) return;
-    onChange(withTypedTimes(value, { from: fromLocal(from), to: fromLocal(to) }));
+    onChange(withTypedTimes(value, { from: dateOf(from), to: dateOf(to) }));
     onClose();
   };
   return (
@@ -223,8 +218,8 @@ export function TimeEditor({ filter, value, onChange, onClose }: EditorProps<'ti
         value={isPreset ? value : ''}
         onChange={(preset) => {
           onChange(preset);
-          setFrom('');
-          setTo('');
+          setFrom(null);
+          setTo(null);
         }}
       >
         <div className={classes.options}>
@@ -233,18 +228,12 @@ export function TimeEditor({ filter, value, onChange, onClose }: EditorProps<'ti
           ))}
         </div>
       </Radio.Group>
-      <TextInput
-        type="datetime-local"
-        label="From"
-        value={from}
-        onChange={(event) => setFrom(event.currentTarget.value)}
-      />
-      <TextInput
-        type="datetime-local"
+      <TimeField label="From" value={from} onChange={setFrom} />
+      <TimeField
         label="Until"
         value={to}
         error={isWrong && 'Must be after the start'}
-        onChange={(event) => setTo(event.currentTarget.value)}
+        onChange={setTo}
       />
       <Button type="submit">Apply</Button>
     </form>

@@ -1,5 +1,6 @@
 import { NativeSelect, PasswordInput, Switch, Textarea, TextInput } from '@mantine/core';
 import { useEffect, useState } from 'react';
+import { TimeField } from '../TimeField.tsx';
 import { codeText } from '../CodeText.tsx';
 import { formatCount } from '../format.ts';
 import { parseJson } from './check.ts';
@@ -82,28 +83,18 @@ function SecretInput(props: FieldProps<'text'>) {
   );
 }
 
-/** A time as browsers enter it: local, without a zone. */
-function toLocal(value: unknown): string {
-  const at = new Date(typeof value === 'string' ? value : Number.NaN);
-  if (Number.isNaN(at.getTime())) return '';
-  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
-}
-
 function TimeInput(props: FieldProps<'text'>) {
   const { value, onChange, shape, pointer, isRequired } = props;
   const input = useInput(props);
   const empty = useEmptyValue(shape, pointer, isRequired);
-  const utc =
-    typeof value === 'string' && toLocal(value) !== '' ? new Date(value).toISOString() : '';
+  const time = typeof value === 'string' && !Number.isNaN(Date.parse(value)) ? value : null;
+  const utc = time === null ? '' : `${new Date(time).toISOString()}.`;
   return (
-    <TextInput
+    <TimeField
       {...input}
-      type="datetime-local"
-      step={1}
-      value={toLocal(value)}
-      onChange={({ currentTarget: { value: text } }) =>
-        onChange(text === '' ? empty : new Date(text).toISOString())
-      }
+      withSeconds
+      value={time}
+      onChange={(at) => onChange(at ?? empty)}
       rightSectionWidth={0}
       inputWrapperOrder={['label', 'input', 'description', 'error']}
       description={codeText([props.description, utc].filter(Boolean).join(' · '))}
