@@ -2,7 +2,7 @@ import { hashKey } from '@tanstack/react-query';
 import { useEffect, useRef, useSyncExternalStore } from 'react';
 import { Problem, type Schemas } from './api.ts';
 import { queryClient } from './queryClient.ts';
-import { createRefresh, type Refresh } from './refresh.ts';
+import { createRefresh, createRereading, type Refresh } from './refresh.ts';
 import { onLeader } from './session/tokens.ts';
 import { readStream } from './stream.ts';
 import { localNow } from '../parts/clock.ts';
@@ -17,8 +17,8 @@ export type LiveState = 'live' | 'waiting' | 'polling';
 
 type Message =
   | { kind: 'event'; event: LiveEvent }
-  /** Events may have been missed: everything on screen is read again. */
-  | { kind: 'gap' }
+  /** Events may have been missed, or are not followed: everything on screen is read again. */
+  | { kind: 'gap'; polled: boolean }
   | { kind: 'state'; state: LiveState }
   /** A tab has opened and asks for the state. */
   | { kind: 'hello' };
@@ -40,12 +40,17 @@ let stream: AbortController | undefined;
 let isLeader = false;
 let users = 0;
 
+const rereading = createRereading(queryClient, () => document.hidden);
+document.addEventListener('visibilitychange', () => {
+  if (!document.hidden) rereading.shown();
+});
+
 function receive(message: Message): void {
   if (message.kind === 'event') {
     for (const listener of [...listeners]) listener(message.event);
     // A restore has no event for each record that it changes.
     if (message.event.type === 'restore.completed') void queryClient.invalidateQueries();
-  } else if (message.kind === 'gap') void queryClient.invalidateQueries();
+  } else if (message.kind === 'gap') rereading.soon(message.polled);
   else if (message.kind === 'state') {
     state = message.state;
     for (const listener of stateListeners) listener();
@@ -104,7 +109,7 @@ async function follow(signal: AbortSignal): Promise<void> {
     failures = 0;
     lastMessageAt = localNow();
     if (state !== 'live') publish({ kind: 'state', state: 'live' });
-    if (mayHaveMissed) publish({ kind: 'gap' });
+    if (mayHaveMissed) publish({ kind: 'gap', polled: false });
     mayHaveMissed = false;
   };
   while (!signal.aborted) {
@@ -123,7 +128,7 @@ async function follow(signal: AbortSignal): Promise<void> {
       // The events after the last one are purged.
       if (status === 410) forget();
       if (status === 403) {
-        publish({ kind: 'gap' });
+        publish({ kind: 'gap', polled: true });
         pauseMs = POLL_MS;
       }
     }

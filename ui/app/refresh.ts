@@ -9,6 +9,33 @@ export type Refresh = {
   stop(): void;
 };
 
+/** What a query has as `meta` whose answer to a question of the user is not read again by polling. */
+export const NOT_POLLED = { polled: false } as const;
+
+/**
+ * Reads everything that a page shows again, once it is visible. With `polled`, no change is known: answers to
+ * questions of the user, such as plans, are not asked for again.
+ */
+export function createRereading(client: QueryClient, isHidden: () => boolean) {
+  let kept: { polled: boolean } | undefined;
+  const read = ({ polled }: { polled: boolean }) => {
+    kept = undefined;
+    void client.invalidateQueries(
+      polled ? { predicate: ({ meta }) => meta?.polled !== false } : {},
+    );
+  };
+  return {
+    soon(polled: boolean): void {
+      if (!isHidden()) read({ polled });
+      else kept = { polled: polled && kept?.polled !== false };
+    },
+    /** The page is no longer hidden. */
+    shown(): void {
+      if (kept) read(kept);
+    },
+  };
+}
+
 type Options = {
   client: QueryClient;
   queryKey: readonly unknown[];

@@ -1,7 +1,7 @@
 import { mock } from 'node:test';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { QueryClient, QueryObserver } from '@tanstack/react-query';
-import { createRefresh } from '../../../ui/app/refresh.ts';
+import { createRefresh, createRereading, NOT_POLLED } from '../../../ui/app/refresh.ts';
 
 const PAUSE_MS = 500;
 const KEY = ['jobs', 'one'];
@@ -110,4 +110,32 @@ test('what changes just before a page is left is read when it is shown again', a
   expect(reads).toHaveLength(1);
   show();
   expect(reads).toHaveLength(2);
+});
+
+test('a hidden page is polled when it is shown, without what answers a question', async () => {
+  show();
+  const asked = new QueryObserver(client, {
+    queryKey: ['plan'],
+    queryFn: () => Promise.resolve(0),
+    meta: NOT_POLLED,
+  });
+  ends.push(asked.subscribe(() => undefined));
+  await answer('old');
+  const before = asked.getCurrentResult().dataUpdatedAt;
+  const rereading = createRereading(client, () => isHidden);
+  isHidden = true;
+  rereading.soon(true);
+  rereading.soon(true);
+  expect(reads).toHaveLength(1);
+  isHidden = false;
+  rereading.shown();
+  rereading.shown();
+  expect(reads).toHaveLength(2);
+  expect(client.getQueryState(['plan'])).toMatchObject({
+    dataUpdatedAt: before,
+    isInvalidated: false,
+    fetchStatus: 'idle',
+  });
+  rereading.soon(false);
+  expect(client.getQueryState(['plan'])?.fetchStatus).toBe('fetching');
 });

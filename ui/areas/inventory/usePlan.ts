@@ -2,6 +2,7 @@ import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useQueries, useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import { answer, api, Problem, type Schemas } from '../../app/api.ts';
+import { NOT_POLLED } from '../../app/refresh.ts';
 import type { Names } from '../../parts/names.ts';
 import type { Effect } from '../../parts/plan/effects.ts';
 import type { FieldError } from '../../parts/problems.ts';
@@ -68,6 +69,7 @@ const planQuery = (wanted: Mutations, headers: Readonly<Record<string, string>>)
     if (isValidation(found)) return found;
     throw new Error('The plan has no validation.');
   },
+  meta: NOT_POLLED,
   staleTime: 0,
   gcTime: 0,
 });

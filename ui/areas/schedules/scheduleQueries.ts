@@ -1,5 +1,6 @@
 import { keepPreviousData } from '@tanstack/react-query';
 import { answer, api, type Schemas } from '../../app/api.ts';
+import { NOT_POLLED } from '../../app/refresh.ts';
 
 export type Schedule = Schemas['Schedule'];
 export type ScheduleSummary = Schemas['ScheduleSummary'];
@@ -49,6 +50,7 @@ export const previewQuery = ({ cronExpression, timezone, startAt, endAt }: Timin
       }),
     ),
   enabled: cronExpression !== '',
+  meta: NOT_POLLED,
   placeholderData: keepPreviousData,
 });
 
@@ -66,4 +68,5 @@ export const backfillQuery = (id: string, interval: Interval | undefined) => ({
       }),
     ),
   enabled: interval !== undefined,
+  meta: NOT_POLLED,
 });
