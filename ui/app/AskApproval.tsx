@@ -18,8 +18,7 @@ type Body = Schemas['ApprovalRequestBody'];
 type Props = {
   opened: boolean;
   onClose: () => void;
-  /** The kind of the request, such as `job`. */
-  type: string;
+  type: 'change' | 'job';
   /** The title that it starts with. */
   title: string;
   /** What happens after the approval, in words. */
@@ -62,9 +61,12 @@ type Scope = { tenantId?: string; siteId?: string; deviceId?: string };
 type FormProps = Omit<Props, 'opened' | 'onClose' | 'where'> & { scope: Scope };
 
 /** The scope of a request about something there; without an id, the service takes the tenant of the session. */
-function useScope(where: Where): Scope {
+function useScope(where: Where, type: Props['type']): Scope {
   const { can, heldAt } = usePermissions();
-  const asked = whereToAsk(where, (each) => can(ASK, each), heldAt(ASK));
+  const asked = whereToAsk(where, type, {
+    mayAsk: (each) => can(ASK, each),
+    held: heldAt(ASK),
+  });
   const { tenantId, siteId, deviceId } = asked;
   return {
     ...(tenantId !== undefined && { tenantId }),
@@ -100,7 +102,7 @@ function useAsk({ type, content, scope, headers, onAsked }: FormProps) {
 }
 
 function AskForm({ onClose, where, ...rest }: Omit<Props, 'opened'>) {
-  const props = { ...rest, scope: useScope(where) };
+  const props = { ...rest, scope: useScope(where, rest.type) };
   const [draft, setDraft] = useState<Draft>({
     title: props.title,
     reason: '',

@@ -7,31 +7,34 @@ export type Where = {
   complete?: false | undefined;
 };
 
+const NAMES = ['tenantId', 'siteId', 'deviceId'] as const;
+
 /** What several records have in common. */
 export function commonWhere(all: readonly Where[]): Where {
   const [first = {}, ...others] = all;
-  const common = <Name extends 'tenantId' | 'siteId' | 'deviceId'>(name: Name): Where[Name] =>
-    others.every((each) => each[name] === first[name]) ? first[name] : undefined;
+  const isCommon = (name: (typeof NAMES)[number]) =>
+    others.every((each) => each[name] === first[name]);
+  const isKnown = NAMES.every(isCommon) && all.every(({ complete }) => complete !== false);
   return {
-    ...{ tenantId: common('tenantId'), siteId: common('siteId'), deviceId: common('deviceId') },
-    complete: false,
+    ...Object.fromEntries(NAMES.map((name) => [name, isCommon(name) ? first[name] : undefined])),
+    ...(!isKnown && { complete: false }),
   };
 }
 
 /**
- * Where a request for approval is made: at the widest of these where the user may ask, since a change
- * must be inside the scope of its request. Who may ask at one site or device only, asks there where it
- * is not known what a record belongs to.
+ * Where a request for approval is made, of what the user may ask for: a change of what is at a site there, so that
+ * those who approve at the site only may decide; anything else in the whole tenant first. Who may ask at one
+ * site or device only, asks there where it is not known what a record belongs to.
  */
 export function whereToAsk(
   { tenantId, siteId, deviceId, complete }: Where,
-  mayAsk: (where: Where) => boolean,
-  held: readonly Where[],
+  type: 'change' | 'job',
+  { mayAsk, held }: { mayAsk: (where: Where) => boolean; held: readonly Where[] },
 ): Where {
   const [only, ...others] = held;
+  const atSite: Where[] = siteId == null ? [] : [{ tenantId, siteId }];
   const known: Where[] = [
-    { tenantId },
-    ...(siteId == null ? [] : [{ tenantId, siteId }]),
+    ...(type === 'change' ? [...atSite, { tenantId }] : [{ tenantId }, ...atSite]),
     ...(deviceId == null ? [] : [{ tenantId, deviceId }]),
     ...(complete === false && only && others.length === 0 ? [only] : []),
   ];

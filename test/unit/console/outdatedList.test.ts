@@ -7,12 +7,15 @@ const OLD = { pages: 4, before: 0 };
 
 let client: QueryClient;
 let ends: (() => void)[];
+let isAway: boolean;
 
 /** A list that is not read again by itself. */
 function showList() {
   const observer = new InfiniteQueryObserver(client, {
     queryKey: KEY,
-    queryFn: ({ pageParam }) => Promise.resolve(pageParam),
+    queryFn: ({ pageParam }) =>
+      isAway ? Promise.reject(new Error('away')) : Promise.resolve(pageParam),
+    retry: false,
     initialPageParam: 0,
     getNextPageParam: (last: number) => last + 1,
     enabled: false,
@@ -28,6 +31,7 @@ const isOld = () => isOutdated(client.getQueryCache(), hashKey(KEY));
 beforeEach(() => {
   client = new QueryClient();
   ends = [];
+  isAway = false;
 });
 afterEach(() => {
   for (const end of ends) end();
@@ -41,6 +45,20 @@ test('a list is outdated from a change until it is read from its start', async (
   expect(isOld()).toBe(false);
   await client.invalidateQueries({ queryKey: KEY });
   expect(isOld()).toBe(true);
+  await list.fetchNextPage();
+  expect(isOld()).toBe(true);
+  await list.refetch();
+  expect(isOld()).toBe(false);
+});
+
+test('a list whose next page could not be read is outdated until it is read from its start', async () => {
+  const list = showList();
+  follow();
+  await list.refetch();
+  isAway = true;
+  await list.fetchNextPage();
+  await client.invalidateQueries({ queryKey: KEY });
+  isAway = false;
   await list.fetchNextPage();
   expect(isOld()).toBe(true);
   await list.refetch();

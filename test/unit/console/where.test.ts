@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { whereOf, whereOfNew } from '../../../ui/areas/inventory/whereOf.ts';
+import { whereOf, whereOfDeletion, whereOfNew } from '../../../ui/areas/inventory/whereOf.ts';
 import { can, heldAt } from '../../../ui/app/session/permissions.ts';
 import { commonWhere, whereToAsk, type Where } from '../../../ui/parts/where.ts';
 
@@ -39,6 +39,7 @@ describe('a record', () => {
     expect(can(red, MAY, whereOf('manufacturers', { id: 'mfr_1' }))).toBe(false);
     expect(can(red, MAY, whereOf('regions', { id: 'reg_1', tenantId: null }))).toBe(false);
     expect(can(red, MAY, whereOf('tenants', { id: 'red' }))).toBe(true);
+    expect(can(red, MAY, whereOfDeletion('tenants', { id: 'red' }))).toBe(false);
   });
 
   test('that is new belongs to the tenant of its form, and is no site yet', () => {
@@ -53,16 +54,25 @@ test('several records are where all of them are', () => {
   const one = { tenantId: 'red', siteId: 'sit_1', deviceId: 'dev_1' };
   const other = { ...one, deviceId: 'dev_2' };
   expect(commonWhere([one, other])).toEqual({ ...one, deviceId: undefined, complete: false });
+  expect(commonWhere([one, { ...one }])).toEqual(one);
+  expect(commonWhere([one, { ...one, complete: false }])).toEqual({ ...one, complete: false });
   expect(can(atSite, MAY, commonWhere([{ tenantId: 'red' }, { tenantId: 'blue' }]))).toBe(true);
 });
 
 describe('a request for approval is made', () => {
-  const asked = (summary: typeof atSite, where: Where) =>
-    whereToAsk(where, (each) => can(summary, MAY, each), heldAt(summary, MAY));
+  const asked = (summary: typeof atSite, where: Where, type: 'change' | 'job' = 'change') =>
+    whereToAsk(where, type, {
+      mayAsk: (each) => can(summary, MAY, each),
+      held: heldAt(summary, MAY),
+    });
   const where = { tenantId: 'red', siteId: 'sit_1', deviceId: 'dev_1' };
 
-  test('at the tenant, or at the site or the device of who may ask only there', () => {
-    expect(asked(summaryOf({ tenantIds: ['red'] }), where)).toEqual({ tenantId: 'red' });
+  test('at the site for changes, else at the tenant, or where alone the user may ask', () => {
+    const inTenant = summaryOf({ tenantIds: ['red'] });
+    expect(asked(inTenant, where)).toEqual({ tenantId: 'red', siteId: 'sit_1' });
+    expect(asked(inTenant, where, 'job')).toEqual({ tenantId: 'red' });
+    expect(asked(inTenant, { tenantId: 'red' })).toEqual({ tenantId: 'red' });
+    expect(asked(atSite, where, 'job')).toEqual({ tenantId: 'red', siteId: 'sit_1' });
     expect(asked(atSite, where)).toEqual({ tenantId: 'red', siteId: 'sit_1' });
     expect(asked(atDevice, where)).toEqual({ tenantId: 'red', deviceId: 'dev_1' });
   });

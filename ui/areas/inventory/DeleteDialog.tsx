@@ -13,7 +13,7 @@ import {
 import { PlanPanel } from './PlanPanel.tsx';
 import { whyNotApply } from './planState.ts';
 import { usePlan, type Mutation } from './usePlan.ts';
-import { whereOf } from './whereOf.ts';
+import { whereOfDeletion } from './whereOf.ts';
 
 type Props = {
   resource: Resource;
@@ -71,7 +71,7 @@ export function DeleteDialog(props: Props) {
       <AskButton
         mutation={mutation}
         title={title}
-        where={whereOf(resource.name, record)}
+        where={whereOfDeletion(resource.name, record)}
         reason={reason}
         onAsked={onClose}
       />

@@ -23,6 +23,7 @@ import { RecordFormFields } from './RecordFormFields.tsx';
 import { valuesOf, type RecordValues } from './recordSchema.ts';
 import { labelIn } from './resources.ts';
 import { whereOf } from './whereOf.ts';
+import { commonWhere } from '../../parts/where.ts';
 import { usePlan, type Mutation } from './usePlan.ts';
 import { parentOf, WithResource } from './WithResource.tsx';
 
@@ -135,7 +136,8 @@ function Editor({ resource, all, record }: EditorProps) {
           <AskButton
             mutation={mutation}
             title={`Change the ${resource.singular} ${label}`}
-            where={where}
+            // A change that moves the record concerns more than where it is now.
+            where={commonWhere([where, whereOf(name, { ...record, ...mutation.record })])}
             reason={reason}
             onAsked={allowLeave}
           />

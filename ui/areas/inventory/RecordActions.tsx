@@ -6,7 +6,7 @@ import { usePermissions } from '../../parts/permissions.tsx';
 import { DeleteDialog } from './DeleteDialog.tsx';
 import type { InventoryRecord, Resource } from './inventoryQueries.ts';
 import { labelIn } from './resources.ts';
-import { whereOf } from './whereOf.ts';
+import { whereOf, whereOfDeletion } from './whereOf.ts';
 
 type Props = { resource: Resource; all: readonly Resource[]; record: InventoryRecord };
 
@@ -33,7 +33,7 @@ export function RecordActions({ resource, all, record }: Props) {
       </PermissionButton>
       <PermissionButton
         permission="inventory:write"
-        where={where}
+        where={whereOfDeletion(resource.name, record)}
         icon="trash"
         variant="default"
         onClick={() => setDeleting(true)}

@@ -23,6 +23,10 @@ export function whereOf(resource: string, record: Fields): Where {
   };
 }
 
+/** Where a record is deleted: a tenant by the platform only. */
+export const whereOfDeletion = (resource: string, record: Fields): Where =>
+  resource === 'tenants' ? { tenantId: 'platform' } : whereOf(resource, record);
+
 type Resource = { name: string; fields: readonly { name: string }[] };
 
 /** Where a new record would be. Catalogues and tenants belong to the platform. */

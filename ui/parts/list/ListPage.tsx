@@ -38,6 +38,8 @@ function useBulkSelection<Row>(props: ListPageProps<Row>) {
   });
   const chosen = state.key === filterKey ? state.ids : NO_SELECTION.keys;
   const ids = useMemo(() => stillListed(chosen, list.rows, rowKey), [chosen, list.rows, rowKey]);
+  // A row that comes back is not selected again by itself.
+  if (ids.size < chosen.size) setState({ key: filterKey, ids });
   return { ids, select: (next: ReadonlySet<string>) => setState({ key: filterKey, ids: next }) };
 }
 

@@ -28,7 +28,8 @@ export function followOutdated(
     const query = event.query as Query;
     if (query.queryHash !== hash || event.type !== 'updated') return;
     const { type } = event.action;
-    if (type === 'invalidate') outdated.add(query);
+    // After an error a change makes no event of its own: the query counts as invalidated already.
+    if (type === 'invalidate' || type === 'error') outdated.add(query);
     else if (type === 'setState' || (type === 'success' && !isNextPage(query)))
       outdated.delete(query);
     onChange();

@@ -2,7 +2,7 @@ import { useState } from 'react';
 import type { InventoryRecord } from '../inventoryQueries.ts';
 import { PermissionButton } from '../../../parts/PermissionButton.tsx';
 import { commonWhere } from '../../../parts/where.ts';
-import { whereOf } from '../whereOf.ts';
+import { whereOf, whereOfDeletion } from '../whereOf.ts';
 import { BulkChangeDialog } from './BulkChangeDialog.tsx';
 import { BulkDeleteDialog } from './BulkDeleteDialog.tsx';
 import type { BulkProps } from './useBulk.ts';
@@ -16,16 +16,20 @@ export function BulkActions({ rows, ...props }: Props) {
     asked: Pick<BulkProps, 'ids' | 'versions' | 'where'>;
   }>();
   const close = () => setOpen(undefined);
-  const where = commonWhere(rows.map((row) => whereOf(props.resource.name, row)));
+  const { name } = props.resource;
+  const where = {
+    change: commonWhere(rows.map((row) => whereOf(name, row))),
+    delete: commonWhere(rows.map((row) => whereOfDeletion(name, row))),
+  };
   const start = (dialog: 'change' | 'delete') => {
     const versions = new Map(rows.map(({ id, version }) => [id, version]));
-    setOpen({ dialog, asked: { ids: props.ids, versions, where } });
+    setOpen({ dialog, asked: { ids: props.ids, versions, where: where[dialog] } });
   };
   return (
     <>
       <PermissionButton
         permission="inventory:write"
-        where={where}
+        where={where.change}
         variant="default"
         icon="edit"
         onClick={() => start('change')}
@@ -34,7 +38,7 @@ export function BulkActions({ rows, ...props }: Props) {
       </PermissionButton>
       <PermissionButton
         permission="inventory:write"
-        where={where}
+        where={where.delete}
         variant="default"
         icon="trash"
         onClick={() => start('delete')}
