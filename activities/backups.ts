@@ -33,6 +33,13 @@ export type PreRestoreBackupRun = {
   attributes: RunAttributes;
 };
 
+/**
+ * The failed attempts of a step that its retry policy counts. Temporal keeps the number from one attempt to
+ * the next; its own number of the attempt also counts those that an outage has ended.
+ */
+const countedBefore = ({ info }: Context): number =>
+  (info.heartbeatDetails as { counted?: number } | null | undefined)?.counted ?? 0;
+
 export function createBackupActivities({
   steps,
   backupRun,
@@ -46,10 +53,12 @@ export function createBackupActivities({
   /** Runs a long step with a heartbeat and the log of its job. */
   async function runStep<T>(jobId: string, action: (tools: StepTools) => Promise<T>): Promise<T> {
     const context = Context.current();
-    const stopHeartbeat = startHeartbeat(context);
+    let counted = countedBefore(context);
+    const stopHeartbeat = startHeartbeat(context, () => ({ counted }));
+    const onCounted = (failures: number) => context.heartbeat({ counted: (counted = failures) });
     try {
       return await steps.runStep(
-        { jobId, attempt: context.info.attempt, signal: attemptSignal() },
+        { jobId, failures: counted, onCounted, signal: attemptSignal() },
         (tools) =>
           action(tools).catch((error: unknown) => {
             throw asJobFailure(error);

@@ -7,12 +7,16 @@ const HEARTBEATS_PER_TIMEOUT = 4;
 
 /**
  * Sends heartbeats until the returned function is called. Temporal then notices a lost worker
- * within the heartbeat timeout. Activities without a heartbeat timeout send none.
+ * within the heartbeat timeout, and keeps `details` for the next attempt. Activities without a heartbeat
+ * timeout send none.
  */
-export function startHeartbeat({ info, heartbeat }: Context): () => void {
+export function startHeartbeat(
+  { info, heartbeat }: Context,
+  details: () => unknown = () => undefined,
+): () => void {
   const timeoutMs = info.heartbeatTimeoutMs;
   const timer = timeoutMs
-    ? setInterval(() => heartbeat(), timeoutMs / HEARTBEATS_PER_TIMEOUT)
+    ? setInterval(() => heartbeat(details()), timeoutMs / HEARTBEATS_PER_TIMEOUT)
     : undefined;
   return () => clearInterval(timer);
 }

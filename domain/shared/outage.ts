@@ -24,6 +24,10 @@ export function isConnectionLimit(error: unknown): boolean {
   return code === '53300' || (code === '08P01' && NO_CONNECTION_MESSAGES.test(message ?? ''));
 }
 
+/** True when a statement needs more disk, memory or temporary files than PostgreSQL has for it (class 53). */
+export const isOutOfResources = (error: unknown): boolean =>
+  /^53[124]00$/.test(String(nativeOf(error).code));
+
 /** True when no connection of the pool of this process became free in time. */
 export const isPoolBusy = (error: unknown): boolean => nativeOf(error).name === 'KnexTimeoutError';
 

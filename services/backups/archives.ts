@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { SchemaTooNew, StagingBusy } from '../../db/backups/staging.ts';
 import type { Backup } from '../../db/models/Backup.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
+import { isBusyError } from '../../domain/shared/busy.ts';
 import { AppError } from '../../domain/shared/errors.ts';
 import { JobFailure } from '../../domain/jobs/jobType.ts';
 import {
@@ -172,6 +173,8 @@ export function asJobFailure(error: unknown): unknown {
     return new JobFailure('busy', error.message, { retryAfterMs: 5_000 });
   if (error instanceof SchemaTooNew)
     return new JobFailure('schema_too_new', error.message, { retryable: false });
+  // What this installation cannot do now, the step tries again.
+  if (isBusyError(error)) return error;
   if (error instanceof AppError)
     return new JobFailure(error.code, error.message, { retryable: false });
   return error;

@@ -239,7 +239,7 @@ export function createJobLifecycle({
 
   /**
    * Records a failed attempt with its next retry, then throws `AttemptFailed`. `attempt` is its
-   * number, where that is not the job's: the steps of a multi-step job are counted by Temporal.
+   * number, where that is not the job's: of the steps of a multi-step job, only failures are counted.
    */
   async function failAttempt(
     job: Job,

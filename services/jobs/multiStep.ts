@@ -9,6 +9,8 @@ import {
 } from '../../db/jobs/jobs.ts';
 import { Job } from '../../db/models/Job.ts';
 import type { LogLevel } from '../../domain/jobs/jobs.ts';
+import { isBusyError } from '../../domain/shared/busy.ts';
+import { isOutage, isOutOfResources } from '../../domain/shared/outage.ts';
 import { JobFailure, type ChildWorkflowSpec, type StepContext } from '../../domain/jobs/jobType.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
@@ -38,8 +40,20 @@ export type StepTools = StepContext & {
   progress(percent: number, message?: string): void;
 };
 
-/** One attempt of a step. Temporal counts the attempts; 1 is the first. */
-export type StepAttempt = { jobId: string; attempt: number; signal: AbortSignal };
+/**
+ * One attempt of a step. `failures`: the earlier ones that have failed and are counted; `onCounted` gets the
+ * new number when this one fails so, too. An attempt that an outage ends is not counted.
+ */
+export type StepAttempt = {
+  jobId: string;
+  failures: number;
+  onCounted(failures: number): void;
+  signal: AbortSignal;
+};
+
+/** True when the database or this installation cannot do a step now. What a step itself uses up counts. */
+const isUnavailable = (error: unknown): boolean =>
+  isBusyError(error) || (isOutage(error) && !isOutOfResources(error));
 
 type Deps = {
   db: Knex;
@@ -53,6 +67,9 @@ type Deps = {
   unknownTypes: UnknownTypes;
   log: Log;
 };
+
+/** How long a step waits that this process cannot run now. */
+const DEFAULT_BUSY_WAIT_MS = 5_000;
 
 /**
  * Jobs of the lane `workflow`: a child workflow does the work in steps. The job record gets their
@@ -82,6 +99,24 @@ export function createMultiStepJobs({
   async function fail(job: Job, runLog: RunLog, error: unknown, attempt: number): Promise<never> {
     await runLog.stopFlushing();
     return lifecycle.failAttempt(job, 'workflow', runLog, toJobFailure(error, log, job), attempt);
+  }
+
+  /** Records why an attempt of a step has failed, unless that says nothing about the step. */
+  async function failStep(
+    job: Job,
+    runLog: RunLog,
+    error: unknown,
+    { failures, onCounted }: StepAttempt,
+  ): Promise<never> {
+    if (isUnavailable(error)) throw error;
+    if (error instanceof JobFailure && error.code === 'busy') {
+      const waitMs = error.retryAfterMs ?? DEFAULT_BUSY_WAIT_MS;
+      runLog.logSystem('warn', `Busy: ${error.message}; next attempt in ${waitMs / 1_000} s`);
+      await flush(job, runLog).catch(() => undefined);
+      throw new AttemptFailed('busy', waitMs);
+    }
+    onCounted(failures + 1);
+    return fail(job, runLog, error, failures + 1 + job.interruptions);
   }
 
   /** Writes the log lines and the progress of a step that are not written yet. */
@@ -137,10 +172,8 @@ export function createMultiStepJobs({
      * Runs one step of a running job, with the current rights of the caller that the job acts for.
      * Errors: `AttemptFailed`, the reason of `signal`, database errors.
      */
-    async runStep<T>(
-      { jobId, attempt, signal }: StepAttempt,
-      runWith: (tools: StepTools) => Promise<T>,
-    ): Promise<T> {
+    async runStep<T>(attempt: StepAttempt, runWith: (tools: StepTools) => Promise<T>): Promise<T> {
+      const { jobId, signal } = attempt;
       const job = await Job.query(db).findById(jobId);
       if (job?.status !== 'running') throw new AttemptFailed('job_ended', null);
       const type = await multiStepTypeOf(job);
@@ -159,7 +192,7 @@ export function createMultiStepJobs({
         await flush(job, runLog);
         return result;
       } catch (error) {
-        if (!signal.aborted) return await fail(job, runLog, error, attempt);
+        if (!signal.aborted) return await failStep(job, runLog, error, attempt);
         // The job ends or another worker repeats the step: losing these log lines is acceptable.
         const interrupted = signal.reason instanceof WorkerStopping ? interruption(job) : {};
         await flush(job, runLog, interrupted).catch(() => undefined);

@@ -1,4 +1,6 @@
 import { expect, test } from '@jest/globals';
+import { rename, symlink, unlink } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { TestApp } from '../../support/app.ts';
 import { systemCaller } from '../../../domain/shared/caller.ts';
 import type { BackupList, BackupRecord } from '../../../api/backups/schemas.ts';
@@ -320,3 +322,54 @@ test('a cancelled preview ends while one of its statements runs', async () => {
     await trx.rollback();
   }
 });
+
+test('a step counts the attempts that fail, but not those that an outage ends', async () => {
+  const { db } = app.deps;
+  const create = (payload: object) =>
+    root
+      .post<JobRecord>('/api/jobs', {
+        type: 'backup.create',
+        payload,
+        retryPolicy: { maxAttempts: 2, initialIntervalSeconds: 0.05 },
+      })
+      .expect(201);
+  const finished = ({ id }: JobRecord) =>
+    root.get<JobRecord>(`/api/jobs/${id}`, { prefer: 'wait=30' }).expect(200);
+  const trx = await db.transaction();
+  await trx.raw('LOCK TABLE tags IN ACCESS EXCLUSIVE MODE');
+  const interrupted = await create({ mode: 'partial', sections: ['settings'] });
+  const ended = new Set<number>();
+  while (ended.size < 3) {
+    const pids = await db('pg_locks')
+      .whereRaw(`relation = 'tags'::regclass`)
+      .where({ granted: false })
+      .pluck<number[]>('pid');
+    for (const pid of pids) {
+      await db.raw('SELECT pg_terminate_backend(?)', [pid]);
+      ended.add(pid);
+    }
+    await sleep(50);
+  }
+  await trx.rollback();
+  expect(await finished(interrupted)).toMatchObject({ status: 'succeeded', error: null });
+
+  // The store cannot be used: a link to itself (ELOOP).
+  const { folder } = archives;
+  await rename(folder, `${folder}.away`);
+  await symlink(folder, folder);
+  try {
+    const failing = await create({ mode: 'partial', sections: ['settings'] });
+    expect(await finished(failing)).toMatchObject({
+      status: 'failed',
+      error: { code: 'store_unavailable' },
+    });
+    const lines = await db('job_logs').where({ job_id: failing.id }).pluck<string[]>('message');
+    expect(lines.filter((line) => line.startsWith('Attempt'))).toEqual([
+      expect.stringMatching(/^Attempt 1 failed: store_unavailable: .*; next attempt in 0.05 s$/),
+      expect.stringMatching(/^Attempt 2 failed: store_unavailable: .*; no further attempt$/),
+    ]);
+  } finally {
+    await unlink(folder);
+    await rename(`${folder}.away`, folder);
+  }
+}, 60_000);
