@@ -8,6 +8,7 @@ import type { SecretData } from '../../domain/secrets/secrets.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError } from '../../domain/shared/errors.ts';
 import type { ListAnswer, ListRequest } from '../../domain/shared/lists.ts';
+import { assertNotMask, replacedSecret } from '../../domain/shared/sentSecret.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type { Access } from '../access/access.ts';
 import { secretRecord } from './secretAudit.ts';
@@ -40,10 +41,11 @@ export function createSecrets({ db, commit, access, ids, secretValues }: Deps) {
   return {
     /**
      * Creates a secret in the caller's tenant. Errors: `permission_denied`, `conflict` (name),
-     * `quota_exceeded`, `master_key_missing`.
+     * `invalid_request` (the value is the mask), `quota_exceeded`, `master_key_missing`.
      */
     async create(caller: Caller, fields: SecretFields): Promise<SecretData> {
       await access.require(caller, 'secret:write', caller);
+      assertNotMask('/value', fields.value);
       const id = ids.next('sec');
       const created = commit(caller, async (work) => {
         const secret = await Secret.query(await work.trx()).insertAndFetch({
@@ -79,15 +81,16 @@ export function createSecrets({ db, commit, access, ids, secretValues }: Deps) {
       repository.list(caller, request),
 
     /**
-     * Changes the fields that are present; a new value replaces the present one immediately. Errors:
+     * Changes the fields that are present; a new value replaces the present one immediately, and the mask keeps it. Errors:
      * `not_found`, `permission_denied`, `version_conflict`, `master_key_missing`.
      */
     async update(
       caller: Caller,
       id: string,
-      { value, description, pools }: SecretChange,
+      { value: sent, description, pools }: SecretChange,
       expectedVersion?: number,
     ): Promise<SecretData> {
+      const value = replacedSecret(sent);
       const known = await repository.findToAct(caller, id, 'secret:write');
       return repository.commitLocked(caller, known, expectedVersion, async (work, before, trx) => {
         const after = await Secret.query(trx).patchAndFetchById(id, {

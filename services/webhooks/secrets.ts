@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { invalidField } from '../../domain/shared/errors.ts';
-import { MASK } from '../../domain/shared/mask.ts';
+import { assertNotMask } from '../../domain/shared/sentSecret.ts';
 import type { Warning } from '../../domain/shared/warnings.ts';
 import { normalizeSecret, encodeSecret } from '../../domain/webhooks/signing.ts';
 import type { Vault } from '../../platform/vault.ts';
@@ -34,8 +33,7 @@ export function createWebhookSecrets(vault: Vault) {
     normalizeOrGenerate(requested: string | undefined): NewSecret {
       if (requested === undefined)
         return { secret: encodeSecret(randomBytes(KEY_BYTES)), warnings: [] };
-      if (requested === MASK)
-        throw invalidField('body', '/secret', 'masked', 'is the mask, not a secret');
+      assertNotMask('/secret', requested);
       return normalizeSecret(requested);
     },
 

@@ -12,6 +12,7 @@ import { maskText } from '../../domain/shared/credentials.ts';
 import { invalidField } from '../../domain/shared/errors.ts';
 import { MASK } from '../../domain/shared/mask.ts';
 import { withItems, type ListAnswer, type ListRequest } from '../../domain/shared/lists.ts';
+import { replacedSecret } from '../../domain/shared/sentSecret.ts';
 import type { Warning } from '../../domain/shared/warnings.ts';
 import {
   DEFAULT_DELIVERY_RETRY,
@@ -215,8 +216,8 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
         checkEndpoint(fields.endpointUrl);
         checkNotMasked(known, fields.endpointUrl);
       }
-      const keepsSecret = fields.secret === undefined || fields.secret === MASK;
-      const chosen = keepsSecret ? undefined : secrets.normalizeOrGenerate(fields.secret);
+      const replaced = replacedSecret(fields.secret);
+      const chosen = replaced === undefined ? undefined : secrets.normalizeOrGenerate(replaced);
       const secret = chosen?.secret;
       const webhook = await repository.commitLocked(
         caller,

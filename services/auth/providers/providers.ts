@@ -13,6 +13,7 @@ import type { Caller } from '../../../domain/shared/caller.ts';
 import { AppError, checkVersion, invalidField, notFound } from '../../../domain/shared/errors.ts';
 import type { ListAnswer, ListRequest } from '../../../domain/shared/lists.ts';
 import { MASK } from '../../../domain/shared/mask.ts';
+import { assertNotMask } from '../../../domain/shared/sentSecret.ts';
 import type { ProviderKind } from '../../../domain/auth/providers.ts';
 import { PLATFORM } from '../../../domain/access/scope.ts';
 import type { Ids } from '../../../platform/ids.ts';
@@ -152,14 +153,8 @@ export function createProviders({ db, commit, access, ids, vault }: Deps) {
           'built_in',
           'The provider of local accounts is built in; there cannot be another one.',
         );
-      const maskedField = KIND_DEFINITIONS[kind].secrets.find((field) => config[field] === MASK);
-      if (maskedField !== undefined)
-        throw invalidField(
-          'body',
-          `/config/${maskedField}`,
-          'masked',
-          'is the mask of a secret, not a secret',
-        );
+      for (const field of KIND_DEFINITIONS[kind].secrets)
+        assertNotMask(`/config/${field}`, config[field]);
       const checked = checkConfig(kind, config);
       const id = ids.next('idp');
       return commitChange(caller, 'auth:write', PLATFORM_SCOPE, async (work, _current, trx) => {

@@ -112,6 +112,19 @@ describe('a named secret', () => {
       expect(JSON.stringify(await db(table))).not.toContain(CANARY);
   });
 
+  test('is kept by the mask in an update, and cannot be the mask', async () => {
+    const { id, valueSetAt } = await create(red).expect(201);
+    const kept = await red
+      .put<SecretRecord>(`/api/secrets/${id}`, { value: '********', description: 'Kept' })
+      .expect(200);
+    expect(kept).toMatchObject({ valueSetAt, description: 'Kept' });
+    const { sealed } = await app.deps.db('secrets').where({ id }).first();
+    expect(app.deps.vault.open(sealed, `secret:${id}:value`)).toBe(`${CANARY} first`);
+    expect((await actionsOf(id)).at(-1)?.after).toMatchObject({ valueChanged: false });
+    const refused = await expectInvalid(create(red, { value: '********' }), '/value');
+    expect(refused.errors?.[0]?.code).toBe('masked');
+  });
+
   test('has a name of its own in its tenant, which never changes', async () => {
     const { id, name } = await create(red).expect(201);
     await expectProblem(create(red, { name }), 409, 'conflict');
