@@ -10,10 +10,22 @@ export const reencryptSecrets: Command = {
     readArguments(args);
     return async ({ providers, webhooks, secrets }) => {
       const caller = systemCaller(PLATFORM, 'reencrypt-secrets');
-      const ofProviders = await providers.reencryptSecrets(caller);
-      const ofWebhooks = await webhooks.reencryptSecrets(caller);
-      const named = await secrets.reencryptSecrets(caller);
-      print(`${ofProviders + ofWebhooks + named} secrets were encrypted again.`);
+      let reencrypted = 0;
+      const unreadable: string[] = [];
+      for (const kind of [providers, webhooks, secrets]) {
+        const done = await kind.reencryptSecrets(caller);
+        reencrypted += done.reencrypted;
+        unreadable.push(...done.unreadable);
+      }
+      print(`${reencrypted} secrets were encrypted again.`);
+      if (unreadable.length > 0) {
+        print(
+          'No key of HOLDFAST_MASTER_KEYS opens secrets of these records, which stay as they are:',
+        );
+        for (const id of unreadable) print(`  ${id}`);
+        print('Add their key and run the command again, or set these secrets again.');
+        return 1;
+      }
       print('Keep the other keys: archives and artifacts that were made with them need them.');
       print('docs/access.md, "Replacing the master key", says when a key can be removed.');
       return 0;

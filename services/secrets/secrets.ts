@@ -1,4 +1,4 @@
-import type { Commit } from '../../db/core/commit.ts';
+import { NoChange, type Commit } from '../../db/core/commit.ts';
 import { isUniqueViolation } from '../../db/core/constraints.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { scopedRepository } from '../../db/core/scopedRepository.ts';
@@ -11,6 +11,7 @@ import type { ListAnswer, ListRequest } from '../../domain/shared/lists.ts';
 import { assertNotMask, replacedSecret } from '../../domain/shared/sentSecret.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type { Access } from '../access/access.ts';
+import { reencryptRecords, type Reencryption } from '../shared/reencrypt.ts';
 import { secretRecord } from './secretAudit.ts';
 import type { SecretValues } from './secretValues.ts';
 
@@ -117,22 +118,21 @@ export function createSecrets({ db, commit, access, ids, secretValues }: Deps) {
       });
     },
 
-    /**
-     * Encrypts every value with the current master key that was encrypted with another one. Returns the
-     * number of values. Error: `master_key_missing`.
-     */
-    async reencryptSecrets(caller: Caller): Promise<number> {
+    /** Encrypts every value with the current master key that was encrypted with another one. */
+    async reencryptSecrets(caller: Caller): Promise<Reencryption> {
       const all = await Secret.query(db).select('id', 'tenant_id', 'sealed');
       const outdated = all.filter(({ sealed }) => !secretValues.isCurrent(sealed));
-      for (const { id, tenantId } of outdated)
-        await commit({ ...caller, tenantId }, async (work) => {
+      return reencryptRecords(outdated, ({ id, tenantId }, reencrypter) =>
+        commit({ ...caller, tenantId }, async (work) => {
           const trx = await work.trx();
-          const secret = await Secret.query(trx).findById(id).forUpdate().throwIfNotFound();
-          const sealed = secretValues.seal(id, secretValues.open(id, secret.sealed));
+          const secret = await Secret.query(trx).findById(id).forUpdate();
+          if (!secret) throw new NoChange();
+          const sealed = reencrypter.reencrypt(secret.sealed, secretValues.sealingOf(id));
+          if (reencrypter.changed() === 0) throw new NoChange();
           await Secret.query(trx).findById(id).patch({ sealed });
           secretRecord.acted(work, 'reencrypt_secrets', secret);
-        });
-      return outdated.length;
+        }),
+      );
     },
   };
 }

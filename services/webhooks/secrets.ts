@@ -3,6 +3,7 @@ import { assertNotMask } from '../../domain/shared/sentSecret.ts';
 import type { Warning } from '../../domain/shared/warnings.ts';
 import { normalizeSecret, encodeSecret } from '../../domain/webhooks/signing.ts';
 import type { Vault } from '../../platform/vault.ts';
+import type { Sealing } from '../shared/reencrypt.ts';
 
 export type WebhookSecrets = ReturnType<typeof createWebhookSecrets>;
 
@@ -65,12 +66,15 @@ export function createWebhookSecrets(vault: Vault) {
           : []),
       ].map((encrypted) => decrypt(webhookId, encrypted)),
 
-    /** How many of these were not encrypted with the current master key. */
-    countStale: (encrypted: readonly (string | null)[]): number =>
-      encrypted.filter((text) => text !== null && !vault.isCurrent(text)).length,
+    /** True if one of these was not encrypted with the current master key. */
+    hasOutdated: ({ secret, previousSecret }: EncryptedSecrets): boolean =>
+      [secret, previousSecret].some((text) => text !== null && !vault.isCurrent(text)),
 
-    /** Encrypts a secret with the current master key. */
-    reencrypt: (webhookId: string, encrypted: string): string =>
-      vault.isCurrent(encrypted) ? encrypted : encrypt(webhookId, decrypt(webhookId, encrypted)),
+    /** How the secrets of a webhook are encrypted. */
+    sealingOf: (webhookId: string): Sealing => ({
+      isCurrent: vault.isCurrent,
+      open: (encrypted) => decrypt(webhookId, encrypted),
+      seal: (secret) => encrypt(webhookId, secret),
+    }),
   };
 }

@@ -1,4 +1,4 @@
-import type { Commit } from '../../db/core/commit.ts';
+import { NoChange, type Commit } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { scopedRepository } from '../../db/core/scopedRepository.ts';
 import { shareHoldLock } from '../../db/retention/holds.ts';
@@ -25,6 +25,7 @@ import type { GuardedHttp } from '../../platform/guardedHttp.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type { Access } from '../access/access.ts';
 import { assertNotHeld } from '../retention/assertNotHeld.ts';
+import { reencryptRecords, type Reencryption } from '../shared/reencrypt.ts';
 import { cancellationFields, disabledFields } from './autoDisable.ts';
 import type { WebhookSecrets } from './secrets.ts';
 import { webhookAudit, webhookEventData } from './webhookAudit.ts';
@@ -296,30 +297,26 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
       });
     },
 
-    /**
-     * Encrypts every secret with the current master key that was encrypted with an older one.
-     * Returns the number of secrets. Error: `master_key_missing`.
-     */
-    async reencryptSecrets(caller: Caller): Promise<number> {
-      let reencrypted = 0;
-      for (const webhook of await Webhook.query(db).whereNull('deleted_at')) {
-        const { id, tenantId } = webhook;
-        const stale = secrets.countStale([webhook.secret, webhook.previousSecret]);
-        if (stale === 0) continue;
-        await commit({ ...caller, tenantId }, async (work) => {
+    /** Encrypts every secret with the current master key that was encrypted with another one. */
+    async reencryptSecrets(caller: Caller): Promise<Reencryption> {
+      const all = await Webhook.query(db).whereNull('deleted_at');
+      const outdated = all.filter((webhook) => secrets.hasOutdated(webhook));
+      return reencryptRecords(outdated, ({ id, tenantId }, reencrypter) =>
+        commit({ ...caller, tenantId }, async (work) => {
           const trx = await work.trx();
-          const row = await Webhook.query(trx).findById(id).forUpdate().throwIfNotFound();
-          await Webhook.query(trx)
-            .findById(id)
-            .patch({
-              secret: secrets.reencrypt(id, row.secret),
-              previousSecret: row.previousSecret && secrets.reencrypt(id, row.previousSecret),
-            });
+          const row = await Webhook.query(trx).findById(id).whereNull('deleted_at').forUpdate();
+          if (!row) throw new NoChange();
+          const sealing = secrets.sealingOf(id);
+          const reencryptedSecrets = {
+            secret: reencrypter.reencrypt(row.secret, sealing),
+            previousSecret:
+              row.previousSecret && reencrypter.reencrypt(row.previousSecret, sealing),
+          };
+          if (reencrypter.changed() === 0) throw new NoChange();
+          await Webhook.query(trx).findById(id).patch(reencryptedSecrets);
           webhookAudit.acted(work, 'reencrypt_secrets', row);
-        });
-        reencrypted += stale;
-      }
-      return reencrypted;
+        }),
+      );
     },
   };
 }

@@ -4,6 +4,7 @@ import { MASK } from '../../../domain/shared/mask.ts';
 import type { ProviderKind } from '../../../domain/auth/providers.ts';
 import { compileCheck, type SchemaCheck } from '../../../platform/schemaCheck.ts';
 import type { Vault } from '../../../platform/vault.ts';
+import type { Sealing } from '../../shared/reencrypt.ts';
 import { KIND_DEFINITIONS } from './kinds/index.ts';
 
 /** Fields of all kinds that must be URLs. */
@@ -108,5 +109,12 @@ export function createProviderConfig(vault: Vault) {
     return sealSecrets(known.id, known.kind, checked);
   }
 
-  return { openConfig, checkConfig, sealSecrets, merge };
+  /** How a secret field of a provider is encrypted. */
+  const sealingOf = (id: string, field: string): Sealing => ({
+    isCurrent: vault.isCurrent,
+    open: (sealed) => vault.open(sealed, sealContext(id, field)),
+    seal: (value) => vault.seal(value, sealContext(id, field)),
+  });
+
+  return { openConfig, checkConfig, sealSecrets, sealingOf, merge };
 }

@@ -1,5 +1,5 @@
 import { findRoleGrants, guardLastAdministrator } from '../../../db/access/access.ts';
-import type { Commit } from '../../../db/core/commit.ts';
+import { NoChange, type Commit } from '../../../db/core/commit.ts';
 import { isUniqueViolation } from '../../../db/core/constraints.ts';
 import { recordOf } from '../../../db/core/recordAudit.ts';
 import type { Knex } from '../../../db/core/knex.ts';
@@ -20,6 +20,7 @@ import type { Ids } from '../../../platform/ids.ts';
 import type { Vault } from '../../../platform/vault.ts';
 import type { Access } from '../../access/access.ts';
 import { createAccessChange } from '../../access/accessChange.ts';
+import { reencryptRecords, type Reencryption } from '../../shared/reencrypt.ts';
 import { createProviderConfig } from './config.ts';
 import { KIND_DEFINITIONS } from './kinds/index.ts';
 
@@ -45,7 +46,7 @@ type Deps = { db: Knex; commit: Commit; access: Access; ids: Ids; vault: Vault }
 
 /** Identity providers. They belong to the platform. */
 export function createProviders({ db, commit, access, ids, vault }: Deps) {
-  const { openConfig, checkConfig, sealSecrets, merge } = createProviderConfig(vault);
+  const { openConfig, checkConfig, sealSecrets, sealingOf, merge } = createProviderConfig(vault);
   const commitChange = createAccessChange({ commit, access });
 
   /** A provider for a caller with `permission`. Errors: `permission_denied`, `not_found`. */
@@ -255,25 +256,26 @@ export function createProviders({ db, commit, access, ids, vault }: Deps) {
       });
     },
 
-    /**
-     * Encrypts secrets again that were encrypted with another key than the current master key.
-     * Returns the number of secrets.
-     */
-    async reencryptSecrets(caller: Caller): Promise<number> {
-      const countOutdated = (provider: Provider) =>
-        Object.values(provider.secrets).filter((sealed) => !vault.isCurrent(sealed)).length;
-      const outdated = (await Provider.query(db)).filter((provider) => countOutdated(provider) > 0);
-      for (const { id } of outdated) {
-        await commit({ ...caller, tenantId: PLATFORM }, async (work) => {
+    /** Encrypts secrets again that were encrypted with another key than the current master key. */
+    async reencryptSecrets(caller: Caller): Promise<Reencryption> {
+      const outdated = (await Provider.query(db)).filter(({ secrets }) =>
+        Object.values(secrets).some((sealed) => !vault.isCurrent(sealed)),
+      );
+      return reencryptRecords(outdated, ({ id }, reencrypter) =>
+        commit({ ...caller, tenantId: PLATFORM }, async (work) => {
           const trx = await work.trx();
-          const provider = await Provider.query(trx).findById(id).forUpdate().throwIfNotFound();
+          const provider = await Provider.query(trx).findById(id).forUpdate();
+          const secrets = Object.entries(provider?.secrets ?? {}).map(([field, sealed]) => [
+            field,
+            reencrypter.reencrypt(sealed, sealingOf(id, field)),
+          ]);
+          if (!provider || reencrypter.changed() === 0) throw new NoChange();
           await Provider.query(trx)
             .findById(id)
-            .patch(sealSecrets(id, provider.kind, openConfig(provider)));
+            .patch({ secrets: Object.fromEntries(secrets) as Record<string, string> });
           providerRecord.acted(work, 'reencrypt_secrets', provider);
-        });
-      }
-      return outdated.reduce((sum, provider) => sum + countOutdated(provider), 0);
+        }),
+      );
     },
   };
 }

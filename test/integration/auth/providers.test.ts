@@ -252,8 +252,9 @@ describe('the master key', () => {
       HOLDFAST_MASTER_KEYS: `${key('new', 2)},${key('old', 1)}`,
     });
     const { systemCaller } = await import('../../../domain/shared/caller.ts');
-    expect(await both.deps.providers.reencryptSecrets(systemCaller('platform', 'test'))).toBe(3);
-    expect(await both.deps.providers.reencryptSecrets(systemCaller('platform', 'test'))).toBe(0);
+    const reencrypt = () => both.deps.providers.reencryptSecrets(systemCaller('platform', 'test'));
+    expect(await reencrypt()).toEqual({ reencrypted: 3, unreadable: [] });
+    expect(await reencrypt()).toEqual({ reencrypted: 0, unreadable: [] });
     await both.stop();
     const only = await startAppOn(
       fresh.databaseUrl,

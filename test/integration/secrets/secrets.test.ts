@@ -12,6 +12,8 @@ import type { Log } from '../../../platform/log.ts';
 import { createVault, type Vault } from '../../../platform/vault.ts';
 import { reportMissingKeys } from '../../../processes/missingKeys.ts';
 import { reencryptSecrets } from '../../../processes/cli/reencryptSecrets.ts';
+import { createSecrets } from '../../../services/secrets/secrets.ts';
+import { createSecretValues } from '../../../services/secrets/secretValues.ts';
 import { expectInvalid, expectProblem } from '../../support/problem.ts';
 import { type Page } from '../../support/users.ts';
 
@@ -179,6 +181,59 @@ describe('a named secret', () => {
       await app.deps.db('secrets').delete();
     }
   });
+});
+
+test('reencrypt-secrets goes on after what it cannot open, and after what was deleted', async () => {
+  const keyOf = (id: string, fill: number) => `${id}:${Buffer.alloc(32, fill).toString('base64')}`;
+  const { db, env, vault } = { ...app.deps, env: app.env };
+  const [lost, deleted, kept] = [await create(red), await create(red), await create(red)].map(
+    ({ body }) => body.id,
+  ) as [string, string, string];
+  const webhook = (await createWebhook()) as { id: string };
+  const provider = (await createProvider()) as { id: string };
+  const unknown = createVault([{ id: 'lost', key: Buffer.alloc(32, 7) }]);
+  await db('secrets')
+    .where({ id: lost })
+    .update({ sealed: unknown.seal('x', `secret:${lost}:value`) });
+  await db('webhooks')
+    .where({ id: webhook.id })
+    .update({ previous_secret: unknown.seal('x', `webhook:${webhook.id}`) });
+  const keys = `${keyOf('next', 8)},${env.HOLDFAST_MASTER_KEYS}`;
+  const other = await startAppOn(
+    app.databaseUrl,
+    { ...env, HOLDFAST_MASTER_KEYS: keys },
+    { idle: true },
+  );
+  try {
+    const deletesFirst = createSecrets({
+      ...other.deps,
+      secretValues: createSecretValues(other.deps.vault),
+      async commit(caller, useCase) {
+        await db('secrets').where({ id: deleted }).delete();
+        return other.deps.commit(caller, useCase);
+      },
+    });
+    expect(await deletesFirst.reencryptSecrets(systemCaller('platform', 'test'))).toEqual({
+      reencrypted: 1,
+      unreadable: [lost],
+    });
+    const { status, text } = await runHere(other, reencryptSecrets);
+    expect(status).toBe(1);
+    expect(text).toMatch(/^[1-9]\d* secrets were/);
+    expect(text.match(/^ {2}\S+$/gm)?.map((id) => id.trim())).toEqual([webhook.id, lost]);
+    const { sealed } = await db('secrets').where({ id: kept }).first();
+    const { secret } = await db('webhooks').where({ id: webhook.id }).first();
+    const { secrets } = await db('providers').where({ id: provider.id }).first();
+    for (const value of [sealed, secret, secrets.clientSecret])
+      expect(other.deps.vault.isCurrent(value)).toBe(true);
+    expect(vault.isCurrent(sealed)).toBe(false);
+  } finally {
+    await other.stop();
+    // The first process has no such keys.
+    await db('secrets').delete();
+    await db('webhooks').where({ id: webhook.id }).delete();
+    await db('providers').where({ id: provider.id }).delete();
+  }
 });
 
 describe('the master keys of a process', () => {
