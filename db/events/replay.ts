@@ -19,14 +19,14 @@ type ReplayBatch = {
  * have finished, wait for a retry or are being cancelled are queued again and get a new job.
  * Deliveries in flight, and those that this replay queued before, do not change.
  *
- * Returns the number of queued deliveries, the sequence of the last event, and whether more events
- * may follow.
+ * Returns how many deliveries it has queued, and how many of these events this replay has queued, with those
+ * of its earlier attempts; the sequence of the last event, and whether more events follow.
  */
 export async function replayEvents(
   trx: Knex,
   { webhook, jobId, after, upTo, limit, now, ids }: ReplayBatch,
-): Promise<{ queued: number; sequence: number; more: boolean }> {
-  const { rows } = await trx.raw<{ rows: { id: string; sequence: number }[] }>(
+): Promise<{ queued: number; deliveries: number; sequence: number; more: boolean }> {
+  const { rows: found } = await trx.raw<{ rows: { id: string; sequence: number }[] }>(
     `SELECT id, sequence FROM events
      WHERE sequence > ? AND sequence <= ? AND ? IN (tenant_id, ?)
        AND (type = ANY (?::text[]) OR ? = ANY (?::text[]))
@@ -39,9 +39,11 @@ export async function replayEvents(
       webhook.eventTypes,
       ALL_EVENT_TYPES,
       webhook.eventTypes,
-      limit,
+      limit + 1,
     ],
   );
+  const rows = found.slice(0, limit);
+  const eventIds = rows.map(({ id }) => id);
   const { rowCount } = await trx.raw<{ rowCount: number }>(
     `INSERT INTO deliveries AS d
        (id, tenant_id, webhook_id, event_id, status, replay_job_id,
@@ -54,16 +56,28 @@ export async function replayEvents(
            queued_at = excluded.queued_at, updated_at = excluded.updated_at
        WHERE NOT (d.status = 'pending' AND d.in_flight AND d.reason IS NULL)
          AND d.replay_job_id IS DISTINCT FROM excluded.replay_job_id`,
-    [
-      webhook.tenantId,
-      webhook.id,
-      jobId,
-      now,
-      now,
-      now,
-      rows.map(() => ids.next('dlv')),
-      rows.map((row) => row.id),
-    ],
+    [webhook.tenantId, webhook.id, jobId, now, now, now, rows.map(() => ids.next('dlv')), eventIds],
   );
-  return { queued: rowCount, sequence: rows.at(-1)?.sequence ?? upTo, more: rows.length === limit };
+  return {
+    queued: rowCount,
+    deliveries:
+      rowCount === rows.length ? rowCount : await countQueued(trx, webhook.id, jobId, eventIds),
+    sequence: rows.at(-1)?.sequence ?? upTo,
+    more: found.length > limit,
+  };
+}
+
+/** How many of these events a replay has queued. */
+async function countQueued(
+  trx: Knex,
+  webhookId: string,
+  jobId: string,
+  eventIds: readonly string[],
+): Promise<number> {
+  const { rows } = await trx.raw<{ rows: [{ count: number }] }>(
+    `SELECT count(*) FROM deliveries
+     WHERE event_id = ANY (?::text[]) AND webhook_id = ? AND replay_job_id = ?`,
+    [[...eventIds], webhookId, jobId],
+  );
+  return rows[0].count;
 }

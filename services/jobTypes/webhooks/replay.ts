@@ -98,7 +98,7 @@ export const createReplayJobType = ({ db, commit, ids }: ReplayDeps): JobType<Pa
         const limit = Math.min(BATCH, MAX_REPLAY_EVENTS - examined);
         const batch = await replayBatch(payload, after, limit, tenantId, jobId);
         after = batch.sequence;
-        deliveries += batch.queued;
+        deliveries += batch.deliveries;
         examined += limit;
         more = batch.more;
         progress(

@@ -3,6 +3,8 @@ import type { EventList } from '../../../api/events/schemas.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import type { DeliveryRecord } from '../../../api/webhooks/schemas.ts';
 import { replayEvents } from '../../../db/events/replay.ts';
+import type { JobTools } from '../../../domain/jobs/jobType.ts';
+import { createReplayJobType } from '../../../services/jobTypes/webhooks/replay.ts';
 import type { ProblemBody, TestClient } from '../../support/client.ts';
 import { eventually } from '../../support/eventually.ts';
 import { respondWith } from '../../support/sink.ts';
@@ -251,9 +253,40 @@ describe('a replay', () => {
     };
     expect(await replayAs('job_one')).toBe(3);
     expect(await replayAs('job_one')).toBe(0);
+    // The result counts what the attempts have queued together.
+    const replayType = createReplayJobType(fixture.app.deps);
+    if (!('run' in replayType)) throw new Error('The job type has no code');
+    const payload = { webhookId: webhook.id, afterSequence: 0, upToSequence: range.upTo };
+    const tools = {
+      jobId: 'job_one',
+      signal: new AbortController().signal,
+      log: () => undefined,
+      progress: () => undefined,
+    };
+    expect(await replayType.run(payload, tools as unknown as JobTools)).toMatchObject({
+      deliveries: 3,
+      complete: true,
+    });
     expect(await replayAs('job_two')).toBe(3);
     expect(fixture.sink.requestsTo('/resumed')).toHaveLength(9);
   });
+});
+
+test('a replay of exactly as many events as are allowed is complete', async () => {
+  const client = asNewTenant();
+  const webhook = await register(client, '/exact');
+  for (let n = 0; n < 3; n++) await createJob(client);
+  await waitForDeliveries(client, webhook.id, allFinished(3));
+  const { db, ids } = fixture.app.deps;
+  const upTo = Number.MAX_SAFE_INTEGER;
+  const batch = { webhook, jobId: 'job_exact', after: 0, upTo, now: new Date(), ids };
+  const moreAfter = (limit: number) =>
+    db.transaction(async (trx) => (await replayEvents(trx, { ...batch, limit })).more);
+  expect([await moreAfter(2), await moreAfter(3), await moreAfter(4)]).toEqual([
+    true,
+    false,
+    false,
+  ]);
 });
 
 test('only webhooks create delivery jobs', async () => {
