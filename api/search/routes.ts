@@ -18,8 +18,9 @@ const SearchQuery = Type.Object(
     q: Type.String({
       minLength: 1,
       maxLength: 200,
+      // With a character that is no white space of any kind: the search ignores that around the text.
       pattern:
-        '^[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]*[^\\u0000-\\u0020\\u007f\\ud800-\\udfff][^\\u0000-\\u001f\\u007f\\ud800-\\udfff]*$',
+        '^[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]*[^\\s\\u0000-\\u001f\\u007f\\ud800-\\udfff][^\\u0000-\\u001f\\u007f\\ud800-\\udfff]*$',
       'x-rule': 'must be one line of text without control characters',
       description:
         'An id; an address, a network or the beginning of one, such as `10.1.`; a MAC address in any ' +

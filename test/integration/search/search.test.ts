@@ -365,6 +365,10 @@ test('what cannot be searched is refused', async () => {
     ['', '/q'],
     ['q=', '/q'],
     ['q=%20%20', '/q'],
+    // Other white space, such as a non-breaking space.
+    ['q=%C2%A0', '/q'],
+    ['q=%E3%80%80%20%EF%BB%BF', '/q'],
+    ['q=%E2%80%A8', '/q'],
     ['q=a&kinds=devices,robots', '/kinds'],
     ['q=a&kinds=', '/kinds'],
     ['q=a&limit=21', '/limit'],
