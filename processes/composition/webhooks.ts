@@ -21,8 +21,8 @@ export function composeWebhooks(core: Core) {
   const secrets = createWebhookSecrets(core.vault);
   const sendWebhook = createWebhookSender(core);
   const sendEvent = createSendEvent({ ...core, secrets, sendWebhook });
-  const disable = createAutoDisable(core);
   const health = createHealthRecorder(core);
+  const disable = createAutoDisable({ ...core, health });
   const deliveryQueue = createDeliveryQueue(core);
   const firstAttempts = createFirstAttempts({
     ...core,

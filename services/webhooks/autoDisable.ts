@@ -1,16 +1,21 @@
 import { NoChange, ignoreNoChange, type Commit, type Work } from '../../db/core/commit.ts';
+import type { Knex } from '../../db/core/knex.ts';
 import { Webhook } from '../../db/models/Webhook.ts';
 import type { DeliveryEndpoint } from '../../db/webhooks/deliveryAttempts.ts';
-import { wasAcceptedSince } from '../../db/webhooks/health.ts';
+import { acceptedAfter } from '../../db/webhooks/health.ts';
 import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
 import { FAILING_LIMIT_MS, type DisabledReason } from '../../domain/webhooks/webhooks.ts';
 import type { Log } from '../../platform/log.ts';
+import type { HealthRecorder } from './health.ts';
 import { webhookAudit, webhookEventData } from './webhookAudit.ts';
 
 export type AutoDisable = ReturnType<typeof createAutoDisable>;
 
-type FailingWebhook = Pick<DeliveryEndpoint, 'webhookId' | 'tenantId' | 'failingSince'>;
+type FailingWebhook = Pick<
+  DeliveryEndpoint,
+  'webhookId' | 'tenantId' | 'endpointUrl' | 'failingSince'
+>;
 
 /**
  * The columns that disable a webhook. The relay cancels its pending deliveries afterwards, in the
@@ -58,12 +63,6 @@ export async function disableIn(work: Work, id: string, cause: DisableCause): Pr
   const trx = await work.trx();
   const before = await Webhook.query(trx).findById(id).forUpdate();
   if (!before?.enabled || isOutdated(cause, before, work.now)) return false;
-  if (
-    reason === 'failing' &&
-    before.failingSince &&
-    (await wasAcceptedSince(trx, id, before.failingSince))
-  )
-    return false;
   const after = await Webhook.query(trx).patchAndFetchById(id, {
     ...disabledFields(reason, work.now),
     updatedAt: work.now,
@@ -75,15 +74,26 @@ export async function disableIn(work: Work, id: string, cause: DisableCause): Pr
   return true;
 }
 
+type Deps = { db: Knex; commit: Commit; health: HealthRecorder; log: Log };
+
 /** Disables webhooks whose attempts have failed for too long. */
 export const createAutoDisable =
-  ({ commit, log }: { commit: Commit; log: Log }) =>
+  ({ db, commit, health, log }: Deps) =>
   /**
    * After a failed attempt of the job: disables the webhook, in a commit of its own, if it had failed
    * for too long when the attempt started.
    */
-  async ({ webhookId, tenantId, failingSince }: FailingWebhook, jobId: string): Promise<void> => {
-    if (!hasFailedTooLong(failingSince, new Date())) return;
+  async (webhook: FailingWebhook, jobId: string): Promise<void> => {
+    const { webhookId, tenantId, endpointUrl, failingSince } = webhook;
+    const now = new Date();
+    if (!failingSince || !hasFailedTooLong(failingSince, now)) return;
+    const acceptedAt = await acceptedAfter(db, webhookId, failingSince);
+    if (acceptedAt) {
+      // It fails since now: its process has died before it could write that the webhook worked again.
+      health.note({ webhookId, endpointUrl, hasFailed: false, at: acceptedAt });
+      health.note({ webhookId, endpointUrl, hasFailed: true, at: now });
+      return;
+    }
     const caller = systemCaller(tenantId, jobWorkflowId(jobId));
     const wasDisabled = await commit(caller, async (work) => {
       if (!(await disableIn(work, webhookId, { reason: 'failing' }))) throw new NoChange();

@@ -27,18 +27,23 @@ const MAX_WAITING = 10_000;
 const keyOf = ({ webhookId, endpointUrl }: HealthSign | WebhookHealth) =>
   `${webhookId} ${endpointUrl}`;
 
-/** What is known of an endpoint after one more attempt. */
+const isLater = (a: Date | null | undefined, b: Date): boolean => a != null && a > b;
+
+/** What is known of an endpoint after one more attempt. Signs may come later than those after them. */
 export function withSign(
   before: WebhookHealth | undefined,
   { webhookId, endpointUrl, hasFailed, at }: HealthSign,
 ): WebhookHealth {
+  const { succeededAt = null, failedAt = null } = before ?? {};
   const endpoint = { webhookId, endpointUrl };
-  if (!hasFailed) return { ...endpoint, anySucceeded: true, failingSince: null };
-  return {
-    ...endpoint,
-    anySucceeded: before?.anySucceeded ?? false,
-    failingSince: before?.failingSince ?? at,
-  };
+  if (!hasFailed)
+    return {
+      ...endpoint,
+      succeededAt: isLater(succeededAt, at) ? succeededAt : at,
+      failedAt: isLater(failedAt, at) ? failedAt : null,
+    };
+  const counts = !isLater(succeededAt, at) && (failedAt === null || isLater(failedAt, at));
+  return { ...endpoint, succeededAt, failedAt: counts ? at : failedAt };
 }
 
 /**
@@ -56,18 +61,25 @@ export function createHealthRecorder({
   const waiting = new Map<string, WebhookHealth>();
   let loop: Loop | undefined;
 
-  /** Returns true if there is more. A state is written again if it changes while it is written. */
+  /**
+   * Returns true if there is more. A state is written again if it changes while it is written. What is locked
+   * waits behind the others.
+   */
   async function flush(): Promise<boolean> {
     const batch = [...waiting].slice(0, BATCH);
     if (batch.length === 0) return false;
-    await writeUnaudited((db) =>
+    const locked = await writeUnaudited((db) =>
       writeHealth(
         db,
         batch.map(([, health]) => health),
       ),
     );
-    for (const [key, health] of batch) if (waiting.get(key) === health) waiting.delete(key);
-    return waiting.size > 0;
+    for (const [key, health] of batch) {
+      if (waiting.get(key) !== health) continue;
+      waiting.delete(key);
+      if (locked.has(health.webhookId)) waiting.set(key, health);
+    }
+    return waiting.size > locked.size;
   }
 
   return {

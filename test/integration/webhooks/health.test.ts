@@ -11,26 +11,54 @@ test('a webhook fails since the first failure after the last success at its pres
   const client = asNewTenant();
   const { id, endpointUrl } = await register(client, '/health', { enabled: false });
   const failingSince = async () => (await readWebhook(client, id)).failingSince;
-  const [first, second] = [daysAgo(2), daysAgo(1)];
-  const write = (
-    failing: Date | null,
-    { anySucceeded = failing === null, url = endpointUrl } = {},
-  ) =>
+  const [first, second, third] = [daysAgo(3), daysAgo(2), daysAgo(1)];
+  const write = (signs: { succeededAt?: Date; failedAt?: Date }, url = endpointUrl) =>
     writeHealth(fixture.app.deps.db, [
-      { webhookId: id, endpointUrl: url, anySucceeded, failingSince: failing },
+      { webhookId: id, endpointUrl: url, succeededAt: null, failedAt: null, ...signs },
     ]);
 
-  await write(first, { url: `${endpointUrl}/earlier` });
+  await write({ failedAt: first }, `${endpointUrl}/earlier`);
   expect(await failingSince()).toBeNull();
-  await write(first);
-  await write(second);
-  expect(await failingSince()).toBe(first.toISOString());
-  await write(null, { url: `${endpointUrl}/earlier` });
-  expect(await failingSince()).toBe(first.toISOString());
-  await write(second, { anySucceeded: true });
+  await write({ failedAt: second });
+  await write({ failedAt: third });
   expect(await failingSince()).toBe(second.toISOString());
-  await write(null);
+  // What others have written since, counts: this was recorded late.
+  await write({ succeededAt: first });
+  await write({ succeededAt: third }, `${endpointUrl}/earlier`);
+  expect(await failingSince()).toBe(second.toISOString());
+  await write({ failedAt: first });
+  expect(await failingSince()).toBe(first.toISOString());
+  await write({ succeededAt: second, failedAt: third });
+  expect(await failingSince()).toBe(third.toISOString());
+  await write({ succeededAt: new Date() });
   expect(await failingSince()).toBeNull();
+});
+
+test('a webhook that another transaction has locked is written later, and the others now', async () => {
+  const client = asNewTenant();
+  const { db } = fixture.app.deps;
+  const webhooks = await Promise.all(
+    ['a', 'b'].map((name) => register(client, `/locked/${name}`, { enabled: false })),
+  );
+  const health = webhooks.map(({ id, endpointUrl }) => {
+    return { webhookId: id, endpointUrl, succeededAt: null, failedAt: daysAgo(1) };
+  });
+  const [locked, other] = webhooks.map(({ id }) => id);
+  const failing = async () =>
+    (
+      await client
+        .get<{ items: { id: string }[] }>('/api/webhooks?failingSince.lte=9999-01-01T00:00:00Z')
+        .expect(200)
+    ).items.map(({ id }) => id);
+  await db.transaction(async (trx) => {
+    await trx('webhooks')
+      .where({ id: String(locked) })
+      .forUpdate();
+    expect(await writeHealth(db, health)).toEqual(new Set([locked]));
+    expect(await failing()).toEqual([other]);
+  });
+  expect(await writeHealth(db, health)).toEqual(new Set());
+  expect(await failing()).toHaveLength(2);
 });
 
 test('deliveries end while a restore has locked the webhooks, and their health is written after it', async () => {
@@ -79,5 +107,10 @@ test('a webhook is not disabled for a time that a success has ended unnoticed', 
   await patchRow(webhook.id, { failing_since: daysAgo(6) });
   await createJob(client);
   await waitForDelivery(client, webhook.id, ([newest]) => newest?.status === 'failed');
-  expect(await readWebhook(client, webhook.id)).toMatchObject({ enabled: true });
+  // It fails since then, and is disabled five days later.
+  const { enabled } = await eventually(
+    () => readWebhook(client, webhook.id),
+    ({ failingSince }) => failingSince !== null && new Date(failingSince) > daysAgo(1),
+  );
+  expect(enabled).toBe(true);
 });
