@@ -2,6 +2,7 @@ import { Type, type Static } from 'typebox';
 import { JobFailure, defineJobType, type JobType } from '../../../domain/jobs/jobType.ts';
 import {
   credentialsIn,
+  isCredentialName,
   isCredentialParameter,
   maskText,
   repeatedForms,
@@ -105,12 +106,40 @@ function credentialsInHeader(name: string, value: string): string[] {
 }
 
 /** The credentials in a request, in the forms in which the server may repeat them. */
-function credentialsOf({ url, headers = {}, body }: Payload): string[] {
+function credentialsOf(
+  { url, headers = {}, body }: Payload,
+  isCredential: (name: string) => boolean = isCredentialParameter,
+): string[] {
   const ofHeaders = Object.entries(headers)
-    .filter(([name]) => isCredentialParameter(name))
+    .filter(([name]) => isCredential(name))
     .flatMap(([name, value]) => credentialsInHeader(name, value));
   return repeatedForms([...ofHeaders, ...credentialsIn({ url, body })]);
 }
+
+/** Names that mean a credential and nothing else: `keyword`, `author` and `X-Key-Format` are none of them. */
+const isCertainCredential = (name: string): boolean =>
+  isCredentialName(name) || /^(?:x-)?(?:auth|key|sig|signature)$/i.test(name);
+
+/** Shorter values are in ordinary words. */
+const MIN_RESULT_CREDENTIAL_CHARS = 8;
+
+/** The URL without the query parameters that may be something else than credentials. */
+function withCertainParameters(text: string): string {
+  const url = new URL(text);
+  for (const name of new Set(url.searchParams.keys()))
+    if (!isCertainCredential(name)) url.searchParams.delete(name);
+  return url.href;
+}
+
+/**
+ * What is masked in a result, which jobs and people use: only what certainly is a credential. A failure shows
+ * an excerpt for people, where too much is masked rather than too little.
+ */
+const credentialsInResult = (payload: Payload): string[] =>
+  credentialsOf(
+    { ...payload, url: withCertainParameters(payload.url) },
+    isCertainCredential,
+  ).filter(({ length }) => length >= MIN_RESULT_CREDENTIAL_CHARS);
 
 /** HTTP statuses after which the same request may succeed. */
 const RETRYABLE_STATUSES = new Set([408, 425, 429, 500, 502, 503, 504]);
@@ -122,13 +151,18 @@ function assertExpectedStatus(answer: OutboundResponse, payload: Payload): void 
     ? expectStatus.includes(answer.status)
     : answer.status >= 200 && answer.status < 300;
   if (isExpected) return;
+  const credentials = credentialsOf(payload);
+  const contentType = answer.headers['content-type']?.slice(0, 200);
   throw new JobFailure('http_status', `The server answered ${answer.status}`, {
     retryable: RETRYABLE_STATUSES.has(answer.status),
     ...(answer.retryAfterMs !== undefined && { retryAfterMs: answer.retryAfterMs }),
     response: {
       status: answer.status,
-      contentType: answer.headers['content-type']?.slice(0, 200) ?? null,
-      ...responseExcerpt(answer),
+      contentType:
+        contentType === undefined
+          ? null
+          : responseExcerpt({ body: contentType, truncated: false }, credentials).body,
+      ...responseExcerpt(answer, credentials),
     },
   });
 }
@@ -176,14 +210,13 @@ export const httpRequest = (http: GuardedHttp): JobType<Payload> =>
           headers: { 'idempotency-key': jobId, ...inLowerCase(headers) },
           ...(body !== undefined && { body }),
         });
-        const answer = withoutRequestCredentials(received, credentialsOf(payload));
-        log('info', `${method} answered ${answer.status}`, {
-          status: answer.status,
-          durationMs: answer.durationMs,
+        log('info', `${method} answered ${received.status}`, {
+          status: received.status,
+          durationMs: received.durationMs,
         });
-        assertExpectedStatus(answer, payload);
-        const { retryAfterMs: _, ...result } = answer;
-        return result;
+        assertExpectedStatus(received, payload);
+        const { retryAfterMs: _, ...result } = received;
+        return withoutRequestCredentials(result, credentialsInResult(payload));
       } catch (error) {
         if (!(error instanceof OutboundError)) throw error;
         throw noResponseFailure(error, payload);

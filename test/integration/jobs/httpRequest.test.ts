@@ -125,6 +125,17 @@ test('the result has no credentials of the request that the server repeats', asy
   expect(headers.etag).toBe('"********"');
 });
 
+test('the result keeps the words and numbers of parameters that are no credentials', async () => {
+  const body = JSON.stringify({ datacenter: 'datacenter', author: 'katherine', pin: 2024 });
+  sink.respond('/words', respondWith(200, { 'content-type': 'application/json' }, body));
+  const job = await request('/words?keyword=datacenter&author=katherine', {
+    method: 'POST',
+    headers: { 'X-Key-Format': 'json', 'X-Author-Name': 'application' },
+    body: '{"pin":2024}',
+  });
+  expect(job.result).toMatchObject({ body, headers: { 'content-type': 'application/json' } });
+});
+
 test('a header of the payload in any letter case replaces that of the job, and is sent once', async () => {
   sink.respond('/once', respondWith(204));
   await request('/once', {
