@@ -28,6 +28,7 @@ BEGIN_SECONDS, BEGIN_AGAIN_MS = 30.0, 5_000
 # What has begun is waited for this long when the worker stops, to report that it was interrupted.
 STOPPED_BEGIN_SECONDS = 8.0
 MAX_UNANSWERED = 20
+HEARTBEAT_SECONDS = 0.5
 LAST_LINES_SECONDS, END_SECONDS = 30.0, 60.0
 MAX_PAUSE_SECONDS = 5.0
 MASK = "********"
@@ -353,11 +354,27 @@ async def _begin_whole(
     try:
         return await asyncio.shield(task), None
     except asyncio.CancelledError as error:
-        await asyncio.wait({task}, timeout=STOPPED_BEGIN_SECONDS)
-        if not task.done():
-            task.cancel()
-            raise
+        now = asyncio.get_running_loop().time
+        deadline = now() + STOPPED_BEGIN_SECONDS
+        while not task.done():
+            # Without an answer until then, the next activity makes the attempt.
+            left = deadline - now()
+            if left <= 0:
+                task.cancel()
+            try:
+                await asyncio.wait({task}, timeout=max(left, 0.1))
+            except asyncio.CancelledError:
+                continue
+        if task.cancelled():
+            raise error from None
         return task.result(), error
+
+
+async def _heartbeats() -> None:
+    """Repeats the details of the last heartbeat of this activity: one without them would take them away."""
+    while True:
+        activity.heartbeat(*activity.info().heartbeat_details)
+        await asyncio.sleep(HEARTBEAT_SECONDS)
 
 
 async def _begin(api: RunnerApi, job_id: str, digest: str | None) -> dict[str, Any]:
@@ -374,6 +391,7 @@ async def _begin(api: RunnerApi, job_id: str, digest: str | None) -> dict[str, A
         "attemptToken": token,
         **({"unanswered": unanswered} if unanswered else {}),
     }
+    beating = asyncio.create_task(_heartbeats())
     try:
         answer: dict[str, Any] = await api.post_within(BEGIN_SECONDS, f"/jobs/{job_id}/begin", body)
     except (ApiError, asyncio.CancelledError) as error:
@@ -385,6 +403,8 @@ async def _begin(api: RunnerApi, job_id: str, digest: str | None) -> dict[str, A
             raise
         activity.logger.warning("The job %s could not begin: %s", job_id, error)
         raise _failure(error.code, BEGIN_AGAIN_MS) from None
+    finally:
+        beating.cancel()
     outcome = answer["outcome"]
     if outcome == "ended":
         raise JobEnded

@@ -231,6 +231,28 @@ async def test_an_attempt_that_begins_while_the_activity_is_cancelled_is_ended(
     assert (fake.ends, worked) == ([end], [])
 
 
+async def test_a_beginning_without_an_answer_is_named_when_the_worker_stops(fake, run, monkeypatch):
+    monkeypatch.setattr(attempts, "STOPPED_BEGIN_SECONDS", 0.3)
+    environment = ActivityEnvironment()
+    heartbeats = []
+    environment.on_heartbeat = lambda *details: heartbeats.append(details)
+
+    async def before_begin(_count):
+        environment.worker_shutdown()
+        environment.cancel()
+        await asyncio.sleep(0.1)
+        # A second cancellation changes nothing.
+        environment.cancel()
+        await asyncio.sleep(5)
+
+    fake.before_begin = before_begin
+    with pytest.raises(asyncio.CancelledError):
+        await run(forever, environment)
+    token = hashlib.sha256(fake.begun["attemptToken"].encode()).hexdigest()
+    assert heartbeats[-1] == ({"unanswered": [token]},)
+    assert fake.ends == []
+
+
 async def test_the_next_activity_names_a_beginning_that_had_no_answer(fake, run, monkeypatch):
     monkeypatch.setattr(attempts, "BEGIN_SECONDS", 0.3)
 
@@ -244,7 +266,9 @@ async def test_the_next_activity_names_a_beginning_that_had_no_answer(fake, run,
     with pytest.raises(ApplicationError) as info:
         await run(forever, environment)
     assert (info.value.type, info.value.next_retry_delay.total_seconds()) == ("unavailable", 5)
-    [(details,)] = heartbeats
+    # They also keep the activity while it waits, and repeat what an earlier one has said.
+    assert heartbeats[0] == ()
+    (details,) = heartbeats[-1]
     assert details == {
         "unanswered": [hashlib.sha256(fake.begun["attemptToken"].encode()).hexdigest()]
     }
