@@ -111,8 +111,6 @@ export function readRunnerConfig(env: Env) {
   };
   if (config.typeFolders.length === 0)
     read.addProblem('HOLDFAST_RUNNER_TYPES', 'must name at least one folder');
-  // All parts of the installation may share one file of variables.
-  read.text('HOLDFAST_ROLE');
   if (read.problems.length > 0) throw configError(read.problems);
-  return { ...config, unknownVariables: read.unknownVariables() };
+  return { ...config, unknownVariables: read.unknownVariables(/^HOLDFAST_RUNNER_/) };
 }

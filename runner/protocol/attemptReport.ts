@@ -130,31 +130,34 @@ export function createAttemptReport({ api, jobId, started, onStop }: Deps) {
     }
   }
 
+  /** Since the last answer. The pause then ends by itself: what a command prints must not shorten it. */
+  const isFailing = () => pauseMs > SEND_EVERY_MS;
+
   const hasNews = () => queue.length > 0 || progress !== undefined;
 
   const hasFullBatch = () => queue.length >= MAX_BATCH_LINES || queuedBytes >= MAX_BATCH_BYTES;
 
   /** What the next request waits for, unless it is woken. */
-  function waitMsOf(isFailing: boolean): number {
-    if (isFailing) return pauseMs;
+  function waitMs(): number {
+    if (isFailing()) return pauseMs;
     if (!hasNews()) return Math.max(leaseMs / 4 - (performance.now() - answeredAt), 0);
     return !isStuck && (isDraining || hasFullBatch()) ? 0 : SEND_EVERY_MS;
   }
 
   async function keepSending() {
     while (!isClosed && stopCause !== 'lost') {
-      const isFailing = pauseMs > SEND_EVERY_MS;
-      const waitMs = waitMsOf(isFailing);
-      if (waitMs > 0)
+      const wasFailing = isFailing();
+      const ms = waitMs();
+      if (ms > 0)
         await new Promise<void>((resolve) => {
-          const timer = setTimeout(resolve, waitMs);
+          const timer = setTimeout(resolve, ms);
           wake = () => {
             clearTimeout(timer);
             resolve();
           };
         });
       const isDue = performance.now() - answeredAt >= leaseMs / 4;
-      if (!isClosed && (hasNews() || isDue || isFailing)) await send();
+      if (!isClosed && (hasNews() || isDue || wasFailing)) await send();
     }
   }
 
@@ -182,13 +185,13 @@ export function createAttemptReport({ api, jobId, started, onStop }: Deps) {
       const waits = hasNews() && !hasFullBatch();
       queue.push(line);
       queuedBytes += Buffer.byteLength(line);
-      if (!waits || hasFullBatch()) wake();
+      if (!isFailing() && (!waits || hasFullBatch())) wake();
     },
 
     progress(percent: number, message: string | undefined): void {
       const wasIdle = !hasNews();
       progress = { progress: percent, ...(message && { progressMessage: message }) };
-      if (wasIdle) wake();
+      if (wasIdle && !isFailing()) wake();
     },
 
     /** From now on the end of the lease stops nothing: what is left is to report what the command has done. */
