@@ -8,6 +8,7 @@ import {
 } from '../domain/retention/retention.ts';
 import type { NamedKey } from './aesGcm.ts';
 import { readBackupConfig } from './backupConfig.ts';
+import { DEFAULT_PORT } from './defaultPort.ts';
 import { createEnvReader, type Env, type EnvReader } from './envReader.ts';
 import { readTracing } from './tracing/config.ts';
 import { defaultInstance, type LogLevelName } from './log.ts';
@@ -274,7 +275,7 @@ export function readConfig(env: Env) {
   const config = {
     role: read.oneOf<ProcessRole>('HOLDFAST_ROLE', ['all', 'api', 'worker'], 'all'),
     host: read.text('HOLDFAST_HOST') ?? '127.0.0.1',
-    port: read.integer('HOLDFAST_PORT', 8080, [0, 65_535]),
+    port: read.integer('HOLDFAST_PORT', DEFAULT_PORT, [0, 65_535]),
     ...readMonitoring(read),
     ...readDatabase(read),
     statementTimeoutMs: read.integer('HOLDFAST_STATEMENT_TIMEOUT_MS', 15_000, [100, 600_000]),
@@ -325,5 +326,5 @@ export function readConfig(env: Env) {
     );
   }
   if (read.problems.length > 0) throw configError(read.problems);
-  return { ...config, unknownVariables: read.unknownVariables() };
+  return { ...config, unknownVariables: read.unknownVariables(/^HOLDFAST_(?!RUNNER_)/) };
 }

@@ -13,9 +13,9 @@ export function createEnvReader(env: Env) {
     const value = env[name]?.trim();
     return value === '' ? undefined : value;
   };
-  /** Variables with our prefix that were not read: names that were misspelt. */
-  const unknownVariables = () =>
-    Object.keys(env).filter((name) => name.startsWith('HOLDFAST_') && !known.has(name));
+  /** Variables of these that were not read: names that were misspelt. Roles may share one file of variables. */
+  const unknownVariables = (own: RegExp) =>
+    Object.keys(env).filter((name) => own.test(name) && !known.has(name));
   const addProblem = (name: string, what: string) => void problems.push(`${name}: ${what}`);
   const list = (name: string, isValid: (part: string) => boolean, what: string) => {
     const parts = (raw(name) ?? '')

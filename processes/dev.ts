@@ -13,6 +13,7 @@ import { startStack, type Stack } from '../dev/stack.ts';
 import { buildConsole } from '../ui/build.ts';
 import { ConfigError, readConfig, type Config } from '../platform/config.ts';
 import { createLog, type Log } from '../platform/log.ts';
+import { DEFAULT_PORT } from '../platform/defaultPort.ts';
 import { endpointOf } from '../platform/ownEndpoints.ts';
 import { startTracing } from '../platform/tracing.ts';
 import { APP_VERSION } from '../platform/version.ts';
@@ -27,7 +28,6 @@ const LOOPBACK = '127.0.0.0/8,::1/128';
 const LOOPBACK_HOSTS = 'localhost,127.0.0.1,[::1]';
 /** Where receivers of webhooks and targets of `http.request` may listen while one tries Holdfast. */
 const TRIAL_TARGETS = '127.0.0.0/8:9000-9099,[::1/128]:9000-9099';
-const DEFAULT_PORT = 8_080;
 
 type StartContext = {
   folder: string;

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """A dynamic inventory: the active devices that the token in INVENTORY_TOKEN may read.
 
-Groups are site_<name> and role_<name>. A host has its primary address as ansible_host. Devices of the same name are
-hosts whose names end with their ids.
+Groups are site_<name> and role_<name>. A host has its primary address as ansible_host. Names that
+several devices, sites or roles share end with the id.
 """
 
 import collections
@@ -47,6 +47,15 @@ def host_names(devices: list) -> dict:
     }
 
 
+def group_names(kind: str, labels: dict) -> dict:
+    """The group of each site or role. Names are unique within a tenant: equal ones end with the id."""
+    names = {id: group_name(kind, name) for id, name in labels.items()}
+    count = collections.Counter(names.values())
+    return {
+        id: name if count[name] == 1 else f"{name}_{id}" for id, name in names.items()
+    }
+
+
 def inventory() -> dict:
     devices: list = []
     labels: dict = collections.defaultdict(dict)
@@ -56,7 +65,10 @@ def inventory() -> dict:
             labels[resource].update(names)
     hosts = host_names(devices)
     groups: dict = collections.defaultdict(lambda: {"hosts": []})
-    group_of: dict = {}
+    group_of = {
+        **group_names("site", labels["sites"]),
+        **group_names("role", labels["device-roles"]),
+    }
     hostvars: dict = {}
     for device in devices:
         host = hosts[device["id"]]
@@ -64,17 +76,12 @@ def inventory() -> dict:
         # What the token may not read has no label.
         address = device["primaryIp4Id"] or device["primaryIp6Id"]
         if address in labels["ip-addresses"]:
-            hostvars[host]["ansible_host"] = labels["ip-addresses"][address].split("/")[0]
-        for kind, resource, reference in [
-            ("site", "sites", device["siteId"]),
-            ("role", "device-roles", device["roleId"]),
-        ]:
-            if reference not in labels[resource]:
-                continue
-            group = group_name(kind, labels[resource][reference])
-            if group_of.setdefault(group, reference) != reference:
-                sys.exit(f"Two records would be the group {group}: rename one of them")
-            groups[group]["hosts"].append(host)
+            hostvars[host]["ansible_host"] = labels["ip-addresses"][address].split("/")[
+                0
+            ]
+        for reference in (device["siteId"], device["roleId"]):
+            if reference in group_of:
+                groups[group_of[reference]]["hosts"].append(host)
     return {**groups, "_meta": {"hostvars": hostvars}}
 
 

@@ -1,4 +1,5 @@
 import '../beginning.ts';
+import { DEFAULT_PORT } from '../../platform/defaultPort.ts';
 import { defaultWorkFolder, hasHeartbeat } from '../../runner/heartbeat.ts';
 
 /**
@@ -8,7 +9,7 @@ import { defaultWorkFolder, hasHeartbeat } from '../../runner/heartbeat.ts';
 async function responds({ env }: NodeJS.Process): Promise<boolean> {
   if (env.HOLDFAST_ROLE?.trim() === 'runner')
     return hasHeartbeat(env.HOLDFAST_RUNNER_FOLDER ?? defaultWorkFolder());
-  const response = await fetch(`http://127.0.0.1:${env.HOLDFAST_PORT}/livez`);
+  const response = await fetch(`http://127.0.0.1:${env.HOLDFAST_PORT ?? DEFAULT_PORT}/livez`);
   return response.ok;
 }
 

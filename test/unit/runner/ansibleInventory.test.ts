@@ -51,7 +51,7 @@ test('devices of the same name are hosts of their own in the inventory of the An
     },
   ]);
   expect(inventory).toEqual({
-    site_ams_1: { hosts: ['sw1.1', 'sw2'] },
+    site_ams_1_a: { hosts: ['sw1.1', 'sw2'] },
     site_ams_2: { hosts: ['sw1.3'] },
     _meta: {
       hostvars: {
@@ -64,9 +64,10 @@ test('devices of the same name are hosts of their own in the inventory of the An
   });
 });
 
-test('sites whose groups would have the same name are refused', async () => {
+test('sites of the same name are groups of their own', async () => {
   const items = [device('1', 'sw1', 'a'), device('2', 'sw2', 'c')];
-  await expect(ansibleInventory([{ items, included }])).rejects.toThrow(
-    'Two records would be the group site_ams_1',
-  );
+  expect(await ansibleInventory([{ items, included }])).toMatchObject({
+    site_ams_1_a: { hosts: ['sw1'] },
+    site_ams_1_c: { hosts: ['sw2'] },
+  });
 });

@@ -86,3 +86,9 @@ test('the runner of npm start gets nothing that opens the database', () => {
     'TEMPORAL_ADDRESS',
   ]);
 });
+
+test('names of a runner that nothing reads are reported, not those of other roles', () => {
+  const env = { HOLDFAST_RUNNER_WRAPER: '[]', HOLDFAST_HOST: '0.0.0.0', HOLDFAST_PORT: '8080' };
+  const { unknownVariables } = readRunnerConfig({ ...MINIMAL, HOLDFAST_ROLE: 'runner', ...env });
+  expect(unknownVariables).toEqual(['HOLDFAST_RUNNER_WRAPER']);
+});

@@ -98,7 +98,8 @@ test('no gateway is trusted by default, and an API key is never sent without TLS
 });
 
 test('an unknown variable with the prefix HOLDFAST_ is reported', () => {
-  expect(readConfig({ DATABASE_URL, HOLDFAST_TRUSTED_GATEWAY: 'typo' }).unknownVariables).toEqual([
+  const env = { HOLDFAST_TRUSTED_GATEWAY: 'typo', HOLDFAST_RUNNER_SLOTS: 'of another role' };
+  expect(readConfig({ DATABASE_URL, ...env }).unknownVariables).toEqual([
     'HOLDFAST_TRUSTED_GATEWAY',
   ]);
 });
