@@ -115,12 +115,27 @@ async function repairInventory(
     await query('SELECT public.recalculate_prefix_parents()');
   // Otherwise triggers have counted the addresses whose VRF has another flag.
   if (hasChanged('ip_addresses')) await query('SELECT public.recount_used_blocks()');
-  if (hasChanged(...SCOPE_TABLES) && !isWholeInventory(plan))
+  if (hasChanged(...SCOPE_TABLES) && !isWholeInventory(plan)) {
+    // Interfaces first: cables get their sites from them.
+    if (hasChanged('devices')) await alignInterfaces(query, plan);
     await query('SELECT public.recalculate_inventory_scopes()');
+  }
   if (hasChanged('sites', 'devices', 'approvals'))
     await query('SELECT public.recalculate_approval_scopes()');
   if (hasChanged('sites', 'devices', 'jobs')) await query('SELECT public.recalculate_job_scopes()');
 }
+
+/**
+ * Interfaces belong to the tenant and the site of their device. A changed device is deleted and inserted
+ * without the trigger that updates them, and they do not differ themselves: these columns are derived.
+ */
+const alignInterfaces = (query: RunQuery, plan: RestorePlan) =>
+  query(
+    `UPDATE public.interfaces AS t SET tenant_id = v.tenant_id, site_id = v.site_id
+     FROM public.devices AS v
+     WHERE v.id = t.device_id AND ${isInDiff(plan, 'devices', "<> 'deleted'", 'v.id')}
+       AND (t.tenant_id, t.site_id) IS DISTINCT FROM (v.tenant_id, v.site_id)`,
+  );
 
 /** True when all inventory records become those of the backup, whose scopes are consistent. */
 const isWholeInventory = ({ scope, sections, tables }: RestorePlan): boolean =>

@@ -450,4 +450,36 @@ describe('after a restore', () => {
       expect.anything(),
     ]);
   });
+
+  test('of a tenant, the interfaces and cables of a device that had moved are at its site again', async () => {
+    const tenantId = 'movers';
+    await make('tenants', { id: tenantId, name: tenantId });
+    const [from, to] = [
+      await make('sites', { name: 'from', tenantId }),
+      await make('sites', { name: 'to', tenantId }),
+    ];
+    const { id: deviceTypeId } = await firstOf('device-types');
+    const port = async (name: string) => {
+      const device = await make('devices', { name, tenantId, siteId: from.id, deviceTypeId });
+      return { device, ...(await make('interfaces', { deviceId: device.id, name: 'e0' })) };
+    };
+    const [moving, staying] = [await port('moving'), await port('staying')];
+    await make('cables', { tenantId, aInterfaceId: moving.id, bInterfaceId: staying.id });
+    const sitesOf = async () => {
+      const { db } = app.deps;
+      return {
+        ports: await db('interfaces').whereIn('id', [moving.id, staying.id]).pluck('site_id'),
+        cables: await db('cables').where({ tenant_id: tenantId }).select('a_site_id', 'b_site_id'),
+      };
+    };
+    const before = await sitesOf();
+    const keeper = app.client.as({ actor: 'kim', roles: 'platform-admin', tenant: tenantId });
+    const backup = await backupCreator(() => keeper)(partial('inventory'));
+    // A trigger moves the interfaces. The API would also change their versions.
+    await app.deps.db('devices').where({ id: moving.device.id }).update({ site_id: to.id });
+    expect(await sitesOf()).not.toEqual(before);
+    await restorer(() => keeper)({ backupId: backup.id });
+    expect(before.ports).toEqual([from.id, from.id]);
+    expect(await sitesOf()).toEqual(before);
+  });
 });
