@@ -1,3 +1,4 @@
+import { assertDefined } from '../../domain/shared/assert.ts';
 import { lockUntilCommit } from '../core/advisoryLocks.ts';
 import { isLockTimeout } from '../core/constraints.ts';
 import type { Knex } from '../core/knex.ts';
@@ -11,9 +12,17 @@ import {
   SCOPE_TABLES,
   type RestoreEffects,
 } from './repairAfterRestore.ts';
-import { isDerived, type PlannedTable, type RestorePlan } from './restorePlan.ts';
+import { findPlanned, isDerived, type PlannedTable, type RestorePlan } from './restorePlan.ts';
 import { restoredTable } from './restoredTables.ts';
-import { columnList, columnsEqual, countDiffs, diffTable, liveTable, queryIn } from './sql.ts';
+import {
+  columnList,
+  columnsEqual,
+  countDiffs,
+  diffTable,
+  liveTable,
+  queryIn,
+  runAll,
+} from './sql.ts';
 
 /**
  * From this number of changed rows on, indexes and foreign keys of a table are dropped and created
@@ -86,24 +95,77 @@ export async function applyDifferences(
 }
 
 /**
+ * Tables that a dry run does not write: any change of them locks `access_state`, for which everyone waits
+ * who changes permissions. A restore replaces all their rows, and no other table refers to them.
+ */
+const UNTRIED_TABLES: ReadonlySet<string> = new Set(['roles', 'grants']);
+
+/**
  * Writes the differences in a transaction that must roll back, to find the constraints that refuse
- * them. It locks no table, only rows: the triggers stay enabled, and of what follows a restore it does
- * only what constraints depend on.
+ * them. It locks no table, only rows, and none that work for other tenants waits for: the triggers stay
+ * enabled, and of what follows a restore it does only what constraints depend on.
  */
 export async function tryDifferences(trx: Knex, plan: RestorePlan): Promise<void> {
   const query = queryIn(trx);
+  await keepWebhooks(query, plan);
   const changed = await findChangedTables(query, plan);
   await prepareToWrite(query, plan);
   await deleteSessions(query, plan);
-  // A tenant that is deleted and inserted would lose its quotas: a trigger deletes them.
-  const written =
-    plan.scope.tenantId === null
-      ? changed
-      : changed.filter(({ planned }) => planned.table.name !== 'tenants');
+  const written = changed.filter(
+    ({ planned: { table } }) =>
+      !UNTRIED_TABLES.has(table.name) &&
+      // A tenant that is deleted and inserted would lose its quotas: a trigger deletes them.
+      (plan.scope.tenantId === null || table.name !== 'tenants'),
+  );
   await writeRows(query, plan, written);
   await satisfyConstraints(query, plan);
   await releaseChildren(query, plan);
-  await query('SET CONSTRAINTS ALL IMMEDIATE');
+  await tryConstraints(query);
+}
+
+/**
+ * Removes webhooks that exist from the differences of a dry run: the relay of events and the queue of
+ * deliveries lock webhooks of all tenants in turn, and would wait for the rows. Only the quota depends on
+ * them, which counts what the restore would do.
+ */
+async function keepWebhooks(query: RunQuery, plan: RestorePlan): Promise<void> {
+  const planned = findPlanned(plan, 'webhooks');
+  if (!planned) return;
+  const { table } = planned;
+  const diff = diffTable(table);
+  await query(
+    `INSERT INTO public.quota_usage (tenant_id, quota, change)
+     SELECT l.tenant_id, 'webhooks', count(*) FILTER (WHERE d.change = 'changed' AND s.deleted_at IS NULL)
+       - count(*) FILTER (WHERE l.deleted_at IS NULL)
+     FROM ${diff} AS d JOIN ${liveTable(table)} AS l ON l.id = d.id
+       LEFT JOIN ${restoredTable(plan, table)} AS s ON s.id = d.id
+     WHERE d.change <> 'created' AND l.tenant_id <> 'platform' GROUP BY l.tenant_id`,
+  );
+  await query(`DELETE FROM ${diff} WHERE change <> 'created'`);
+}
+
+/** Constraint triggers that take the lock `trees`, for which writers of all tenants wait. */
+const TREE_CHECKS = ['regions_tree', 'locations_tree'];
+
+/**
+ * Checks the deferred constraints of a dry run, but not the foreign keys of tables that it does not write.
+ * Those of trees come last: the server releases their lock before it answers.
+ */
+async function tryConstraints(query: RunQuery): Promise<void> {
+  const untried = [...UNTRIED_TABLES].map((name) => `'public.${name}'`);
+  const trees = TREE_CHECKS.map((name) => `'${name}'`);
+  const [found] = await query<{ names: string }>(
+    `SELECT string_agg(DISTINCT format('public.%I', conname), ', ') AS names FROM pg_constraint
+     WHERE condeferrable AND conparentid = 0 AND connamespace = 'public'::regnamespace
+       AND conname NOT IN (${trees.join(', ')})
+       AND conrelid <> ALL (ARRAY[${untried.join(', ')}]::regclass[])`,
+  );
+  await query(`SET CONSTRAINTS ${assertDefined(found, 'constraints').names} IMMEDIATE`);
+  await runAll(query, [
+    'SAVEPOINT trees',
+    `SET CONSTRAINTS ${TREE_CHECKS.map((name) => `public.${name}`).join(', ')} IMMEDIATE`,
+    'ROLLBACK TO SAVEPOINT trees',
+  ]);
 }
 
 async function prepareToWrite(query: RunQuery, plan: RestorePlan): Promise<void> {

@@ -16,6 +16,7 @@ import type { ProblemBody, TestClient } from '../../support/client.ts';
 import { seedEstate } from '../../support/estate.ts';
 import { eventually } from '../../support/eventually.ts';
 import { recordFactory } from '../../support/inventory.ts';
+import { createUser } from '../../support/users.ts';
 
 let archives: Awaited<ReturnType<typeof createArchiveFolder>>;
 let app: TestApp;
@@ -226,7 +227,7 @@ test('pruning deletes the backups of a series that its retention policy does not
   );
 });
 
-test('a preview of a tenant waits for no writer of others, and holds up none', async () => {
+test('a preview of a tenant waits for no writer of others', async () => {
   const keeper = app.client.as({ actor: 'kim', roles: 'platform-admin', tenant: 'acme' });
   const site = await make('sites', { name: 'moving', tenantId: 'acme' });
   await make('prefixes', { cidr: '10.77.0.0/16', tenantId: 'acme' });
@@ -250,6 +251,118 @@ test('a preview of a tenant waits for no writer of others, and holds up none', a
     ]);
   } finally {
     await trx.rollback();
+  }
+});
+
+/**
+ * Makes dry runs that insert the site `pausing` wait 1.5 s when they have written everything and check it.
+ * Returns whether one waits now.
+ */
+async function pauseDryRuns(): Promise<() => Promise<boolean>> {
+  const { db } = app.deps;
+  await db.raw(`
+    CREATE OR REPLACE FUNCTION pause_dry_run() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+      IF current_setting('transaction_isolation') = 'repeatable read' THEN PERFORM pg_sleep(1.5); END IF;
+      RETURN NULL;
+    END $$;
+    DROP TRIGGER IF EXISTS sites_pause ON sites;
+    CREATE CONSTRAINT TRIGGER sites_pause AFTER INSERT ON sites DEFERRABLE INITIALLY DEFERRED
+      FOR EACH ROW WHEN (NEW.name = 'pausing') EXECUTE FUNCTION pause_dry_run()`);
+  return async () =>
+    (await db('pg_stat_activity').where({ wait_event: 'PgSleep' }).select('pid')).length > 0;
+}
+
+test('while a preview of a tenant has its locks, events are published and delivered, and trees change', async () => {
+  const keeper = app.client.as({ actor: 'kim', roles: 'platform-admin', tenant: 'acme' });
+  const subscribe = (tenant: TestClient) =>
+    tenant
+      .post<{ id: string }>('/api/webhooks', {
+        endpointUrl: 'http://127.0.0.1:9/paused',
+        eventTypes: ['inventory.site.created'],
+      })
+      .expect(201);
+  const tree = async (name: string, tenantId: string) => {
+    const parent = await make('regions', { name: `${name} of all`, tenantId });
+    return make('regions', { name, tenantId, parentId: parent.id });
+  };
+  const [changed, region] = [await subscribe(keeper), await tree('changed', 'acme')];
+  const site = await make('sites', { name: 'pausing', tenantId: 'acme' });
+  const backup = await backupCreator(() => keeper)({
+    mode: 'partial',
+    sections: ['inventory', 'webhooks'],
+  });
+  await keeper.put(`/api/webhooks/${changed.id}`, { description: 'changed' }).expect(200);
+  const deleted = await subscribe(keeper);
+  await root.put(`/api/inventory/regions/${region.id}`, { description: 'changed' }).expect(200);
+  await root.put(`/api/inventory/sites/${site.id}`, { name: 'changed' }).expect(200);
+  const isPaused = await pauseDryRuns();
+  const preview = restoreValidator(() => keeper)({ backupId: backup.id });
+  await eventually(isPaused, (paused) => paused);
+  await make('sites', { name: 'delivered', tenantId: 'acme' });
+  await tree('of others', 'platform');
+  await eventually(
+    () =>
+      app.deps
+        .db('deliveries')
+        .whereIn('webhook_id', [changed.id, deleted.id])
+        .whereRaw(`(status <> 'pending' OR job_id IS NOT NULL)`)
+        .pluck('webhook_id'),
+    (started) => new Set(started).size === 2,
+  );
+  expect(await isPaused()).toBe(true);
+  const { valid, warnings, preview: differences } = await preview;
+  expect([valid, warnings.map(({ code }) => code)]).toEqual([true, ['records_deleted']]);
+  expect(differences.counts).toMatchObject({ changed: 3, deleted: 1 });
+});
+
+test('while a preview of the platform has its locks, permissions can be changed', async () => {
+  const site = await make('sites', { name: 'pausing' });
+  const viewer = await createUser(app, { roleId: 'viewer', siteId: site.id });
+  const backup = await createBackup({ mode: 'partial', sections: ['access'] });
+  const { db } = app.deps;
+  await db('grants').where({ user_id: viewer.id }).del();
+  await root.delete(`/api/inventory/sites/${site.id}`).expect(204);
+  const isPaused = await pauseDryRuns();
+  const preview = restoreValidator(() => root)({ backupId: backup.id });
+  await eventually(isPaused, (paused) => paused);
+  await createUser(app, 'viewer');
+  expect(await isPaused()).toBe(true);
+  expect(await preview).toMatchObject({ valid: true, preview: { counts: { created: 2 } } });
+});
+
+test('the dry run counts webhooks that it does not write for the quota', async () => {
+  const keeper = app.client.as({ actor: 'kim', roles: 'platform-admin', tenant: 'acme' });
+  const subscribe = () =>
+    keeper.post<{ id: string }>('/api/webhooks', {
+      endpointUrl: 'http://127.0.0.1:9/counted',
+      eventTypes: ['inventory.site.created'],
+    });
+  const { db } = app.deps;
+  const own = await subscribe().expect(201);
+  const backup = await backupCreator(() => keeper)({ mode: 'partial', sections: ['webhooks'] });
+  const limit = (await db('webhooks').where({ tenant_id: 'acme' }).whereNull('deleted_at')).length;
+  await keeper.delete(`/api/webhooks/${own.id}`).expect(204);
+  const newer = await subscribe().expect(201);
+  const errorsWith = async (webhooks: number) => {
+    await db('tenant_quotas').where({ tenant_id: 'acme' }).del();
+    await db('tenant_quotas').insert({
+      tenant_id: 'acme',
+      limits: JSON.stringify({ webhooks }),
+      created_at: new Date(),
+      updated_at: new Date(),
+      version: 1,
+    });
+    const { errors } = await restoreValidator(() => keeper)({ backupId: backup.id });
+    return errors.map(({ code }) => code);
+  };
+  try {
+    // Instead of the newer webhook there would be the former one.
+    expect(await errorsWith(limit)).toEqual([]);
+    await keeper.delete(`/api/webhooks/${newer.id}`).expect(204);
+    expect(await errorsWith(limit - 1)).toEqual(['quota_exceeded']);
+  } finally {
+    await db('tenant_quotas').where({ tenant_id: 'acme' }).del();
   }
 });
 
