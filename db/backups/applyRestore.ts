@@ -63,14 +63,14 @@ export async function lockForRestore(
 /**
  * Writes the differences that `findDifferences` found. The transaction must hold the locks of
  * `lockForRestore`; it rolls back everything if a statement fails. `replaced`: tables that have the
- * rows of the backup already. Returns the side effects.
+ * rows of the backup already. No statement starts after `signal` is aborted. Returns the side effects.
  */
 export async function applyDifferences(
   trx: Knex.Transaction,
   plan: RestorePlan,
-  replaced: ReadonlySet<string> = new Set(),
+  { replaced = new Set(), signal }: { replaced?: ReadonlySet<string>; signal?: AbortSignal } = {},
 ): Promise<RestoreEffects> {
-  const query = queryIn(trx);
+  const query = queryIn(trx, signal);
   const differing = await findChangedTables(query, plan);
   const changed = differing.filter(({ planned }) => !replaced.has(planned.table.name));
   await prepareToWrite(query, plan);
@@ -103,10 +103,15 @@ const UNTRIED_TABLES: ReadonlySet<string> = new Set(['roles', 'grants']);
 /**
  * Writes the differences in a transaction that must roll back, to find the constraints that refuse
  * them. It locks no table, only rows, and none that work for other tenants waits for: the triggers stay
- * enabled, and of what follows a restore it does only what constraints depend on.
+ * enabled, and of what follows a restore it does only what constraints depend on. No statement starts after
+ * `signal` is aborted.
  */
-export async function tryDifferences(trx: Knex, plan: RestorePlan): Promise<void> {
-  const query = queryIn(trx);
+export async function tryDifferences(
+  trx: Knex,
+  plan: RestorePlan,
+  signal: AbortSignal,
+): Promise<void> {
+  const query = queryIn(trx, signal);
   await keepWebhooks(query, plan);
   const changed = await findChangedTables(query, plan);
   await prepareToWrite(query, plan);

@@ -4,10 +4,11 @@ import type { BackupConnection } from './backupConnection.ts';
 import { quoteIdentifier, type Column, type Reference, type RunQuery } from './catalog.ts';
 import type { BackedUpTable } from './tables.ts';
 
-/** Runs statements of this module's form in a transaction, or on the pool. */
+/** Runs statements of this module's form in a transaction, or on the pool; none after `signal` is aborted. */
 export const queryIn =
-  (trx: Knex): RunQuery =>
+  (trx: Knex, signal?: AbortSignal): RunQuery =>
   async <Row extends object>(sql: string, values: readonly unknown[] = []) => {
+    signal?.throwIfAborted();
     // Knex treats every question mark as a placeholder; these statements use numbered values only.
     const { rows } = await trx.raw<{ rows: Row[] }>(
       sql.replaceAll('?', '\\?').replace(/\$\d+/g, '?'),

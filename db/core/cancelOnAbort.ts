@@ -2,8 +2,9 @@ import type { Knex } from './knex.ts';
 import { prepared } from './prepared.ts';
 
 /**
- * Runs `work` in an open transaction. When `signal` is aborted, the statement that runs is cancelled, all
- * later ones fail, and the reason of the signal is thrown: the transaction must be rolled back.
+ * Runs `work` in an open transaction. When `signal` is aborted, the statement that runs is cancelled, and the
+ * reason of the signal is thrown: the transaction must be rolled back. Between two statements nothing can
+ * be cancelled: `work` checks the signal before each one that may take long.
  */
 export async function cancelOnAbort<T>(
   db: Knex,
@@ -31,11 +32,10 @@ export async function cancelOnAbort<T>(
 }
 
 /**
- * Cancels what a transaction executes. The statement after it takes a cancellation that arrives late, so
- * that none meets the next user of the connection, and fails, so that the transaction ends also if it was
- * between two statements.
+ * Cancels what a transaction executes. The empty statement after it takes a cancellation that arrives late, so
+ * that none meets the next user of the connection. It is no error, also if the transaction has failed.
  */
 async function cancelStatement(db: Knex, trx: Knex, pid: number): Promise<void> {
   await db.raw('SELECT pg_cancel_backend(?)', [pid]).catch(() => undefined);
-  await trx.raw('SELECT 1 / 0').catch(() => undefined);
+  await trx.raw(';').catch(() => undefined);
 }

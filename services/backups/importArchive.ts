@@ -119,7 +119,7 @@ async function apply(
     throw new Error('Records were created while the archive was loaded.');
   const { replaced, finish } = await replaceTables(trx, STAGING_SCHEMA, newTables);
   await findDifferences(query, plan, replaced);
-  const { schedules } = await applyDifferences(trx, plan, replaced);
+  const { schedules } = await applyDifferences(trx, plan, { replaced });
   await resumeSchedules(trx, schedules, new Date());
   await finish();
   await countForQuotas(query, replaced);

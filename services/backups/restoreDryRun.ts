@@ -84,14 +84,10 @@ async function applyAndRollBack(
     await db.transaction(
       async (trx) => {
         await removeTimeouts(trx);
-        await cancelOnAbort(db, trx, signal, () => findDifferences(queryIn(trx), plan));
+        await cancelOnAbort(db, trx, signal, () => findDifferences(queryIn(trx, signal), plan));
         await limitLocks(trx, LOCK_TIMEOUT_MS);
-        await cancelOnAbort(
-          db,
-          trx,
-          AbortSignal.any([signal, AbortSignal.timeout(WRITE_TIMEOUT_MS)]),
-          () => tryDifferences(trx, plan),
-        );
+        const limited = AbortSignal.any([signal, AbortSignal.timeout(WRITE_TIMEOUT_MS)]);
+        await cancelOnAbort(db, trx, limited, () => tryDifferences(trx, plan, limited));
         throw new Rollback();
       },
       { isolationLevel: 'repeatable read' },

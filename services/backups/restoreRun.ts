@@ -143,7 +143,7 @@ export function createRestoreRun({
     { run, plan, header }: PlannedRestore,
   ): Promise<RestoreEvaluation> {
     if (run.purpose === 'restore') assertPermissions(tools, plan.sections);
-    const query = queryIn(trx);
+    const query = queryIn(trx, tools.signal);
     if (!(await isComplete(query, plan)))
       throw stagingLost('The loaded archive did not survive a restart of the database');
     await findDifferences(query, plan);

@@ -3,6 +3,10 @@ import { rename, symlink, unlink } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TestApp } from '../../support/app.ts';
 import { systemCaller } from '../../../domain/shared/caller.ts';
+import type { RunQuery } from '../../../db/backups/catalog.ts';
+import { queryIn } from '../../../db/backups/sql.ts';
+import { cancelOnAbort } from '../../../db/core/cancelOnAbort.ts';
+import type { Knex } from '../../../db/core/knex.ts';
 import type { BackupList, BackupRecord } from '../../../api/backups/schemas.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import {
@@ -431,6 +435,39 @@ test('a cancelled preview ends while one of its statements runs', async () => {
     );
     expect(await waiting()).toEqual([]);
     await preview;
+  } finally {
+    await trx.rollback();
+  }
+});
+
+test('an abort cancels the statement that runs, starts no other, and makes no statement fail', async () => {
+  const { db } = app.deps;
+  const abortIn = async (
+    trx: Knex,
+    work: (query: RunQuery, abort: () => void) => Promise<unknown>,
+  ) => {
+    const controller = new AbortController();
+    const abort = () => controller.abort(new Error('aborted'));
+    const query = queryIn(trx, controller.signal);
+    await expect(
+      cancelOnAbort(db, trx, controller.signal, () => work(query, abort)),
+    ).rejects.toThrow('aborted');
+  };
+  const trx = await db.transaction();
+  try {
+    await abortIn(trx, async (query, abort) => {
+      abort();
+      await query('CREATE TEMP TABLE too_late ()');
+    });
+    // A statement that fails ends the transaction, and PostgreSQL logs an error.
+    const { rows } = await trx.raw(`SELECT to_regclass('too_late') AS table`);
+    expect(rows).toEqual([{ table: null }]);
+    await abortIn(trx, (query, abort) => {
+      setTimeout(abort, 100);
+      return query('SELECT pg_sleep(30)');
+    });
+    await expect(trx.raw('SELECT 1')).rejects.toThrow('current transaction is aborted');
+    await trx.raw(';');
   } finally {
     await trx.rollback();
   }
