@@ -1,9 +1,9 @@
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { lockUntilCommit } from '../core/advisoryLocks.ts';
-import { isLockTimeout } from '../core/constraints.ts';
+import { isBusy } from '../core/constraints.ts';
 import type { Knex } from '../core/knex.ts';
 import { quoteIdentifier, type RunQuery } from './catalog.ts';
-import { foreignKeysOf, type Definition } from './newTables.ts';
+import { foreignKeysOf, lockLiveTables, type Definition } from './newTables.ts';
 import {
   deleteSessions,
   releaseChildren,
@@ -31,8 +31,8 @@ import {
 const BULK_ROWS = 50_000;
 
 /**
- * How long a bulk restore waits for readers of a table before it keeps the indexes. It is shorter than
- * `deadlock_timeout`, so that PostgreSQL never ends the transaction of a reader instead.
+ * How long a bulk restore waits for the readers of all its large tables before it keeps the indexes. It is
+ * shorter than `deadlock_timeout`, so that PostgreSQL never ends the transaction of a reader instead.
  */
 const INDEX_LOCK_TIMEOUT_MS = 500;
 
@@ -77,13 +77,13 @@ export async function applyDifferences(
   await query(`SET LOCAL maintenance_work_mem = '256MB'`);
   await lockRepairedTables(query, plan, changed);
   const undo: string[] = [];
-  for (const { planned, rows } of changed) {
-    undo.push(...(await disableTriggers(query, plan, planned)));
-    // Foreign keys of tables outside the restore need the indexes of partly restored tables.
-    const isWholeTable = planned.role !== 'referenced' && plan.scope.tenantId === null;
-    if (isWholeTable && rows >= BULK_ROWS)
-      undo.push(...(await dropIndexesAndForeignKeys(trx, planned)));
-  }
+  for (const { planned } of changed) undo.push(...(await disableTriggers(query, plan, planned)));
+  // Foreign keys of tables outside the restore need the indexes of partly restored tables.
+  const large = changed.filter(
+    ({ planned, rows }) =>
+      rows >= BULK_ROWS && planned.role !== 'referenced' && plan.scope.tenantId === null,
+  );
+  if (large.length > 0) undo.push(...(await dropIndexesAndForeignKeys(trx, query, large)));
   const names = new Set(differing.map(({ planned }) => planned.table.name));
   const effects = await repairAfterRestore(query, plan, names, () =>
     writeRows(query, plan, changed),
@@ -252,40 +252,39 @@ async function disableTriggers(
 }
 
 /**
- * Drops the foreign keys of and to a table and its indexes that no constraint needs. Returns the
- * statements that create them again. The lock keeps readers out as well, and while it is awaited new
- * readers queue behind it: if it cannot be had soon, because a backup or a dump reads the tables,
- * everything stays and the rows are written more slowly.
+ * Drops the foreign keys of and to tables and their indexes that no constraint needs. Returns the
+ * statements that create them again. The locks keep readers out as well, and while they are awaited new
+ * readers queue behind them: all are taken together, or none. If they cannot be had soon, because a backup
+ * or a dump reads one of the tables, everything stays and the rows are written more slowly.
  */
 async function dropIndexesAndForeignKeys(
   trx: Knex.Transaction,
-  { table }: PlannedTable,
+  query: RunQuery,
+  changed: readonly ChangedTable[],
 ): Promise<string[]> {
-  const query = queryIn(trx);
-  const foreignKeys = await foreignKeysOf(query, liveTable(table));
+  const tables = changed.map(({ planned }) => planned.table);
+  const live = tables.map(liveTable);
+  const foreignKeys = await foreignKeysOf(query, ...live);
+  const locked = [...tables.map(({ name }) => name), ...foreignKeys.flatMap((key) => key.tables)];
+  try {
+    // A savepoint, whose rollback releases the locks.
+    await trx.transaction((nested) =>
+      lockLiveTables(nested, new Set(locked), INDEX_LOCK_TIMEOUT_MS),
+    );
+  } catch (error) {
+    if (isBusy(error)) return [];
+    throw error;
+  }
   const indexes = await query<Definition>(
     `SELECT format('DROP INDEX %s', indexrelid::regclass) AS drop,
        pg_get_indexdef(indexrelid) AS create
      FROM pg_index AS i
-     WHERE indrelid = '${liveTable(table)}'::regclass AND NOT indisprimary
+     WHERE indrelid IN (${live.map((name) => `'${name}'::regclass`).join(', ')})
+       AND NOT indisprimary
        AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = i.indexrelid)`,
   );
   const definitions = [...foreignKeys, ...indexes];
-  try {
-    // A savepoint, whose rollback also restores the timeout.
-    await trx.transaction(async (nested) => {
-      const run = queryIn(nested);
-      const [before] = await run<{ timeout: string }>(
-        `SELECT current_setting('lock_timeout') AS timeout`,
-      );
-      await run(`SET LOCAL lock_timeout = ${INDEX_LOCK_TIMEOUT_MS}`);
-      for (const { drop } of definitions) await run(drop);
-      await run(`SET LOCAL lock_timeout = '${before?.timeout ?? '0'}'`);
-    });
-  } catch (error) {
-    if (isLockTimeout(error)) return [];
-    throw error;
-  }
+  for (const { drop } of definitions) await query(drop);
   return definitions.map(({ create }) => create);
 }
 

@@ -128,14 +128,19 @@ export async function createIndexes(
 
 export type Definition = { drop: string; create: string };
 
-/** The foreign keys of and to a table. Those of partitions belong to the partitioned table. */
-export const foreignKeysOf = (query: RunQuery, live: string): Promise<Definition[]> =>
-  query<Definition>(
+/** `tables`: the names of the two tables of the foreign key. */
+type ForeignKey = Definition & { tables: string[] };
+
+/** The foreign keys of and to tables. Those of partitions belong to the partitioned table. */
+export const foreignKeysOf = (query: RunQuery, ...live: string[]): Promise<ForeignKey[]> =>
+  query<ForeignKey>(
     `SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname) AS drop,
        format('ALTER TABLE %s ADD CONSTRAINT %I %s', conrelid::regclass, conname,
-         pg_get_constraintdef(oid)) AS create
+         pg_get_constraintdef(oid)) AS create,
+       ARRAY(SELECT relname::text FROM pg_class AS t WHERE t.oid IN (conrelid, confrelid)) AS tables
      FROM pg_constraint
-     WHERE contype = 'f' AND conparentid = 0 AND '${live}'::regclass IN (conrelid, confrelid)`,
+     WHERE contype = 'f' AND conparentid = 0
+       AND ARRAY[conrelid, confrelid] && ARRAY[${live.map((name) => `'${name}'::regclass`).join(', ')}]::oid[]`,
   );
 
 /**

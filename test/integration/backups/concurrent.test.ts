@@ -413,6 +413,60 @@ test('a restore of many records does not wait for readers, and readers do not wa
   }
 }, 60_000);
 
+test('a restore of many records that cannot lock one of its tables locks none of them', async () => {
+  const backup = await createBackup(INVENTORY);
+  const { db } = app.deps;
+  for (const table of ['manufacturers', 'device_roles'])
+    await db.raw(
+      `INSERT INTO ${table} (id, name, created_at, updated_at)
+       SELECT 'many_' || n, 'many ' || n, now(), now() FROM generate_series(1, 50000) AS n`,
+    );
+  const trx = await db.transaction();
+  try {
+    // As a backup would that has read one table and reads the other one next.
+    await trx.raw('SELECT FROM device_roles LIMIT 1');
+    const restored = restore({ backupId: backup.id }).expect(202);
+    const locks = () =>
+      db('pg_locks')
+        .where({ mode: 'AccessExclusiveLock', granted: true })
+        .whereRaw(`relation = 'manufacturers'::regclass`);
+    while ((await locks()).length === 0) await sleep(10);
+    // The restore has not ended: it deletes them.
+    expect(await trx('manufacturers').whereLike('id', 'many_%').count({ n: '*' })).toEqual([
+      { n: 50_000 },
+    ]);
+    expect(await restored).toMatchObject({ status: 'succeeded', outcome: { deleted: 100_000 } });
+  } finally {
+    await trx.rollback();
+  }
+}, 60_000);
+
+test('a restore of many records of related tables creates their indexes and foreign keys again', async () => {
+  const backup = await createBackup(INVENTORY);
+  const { db } = app.deps;
+  await db.raw(
+    `INSERT INTO manufacturers (id, name) SELECT 'many_' || n, 'many ' || n FROM generate_series(1, 50000) AS n;
+     INSERT INTO device_types (id, manufacturer_id, model, u_height, full_depth)
+     SELECT id, id, 'one', 1, true FROM manufacturers WHERE id LIKE 'many\\_%'`,
+  );
+  const definitions = async (columns: string) =>
+    (
+      await db.raw<{ rows: object[] }>(
+        `SELECT ${columns} FROM (
+           SELECT oid, conrelid::regclass::text || ' ' || pg_get_constraintdef(oid) AS text
+           FROM pg_constraint WHERE contype = 'f' AND conrelid = 'device_types'::regclass
+           UNION ALL
+           SELECT indexrelid, pg_get_indexdef(indexrelid) FROM pg_index
+           WHERE indrelid IN ('device_types'::regclass, 'manufacturers'::regclass)) AS d ORDER BY text`,
+      )
+    ).rows;
+  const [before, oids] = [await definitions('text'), await definitions('text, oid')];
+  const restored = await restore({ backupId: backup.id }).expect(202);
+  expect(restored).toMatchObject({ status: 'succeeded', outcome: { deleted: 100_000 } });
+  expect(await definitions('text')).toEqual(before);
+  expect(await definitions('text, oid')).not.toEqual(oids);
+}, 60_000);
+
 test('a cancelled preview ends while one of its statements runs', async () => {
   const backup = await createBackup(INVENTORY);
   const { db } = app.deps;
