@@ -77,7 +77,10 @@ export function createApplyRestore({
       const evaluation = await evaluate(trx, tools, planned);
       if (!evaluation.report.valid) throw restoreInvalid(evaluation.report);
       assertPlanHash((tools.payload as RestorePayload).planHash, evaluation.planHash);
-      return { ...evaluation, effects: await applyDifferences(trx, plan, { signal: tools.signal }) };
+      return {
+        ...evaluation,
+        effects: await applyDifferences(trx, plan, { signal: tools.signal }),
+      };
     });
     const { schedules, sessionsEnded, jobsEnded } = effects;
     await resumeSchedules(trx, schedules, work.now);
