@@ -67,6 +67,7 @@ import * as finishedJobs from './0083_finished_jobs.ts';
 import * as rulesOfConcurrentWrites from './0084_rules_of_concurrent_writes.ts';
 import * as jobsByTenantAndType from './0085_jobs_by_tenant_and_type.ts';
 import * as deliveriesWithJob from './0087_deliveries_with_job.ts';
+import * as jobsOfMovedSites from './0088_jobs_of_moved_sites.ts';
 
 /**
  * All migrations in the order in which they run. A released migration is never edited. Numbers that
@@ -141,4 +142,5 @@ export const MIGRATIONS: Migrations = {
   '0084_rules_of_concurrent_writes': rulesOfConcurrentWrites,
   '0085_jobs_by_tenant_and_type': jobsByTenantAndType,
   '0087_deliveries_with_job': deliveriesWithJob,
+  '0088_jobs_of_moved_sites': jobsOfMovedSites,
 };

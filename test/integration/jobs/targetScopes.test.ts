@@ -72,7 +72,7 @@ const scopeIn = ({ sites, devices }: World, each: ModelJob): ResourceScope => ({
     each.device !== null && devices[each.device].tenant === each.tenant ? each.device : null,
 });
 
-/** A device takes its unfinished jobs along to another site of their tenant. */
+/** A device takes its unfinished jobs along to another site of their tenant, and a site those of its devices. */
 function follow(now: World, moved: Device, jobs: readonly ModelJob[]): void {
   for (const each of jobs)
     if (each.device === moved && !each.ended && now.devices[moved].tenant === each.tenant)
@@ -147,6 +147,8 @@ test('a list of jobs is the union of the scopes of its reader, also after moves'
           if ('site' in each) {
             now.sites[each.site] = each.to;
             await db('sites').where({ id: each.site }).update({ tenant_id: each.to });
+            for (const device of DEVICES)
+              if (now.devices[device].site === each.site) follow(now, device, model);
           } else {
             now.devices[each.device] = each.to;
             const { tenant: tenant_id, site: site_id } = each.to;
