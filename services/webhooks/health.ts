@@ -16,7 +16,8 @@ export type HealthSign = {
 
 /** A write that failed is repeated after this time. */
 const RETRY_EVERY_MS = 1_000;
-const MIN_INTERVAL_MS = 20;
+/** Nothing waits for a write, but that a webhook which works again has few slots until then. */
+const MIN_INTERVAL_MS = 100;
 
 /** How many endpoints one statement writes. */
 const BATCH = 200;
