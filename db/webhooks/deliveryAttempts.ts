@@ -3,8 +3,14 @@ import type { RecordChange } from '../core/unitOfWork.ts';
 import { prepared } from '../core/prepared.ts';
 import type { FinalDeliveryStatus } from '../../domain/webhooks/webhooks.ts';
 
-/** SQL: the error of an attempt without an outcome. */
-export const INTERRUPTED = `'{"code":"interrupted","message":"The attempt was interrupted"}'`;
+/**
+ * SQL: ends the attempts without an outcome of some deliveries, at a time: an expression or a binding.
+ * `deliveries` is a condition of `delivery_id`, such as `= ?`.
+ */
+export const interruptAttempts = (at: string, deliveries: string): string =>
+  `UPDATE delivery_attempts SET finished_at = ${at},
+     error = '{"code":"interrupted","message":"The attempt was interrupted"}'
+   WHERE delivery_id ${deliveries} AND finished_at IS NULL`;
 
 /** SQL: the attempt `a` reached the endpoint and was accepted. */
 const ATTEMPT_SUCCEEDED = 'a.http_status BETWEEN 200 AND 299 AND a.error IS NULL';
@@ -46,8 +52,7 @@ export const freeSlotOfFailed = (jobId: string, now: Date): RecordChange => ({
     WHERE job_id = ? AND status = 'pending' AND leased_until IS NULL
     RETURNING id
   ), ${name} AS (
-    UPDATE delivery_attempts SET finished_at = ?, error = ${INTERRUPTED}
-    WHERE delivery_id IN (SELECT id FROM ${name}_freed) AND finished_at IS NULL
+    ${interruptAttempts('?', `IN (SELECT id FROM ${name}_freed)`)}
     RETURNING number
   )`,
   bindings: [jobId, now],
@@ -109,8 +114,7 @@ export async function startDeliveryAttempt(
        JOIN events AS e ON e.id = d.event_id
        WHERE d.id = ? AND d.job_id = ? AND d.status = 'pending'
      ), interrupted AS (
-       UPDATE delivery_attempts SET finished_at = ?, error = ${INTERRUPTED}
-       WHERE delivery_id = ? AND finished_at IS NULL
+       ${interruptAttempts('?', '= ?')}
      ), started AS (
        INSERT INTO delivery_attempts (delivery_id, number, job_id, started_at)
        SELECT d.id, COALESCE(

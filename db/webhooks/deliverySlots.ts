@@ -2,7 +2,7 @@ import { mayTakeMore, type Demand } from '../../domain/dispatch/shares.ts';
 import { lockUntilCommit } from '../core/advisoryLocks.ts';
 import type { Knex } from '../core/knex.ts';
 import { prepared } from '../core/prepared.ts';
-import { INTERRUPTED } from './deliveryAttempts.ts';
+import { interruptAttempts } from './deliveryAttempts.ts';
 
 /**
  * How many deliveries of one webhook may be in flight, normally and while it is not working, and
@@ -266,8 +266,7 @@ export async function freeAbandonedSlots(db: Knex): Promise<number> {
          ORDER BY d.id FOR UPDATE OF d SKIP LOCKED)
        RETURNING id
      ), interrupted AS (
-       UPDATE delivery_attempts SET finished_at = clock_timestamp(), error = ${INTERRUPTED}
-       WHERE delivery_id IN (SELECT id FROM freed) AND finished_at IS NULL
+       ${interruptAttempts('clock_timestamp()', 'IN (SELECT id FROM freed)')}
      )
      SELECT id FROM freed`,
     [],

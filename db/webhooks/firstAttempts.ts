@@ -5,7 +5,7 @@ import type { LogLine } from '../jobs/jobs.ts';
 import { Job } from '../models/Job.ts';
 import type { JobError } from '../../domain/jobs/jobs.ts';
 import type { RetryPolicy } from '../../domain/jobs/retry.ts';
-import { INTERRUPTED, type AttemptOutcome } from './deliveryAttempts.ts';
+import { interruptAttempts, type AttemptOutcome } from './deliveryAttempts.ts';
 
 /** SQL: when a lease ends. By the clock of the database: those of the processes may differ. */
 const LEASE_END = `clock_timestamp() + ? * interval '1 ms'`;
@@ -45,8 +45,7 @@ export function startFirstAttempts(
        FROM ${name}_a AS a WHERE d.id = a.delivery_id
        RETURNING d.id
      ), ${name}_interrupted AS (
-       UPDATE delivery_attempts SET finished_at = ?, error = ${INTERRUPTED}
-       WHERE delivery_id IN (SELECT delivery_id FROM ${name}_a) AND finished_at IS NULL
+       ${interruptAttempts('?', `IN (SELECT delivery_id FROM ${name}_a)`)}
      ), ${name}_started AS (
        INSERT INTO delivery_attempts (delivery_id, number, job_id, started_at)
        SELECT delivery_id, number, job_id, ? FROM ${name}_a
@@ -238,8 +237,7 @@ export async function endExpiredLeases(trx: Knex, limit: number): Promise<Abando
          ORDER BY id LIMIT ? FOR UPDATE SKIP LOCKED)
        RETURNING id, job_id, tenant_id
      ), interrupted AS (
-       UPDATE delivery_attempts SET finished_at = now(), error = ${INTERRUPTED}
-       WHERE delivery_id IN (SELECT id FROM ended) AND finished_at IS NULL
+       ${interruptAttempts('now()', 'IN (SELECT id FROM ended)')}
      )
      SELECT e.job_id AS "jobId", e.tenant_id AS "tenantId", j.retry_policy AS "retryPolicy"
      FROM ended AS e JOIN jobs AS j ON j.id = e.job_id`,
