@@ -1,10 +1,10 @@
-import { Client, type WorkflowClientInterceptor } from '@temporalio/client';
+import { Client, ScheduleClient, type WorkflowClientInterceptor } from '@temporalio/client';
 import { defaultPayloadConverter, type DataConverter } from '@temporalio/common';
 import { NativeConnection } from '@temporalio/worker';
 import { TRACE_HEADER } from '../domain/dispatch/workflowIds.ts';
 import type { TemporalSettings } from '../platform/config.ts';
 import { currentTrace } from '../platform/tracing.ts';
-import { createCodec } from './codec.ts';
+import { createCodec, createScheduleCodec } from './codec.ts';
 
 export type TemporalConnection = ReturnType<typeof createTemporalConnection>;
 
@@ -40,6 +40,15 @@ export function createTemporalConnection(settings: TemporalSettings) {
       ...(settings.apiKey && { apiKey: settings.apiKey }),
     });
 
+  function createClient(connection: NativeConnection): Client {
+    const { namespace } = settings;
+    const interceptors = { workflow: [traceStarts] };
+    const payloadCodecs = createScheduleCodec(settings.codecKeys);
+    return Object.assign(new Client({ connection, namespace, dataConverter, interceptors }), {
+      schedule: new ScheduleClient({ connection, namespace, dataConverter: { payloadCodecs } }),
+    });
+  }
+
   /** Returns the connection, or fails after `waitMs`. The attempt continues for the next caller. */
   async function nativeConnection(waitMs = CONNECT_WAIT_MS): Promise<NativeConnection> {
     if (closed) throw new Error('The connection to Temporal is closed');
@@ -61,6 +70,8 @@ export function createTemporalConnection(settings: TemporalSettings) {
 
   return {
     namespace: settings.namespace,
+    /** The key that encrypts payloads; undefined without encryption. */
+    encryptionKeyId: settings.codecKeys[0]?.id,
     dataConverter,
     nativeConnection,
 
@@ -68,12 +79,7 @@ export function createTemporalConnection(settings: TemporalSettings) {
     async call<T>(deadlineMs: number, calls: (client: Client) => Promise<T>): Promise<T> {
       const deadline = Date.now() + deadlineMs;
       const live = await nativeConnection(deadlineMs);
-      client ??= new Client({
-        connection: live,
-        namespace: settings.namespace,
-        dataConverter,
-        interceptors: { workflow: [traceStarts] },
-      });
+      client ??= createClient(live);
       const ready = client;
       return live.withDeadline(deadline, () => calls(ready));
     },

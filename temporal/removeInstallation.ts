@@ -1,7 +1,7 @@
 import { ScheduleNotFoundError, WorkflowNotFoundError, type Client } from '@temporalio/client';
-import { systemScheduleId } from '../domain/dispatch/workflowIds.ts';
+import { systemScheduleId, temporalScheduleId } from '../domain/dispatch/workflowIds.ts';
 import type { TemporalConnection } from './connection.ts';
-import { createListTemporalSchedules } from './scheduleSync.ts';
+import { findTemporalSchedules } from './scheduleSync.ts';
 
 /** What an installation has in its namespace: ids of its Temporal Schedules and of its open workflows. */
 export type FoundInTemporal = { schedules: string[]; workflows: string[] };
@@ -9,8 +9,8 @@ export type FoundInTemporal = { schedules: string[]; workflows: string[] };
 /** The most workflows that are found in one call; the caller repeats until there are none. */
 const PAGE_SIZE = 500;
 const DEADLINE_MS = 60_000;
-/** How many schedules are deleted, or workflows terminated, within one deadline. */
-const REMOVED_TOGETHER = 100;
+/** How many schedules are read or deleted, or workflows terminated, within one deadline. */
+const CALLS_TOGETHER = 100;
 
 const SYSTEM_WORKFLOWS = ['reconcile', 'reconcileSchedules'] as const;
 
@@ -24,9 +24,13 @@ export async function findInTemporal(
   link: TemporalConnection,
   taskQueue: string,
 ): Promise<FoundInTemporal> {
-  const own = await createListTemporalSchedules(link, taskQueue)();
+  const { own, unreadable } = await findTemporalSchedules(link, taskQueue);
+  const schedules = [...own.keys()].map(temporalScheduleId);
+  await callEach(link, unreadable.map(temporalScheduleId), async (client, id) => {
+    const { action } = await client.schedule.getHandle(id).describe();
+    if (action.taskQueue === taskQueue) schedules.push(id);
+  });
   return link.call(DEADLINE_MS, async (client) => {
-    const schedules = [...own.keys()].map((id) => `schedule:${id}`);
     for (const workflow of SYSTEM_WORKFLOWS) {
       const id = systemScheduleId(taskQueue, workflow);
       const exists = await client.schedule
@@ -53,20 +57,23 @@ export async function removeFromTemporal(
   link: Pick<TemporalConnection, 'call'>,
   { schedules, workflows }: FoundInTemporal,
 ): Promise<void> {
-  const removeEach = async (
-    ids: readonly string[],
-    remove: (client: Client, id: string) => Promise<unknown>,
-  ) => {
-    for (let start = 0; start < ids.length; start += REMOVED_TOGETHER)
-      await link.call(DEADLINE_MS, async (client) => {
-        for (const id of ids.slice(start, start + REMOVED_TOGETHER))
-          await remove(client, id).catch(ignoreMissing(undefined));
-      });
-  };
-  await removeEach(schedules, (client, id) => client.schedule.getHandle(id).delete());
-  await removeEach(workflows, (client, id) =>
+  await callEach(link, schedules, (client, id) => client.schedule.getHandle(id).delete());
+  await callEach(link, workflows, (client, id) =>
     client.workflow.getHandle(id).terminate('The installation is removed from this namespace'),
   );
+}
+
+/** Makes a call for each id, a limited number within one deadline. */
+async function callEach(
+  link: Pick<TemporalConnection, 'call'>,
+  ids: readonly string[],
+  callOne: (client: Client, id: string) => Promise<unknown>,
+): Promise<void> {
+  for (let start = 0; start < ids.length; start += CALLS_TOGETHER)
+    await link.call(DEADLINE_MS, async (client) => {
+      for (const id of ids.slice(start, start + CALLS_TOGETHER))
+        await callOne(client, id).catch(ignoreMissing(undefined));
+    });
 }
 
 const ignoreMissing =

@@ -20,6 +20,7 @@ import {
 } from '../domain/dispatch/tasks.ts';
 import { temporalScheduleId } from '../domain/dispatch/workflowIds.ts';
 import { assertDefined } from '../domain/shared/assert.ts';
+import { keyIdOf, unencrypted } from './codec.ts';
 import type { TemporalConnection } from './connection.ts';
 import { toSearchAttributes } from './workflows/shared/searchAttributes.ts';
 
@@ -32,6 +33,9 @@ const PAGE_SIZE = 500;
 
 /** Concurrent writers of one Temporal Schedule check this often whether the record has changed. */
 const MAX_ROUNDS = 5;
+
+/** The field of the memo that names the task queue of the installation. */
+const OWNER = 'taskQueue';
 
 /** A workflow need not run longer than this beyond the catch-up window: its run is missed then. */
 const RUN_MARGIN_MS = 300_000;
@@ -54,15 +58,30 @@ export const createScheduleSync =
     }
   };
 
+/** Ends an update without a change: the schedule must be made again. */
+class EncryptedMemo extends Error {}
+
 /**
  * Version 1 of a record is probably new, so this creates first; otherwise it updates first. Each
- * way falls back to the other.
+ * way falls back to the other. An update cannot change the memo: a schedule whose memo is encrypted, as 0.2.0 made
+ * them, is deleted and created.
  */
 async function createOrUpdate(client: Client, record: Schedule, taskQueue: string): Promise<void> {
   const options = optionsOf(record, taskQueue);
   const { scheduleId, memo: _, ...changed } = options;
   const create = () => client.schedule.create(options);
-  const update = () => client.schedule.getHandle(scheduleId).update(() => changed);
+  const update = async () => {
+    try {
+      await client.schedule.getHandle(scheduleId).update(({ raw }) => {
+        if (memoKeyId(raw) !== undefined) throw new EncryptedMemo();
+        return changed;
+      });
+    } catch (error) {
+      if (!(error instanceof EncryptedMemo)) throw error;
+      await removeIfPresent(client, record.id);
+      await create();
+    }
+  };
   try {
     await (record.version === 1 ? create() : update());
   } catch (error) {
@@ -122,7 +141,8 @@ function optionsOf(record: Schedule, taskQueue: string): TemporalScheduleOptions
       paused: !enabled,
       note: `${name}: managed by Holdfast, which reverts changes made here`,
     },
-    memo: { taskQueue },
+    // Whose schedule it is must be readable without the keys that encrypt its input.
+    memo: { [OWNER]: unencrypted(taskQueue) },
     typedSearchAttributes: attributes,
   };
 }
@@ -242,6 +262,17 @@ function fingerprint(
   };
 }
 
+const memoKeyId = ({ memo }: ScheduleDescription['raw']): string | undefined => {
+  const owner = memo?.fields?.[OWNER];
+  return owner ? keyIdOf(owner) : undefined;
+};
+
+/** The key that encrypts the input, and the one that encrypts the memo, which must be none. */
+const encryptionOf = ({ raw }: ScheduleDescription): (string | undefined)[] => {
+  const [input] = raw.schedule?.action?.startWorkflow?.input?.payloads ?? [];
+  return [input ? keyIdOf(input) : undefined, memoKeyId(raw)];
+};
+
 /** Compares a record with its Temporal Schedule; see `CompareTemporalSchedule`. */
 export const createCompareTemporalSchedule =
   (link: TemporalConnection, { db, taskQueue }: SyncDeps): CompareTemporalSchedule =>
@@ -252,8 +283,14 @@ export const createCompareTemporalSchedule =
         client.schedule.getHandle(temporalScheduleId(scheduleId)).describe(),
       );
       if (!record) return 'unexpected';
-      const expected = fingerprint(optionsOf(record, taskQueue));
-      const actual = fingerprint(found);
+      const expected: Record<string, unknown> = {
+        ...fingerprint(optionsOf(record, taskQueue)),
+        encryption: [link.encryptionKeyId, undefined],
+      };
+      const actual: Record<string, unknown> = {
+        ...fingerprint(found),
+        encryption: encryptionOf(found),
+      };
       const different = Object.keys(expected).filter(
         (key) => JSON.stringify(expected[key]) !== JSON.stringify(actual[key]),
       );
@@ -266,22 +303,37 @@ export const createCompareTemporalSchedule =
 
 const TEMPORAL_SCHEDULE_ID = /^schedule:(sch_[0-9a-z]{26})$/;
 
+/** The Temporal Schedules of an installation, and the ids of those that may belong to it or to another one. */
+type FoundSchedules = { own: Map<string, { paused: boolean }>; unreadable: string[] };
+
 /**
- * Lists the Temporal Schedules of this installation, by their id and the task queue in their memo:
- * other installations may share the namespace.
+ * Finds the Temporal Schedules of an installation by their id and the task queue in their memo: other
+ * installations may share the namespace. The memo of a schedule from 0.2.0 may be encrypted, with a key that
+ * this installation does not have.
  */
+export const findTemporalSchedules = (
+  link: TemporalConnection,
+  taskQueue: string,
+): Promise<FoundSchedules> =>
+  link.call(LIST_DEADLINE_MS, async (client) => {
+    const own: FoundSchedules['own'] = new Map();
+    const unreadable: string[] = [];
+    for await (const { scheduleId, memo, state } of client.schedule.list({
+      pageSize: PAGE_SIZE,
+    })) {
+      const id = TEMPORAL_SCHEDULE_ID.exec(scheduleId)?.[1];
+      if (id === undefined) continue;
+      const owner: unknown = memo?.[OWNER];
+      if (owner === taskQueue) own.set(id, { paused: state.paused });
+      else if (typeof owner !== 'string' && unreadable.length < MAX_TEMPORAL_SCHEDULES)
+        unreadable.push(id);
+      if (own.size === MAX_TEMPORAL_SCHEDULES) break;
+    }
+    return { own, unreadable };
+  });
+
+/** Lists the Temporal Schedules that are known to belong to this installation. */
 export const createListTemporalSchedules =
   (link: TemporalConnection, taskQueue: string): ListTemporalSchedules =>
-  () =>
-    link.call(LIST_DEADLINE_MS, async (client) => {
-      const found = new Map<string, { paused: boolean }>();
-      for await (const { scheduleId, memo, state } of client.schedule.list({
-        pageSize: PAGE_SIZE,
-      })) {
-        const id = TEMPORAL_SCHEDULE_ID.exec(scheduleId)?.[1];
-        if (id !== undefined && memo?.taskQueue === taskQueue)
-          found.set(id, { paused: state.paused });
-        if (found.size === MAX_TEMPORAL_SCHEDULES) break;
-      }
-      return found;
-    });
+  async () =>
+    (await findTemporalSchedules(link, taskQueue)).own;

@@ -1,5 +1,12 @@
+import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import type { ScheduleDescription } from '@temporalio/client';
+import { createTemporalConnection, type TemporalConnection } from '../../../temporal/connection.ts';
+import { findInTemporal } from '../../../temporal/removeInstallation.ts';
+import {
+  createCompareTemporalSchedule,
+  createScheduleSync,
+} from '../../../temporal/scheduleSync.ts';
 import { eventually } from '../../support/eventually.ts';
 import {
   createMinutelySchedule,
@@ -181,5 +188,95 @@ describe('a Temporal Schedule', () => {
     await fixture.app.deps.db('outbox').delete();
     await reconcile();
     await waitForTemporalSchedule(id);
+  });
+});
+
+describe('a Temporal Schedule that is encrypted', () => {
+  const keyOf = (id: string) => ({ id, key: randomBytes(32) });
+  const [former, current] = [keyOf('former'), keyOf('current')];
+
+  const withKeys = async <T>(
+    codecKeys: { id: string; key: Buffer }[],
+    work: (connection: TemporalConnection) => Promise<T>,
+  ): Promise<T> => {
+    const connection = createTemporalConnection({
+      ...fixture.app.deps.config.temporal,
+      codecKeys,
+    });
+    return work(connection).finally(() => connection.close());
+  };
+
+  /** Makes the Temporal Schedule of a record as 0.2.0 did: memo and input encrypted with a key. */
+  async function encryptAsBefore(id: string, taskQueue = fixture.app.deps.taskQueue) {
+    const { spec, action, policies, state } = await waitForTemporalSchedule(id);
+    await withTemporalSchedule(id, (handle) => handle.delete());
+    await withKeys([former], (connection) =>
+      connection.call(20_000, (client) =>
+        client.schedule.create({
+          scheduleId: `schedule:${id}`,
+          spec,
+          action: { ...action, taskQueue },
+          policies,
+          state,
+          memo: { taskQueue },
+        }),
+      ),
+    );
+  }
+
+  const createYearly = () =>
+    createMinutelySchedule(clientOfNewTenant(), { cronExpression: '0 0 1 1 *' });
+  const isReadable = (found: ScheduleDescription | null): boolean =>
+    found?.memo?.taskQueue === fixture.app.deps.taskQueue &&
+    JSON.stringify(found.action.args ?? []).includes('sch_');
+
+  it('follows a change of its record without the key', async () => {
+    const client = clientOfNewTenant();
+    const { id } = await createMinutelySchedule(client, { cronExpression: '0 0 1 1 *' });
+    await encryptAsBefore(id);
+    await client.post(`/api/schedules/${id}/pause`, { reason: 'maintenance' }).expect(200);
+    await eventually(
+      () => describeTemporalSchedule(id),
+      (found) => isReadable(found) && (found?.state.paused ?? false),
+    );
+  });
+
+  it('is repaired by its installation, and kept by another one', async () => {
+    const [own, foreign] = [await createYearly(), await createYearly()];
+    await encryptAsBefore(own.id);
+    await encryptAsBefore(foreign.id, 'elsewhere');
+    await fixture.app.deps
+      .db('schedules')
+      .where({ id: foreign.id })
+      .update({ deleted_at: new Date(), next_due_at: null });
+    await eventually(
+      () => findInTemporal(fixture.app.deps.temporal, fixture.app.deps.taskQueue),
+      ({ schedules }) =>
+        schedules.includes(`schedule:${own.id}`) && !schedules.includes(`schedule:${foreign.id}`),
+    );
+    await eventually(async () => {
+      await reconcile();
+      return describeTemporalSchedule(own.id);
+    }, isReadable);
+    await withTemporalSchedule(foreign.id, (handle) => handle.delete());
+  });
+
+  it('gets the first key of the installation, and its owner can be read without one', async () => {
+    const { id } = await createYearly();
+    await waitForTemporalSchedule(id);
+    const { db, taskQueue } = fixture.app.deps;
+    for (const keys of [[former], [current, former]])
+      await withKeys(keys, async (connection) => {
+        const compare = createCompareTemporalSchedule(connection, { db, taskQueue });
+        expect(await compare(id)).toBe('encryption');
+        await connection.call(20_000, (client) =>
+          createScheduleSync({ db, taskQueue })(client, id),
+        );
+        expect(await compare(id)).toBeNull();
+      });
+    const found = await waitForTemporalSchedule(id);
+    expect([found.memo, found.action.args]).toEqual([{ taskQueue }, [null]]);
+    const [input] = found.raw.schedule?.action?.startWorkflow?.input?.payloads ?? [];
+    expect(Buffer.from(input?.metadata?.['encryption-key-id'] ?? []).toString()).toBe('current');
   });
 });
