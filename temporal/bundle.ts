@@ -14,7 +14,7 @@ const SOURCES = ['temporal', 'domain'];
 const SOURCE_MAP = '//# sourceMappingURL=data:application/json;charset=utf-8;base64,';
 
 async function fingerprint(): Promise<string> {
-  const hash = createHash('sha256').update(process.version);
+  const hash = createHash('sha256');
   hash.update(await readFile(path.join(ROOT, 'node_modules/@temporalio/worker/package.json')));
   for (const folder of SOURCES) {
     const files = (await readdir(path.join(ROOT, folder), { recursive: true }))

@@ -30,7 +30,7 @@ const isSource = (file: string): boolean =>
   path.extname(file) !== '' && !GENERATED.includes(file.replaceAll(path.sep, '/'));
 
 async function fingerprint(): Promise<string> {
-  const hash = createHash('sha256').update(process.version);
+  const hash = createHash('sha256');
   hash.update(await readFile(path.join(ROOT, 'package-lock.json')));
   const files = (await readdir(import.meta.dirname, { recursive: true })).filter(isSource).sort();
   for (const file of files)
@@ -43,7 +43,9 @@ async function fingerprint(): Promise<string> {
   return hash.digest('hex').slice(0, 16);
 }
 
-const folderOf = async (): Promise<string> => path.join(CACHE, `console-${await fingerprint()}`);
+/** The folder of the bundle of these sources. Any version of Node may build it, and another one serve it. */
+export const consoleFolder = async (): Promise<string> =>
+  path.join(CACHE, `console-${await fingerprint()}`);
 
 const exists = (folder: string): Promise<boolean> =>
   stat(folder).then(
@@ -53,7 +55,7 @@ const exists = (folder: string): Promise<boolean> =>
 
 /** Returns the folder of the console's bundle; undefined if it has not been built from these sources. */
 export async function findConsoleBundle(): Promise<string | undefined> {
-  const folder = await folderOf();
+  const folder = await consoleFolder();
   return (await exists(folder)) ? folder : undefined;
 }
 
@@ -63,7 +65,7 @@ export async function findConsoleBundle(): Promise<string | undefined> {
  * installed, since `npm ci --omit=dev` omits it; the sources have a mistake.
  */
 export async function buildConsole(): Promise<string> {
-  const folder = await folderOf();
+  const folder = await consoleFolder();
   if (await exists(folder)) return folder;
   // Two processes may build concurrently, so each has its own folder and renames it.
   const own = `${folder}.${process.pid}`;

@@ -1,6 +1,7 @@
 import vm from 'node:vm';
 import { expect, test } from '@jest/globals';
-import { withoutStackTraces } from '../../../temporal/bundle.ts';
+import { withoutStackTraces, workflowBundle } from '../../../temporal/bundle.ts';
+import { consoleFolder } from '../../../ui/build.ts';
 
 const SOURCE_MAP = '//# sourceMappingURL=data:application/json;charset=utf-8;base64,';
 
@@ -17,4 +18,16 @@ test('workflow code runs without stack traces, which the SDK would record for ev
 
 test('a bundle without a source map, which the SDK needs, is refused', () => {
   expect(() => withoutStackTraces('globalThis.answer = 42;')).toThrow('no source map');
+});
+
+test('another version of Node finds the bundles', async () => {
+  const find = async () => [await workflowBundle(), await consoleFolder()];
+  const found = await find();
+  const { version } = process;
+  Object.defineProperty(process, 'version', { value: 'v99.0.0' });
+  try {
+    expect(await find()).toEqual(found);
+  } finally {
+    Object.defineProperty(process, 'version', { value: version });
+  }
 });
