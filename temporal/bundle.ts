@@ -38,19 +38,22 @@ export function withoutStackTraces(code: string): string {
   return `Error.stackTraceLimit = undefined;\n${code.slice(0, mapAt)}${emptyMap}\n`;
 }
 
+/** A file with the bundle; or its code, and why it could not be written. */
+export type StoredBundle = { codePath: string } | { code: string; writeError: unknown };
+
 /**
  * Bundles the workflow code into one file, unless no source has changed since the last time.
- * Bundling takes seconds, so images run it when they are built (`npm run bundle`). Returns the path
- * of the file.
+ * Bundling takes seconds, so images run it when they are built (`npm run bundle`). A process that may not
+ * write the file, such as one of a read-only installation, works with the code.
  */
-export async function workflowBundle(): Promise<string> {
-  const file = path.join(CACHE, `workflows-${await fingerprint()}.js`);
+export async function workflowBundle(folder = CACHE): Promise<StoredBundle> {
+  const file = path.join(folder, `workflows-${await fingerprint()}.js`);
   const exists = await stat(file).then(
     () => true,
     () => false,
   );
-  if (exists) return file;
-  const { code } = await bundleWorkflowCode({
+  if (exists) return { codePath: file };
+  const bundle = await bundleWorkflowCode({
     workflowsPath: fileURLToPath(new URL('./workflows/index.ts', import.meta.url)),
     workflowInterceptorModules: [
       fileURLToPath(new URL('./workflows/shared/tenantHeader.ts', import.meta.url)),
@@ -58,10 +61,19 @@ export async function workflowBundle(): Promise<string> {
     ],
     logger: new DefaultLogger('WARN'),
   });
-  await mkdir(CACHE, { recursive: true });
+  const code = withoutStackTraces(bundle.code);
+  try {
+    await writeBundle(file, code);
+    return { codePath: file };
+  } catch (writeError) {
+    return { code, writeError };
+  }
+}
+
+async function writeBundle(file: string, code: string): Promise<void> {
+  await mkdir(path.dirname(file), { recursive: true });
   // Two processes may bundle concurrently, so each writes its own file and renames it.
   const tempFile = `${file}.${process.pid}`;
-  await writeFile(tempFile, withoutStackTraces(code));
+  await writeFile(tempFile, code);
   await rename(tempFile, file);
-  return file;
 }

@@ -16,7 +16,7 @@ import {
 } from '../platform/connectionUser.ts';
 import type { Log } from '../platform/log.ts';
 import { activitySpans } from '../platform/tracing/activitySpans.ts';
-import { workflowBundle } from './bundle.ts';
+import { workflowBundle, type StoredBundle } from './bundle.ts';
 import { SYSTEM_FAIRNESS_KEY } from '../domain/dispatch/tasks.ts';
 import { activityTaskQueue } from '../domain/dispatch/workflowIds.ts';
 import type { Deployment } from '../platform/config.ts';
@@ -98,6 +98,7 @@ export function installRuntime(log: Log, { withMetrics = false } = {}): void {
 export function createWorkers(deps: Deps) {
   const { temporal, log, taskQueue, activities } = deps;
   let running: Worker[] = [];
+  let bundle: StoredBundle | undefined;
   let stopping = false;
   let stopped: Promise<void> = Promise.resolve();
 
@@ -114,11 +115,20 @@ export function createWorkers(deps: Deps) {
     ...deploymentOptions(deps.deployment),
   });
 
+  /** Bundles once in a process, however often its workers restart. */
+  async function loadBundle(): Promise<StoredBundle> {
+    if (bundle) return bundle;
+    bundle = await workflowBundle();
+    if ('writeError' in bundle)
+      log.warn(
+        { err: bundle.writeError },
+        'the workflows were bundled in memory, as at each start; npm run bundle does it once',
+      );
+    return bundle;
+  }
+
   async function createAll(): Promise<Worker[]> {
-    const [connection, codePath] = await Promise.all([
-      temporal.nativeConnection(),
-      workflowBundle(),
-    ]);
+    const [connection, loaded] = await Promise.all([temporal.nativeConnection(), loadBundle()]);
     await prepareNamespace(temporal, { taskQueue, reconcileSeconds: deps.reconcileSeconds });
     const activityWorker = await Worker.create({
       ...commonOptions(connection),
@@ -129,7 +139,7 @@ export function createWorkers(deps: Deps) {
       const workflowWorker = await Worker.create({
         ...commonOptions(connection),
         taskQueue,
-        workflowBundle: { codePath },
+        workflowBundle: loaded,
         maxConcurrentLocalActivityExecutions: deps.maxInlineRuns,
         // Webhook deliveries. Other regular activities use the other task queue.
         maxConcurrentActivityTaskExecutions: deps.maxDeliveryRuns,

@@ -9,7 +9,9 @@ async function main(args: readonly string[]): Promise<number> {
   // Loaded late: wrong arguments are answered immediately.
   const { workflowBundle } = await import('../../temporal/bundle.ts');
   const { buildConsole } = await import('../../ui/build.ts');
-  print(`${await workflowBundle()}\n${await buildConsole()}`);
+  const workflows = await workflowBundle();
+  if ('writeError' in workflows) throw workflows.writeError;
+  print(`${workflows.codePath}\n${await buildConsole()}`);
   return 0;
 }
 

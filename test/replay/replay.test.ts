@@ -54,7 +54,7 @@ test('every branch of every workflow has a recorded history', () => {
 describe('the code of today', () => {
   let errors: Map<string, unknown>;
   beforeAll(async () => {
-    errors = await replayAll({ codePath: await workflowBundle() }, histories);
+    errors = await replayAll(await workflowBundle(), histories);
   });
 
   test.each(histories.map(({ file }) => file))('replays %s', (file) => {

@@ -1,3 +1,6 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import vm from 'node:vm';
 import { expect, test } from '@jest/globals';
 import { withoutStackTraces, workflowBundle } from '../../../temporal/bundle.ts';
@@ -29,5 +32,18 @@ test('another version of Node finds the bundles', async () => {
     expect(await find()).toEqual(found);
   } finally {
     Object.defineProperty(process, 'version', { value: version });
+  }
+});
+
+test('a worker whose folder cannot be written has its bundle in memory', async () => {
+  const folder = await mkdtemp(path.join(tmpdir(), 'holdfast-bundle-'));
+  try {
+    // Also root cannot make a folder in a file.
+    await writeFile(path.join(folder, 'file'), '');
+    const bundle = await workflowBundle(path.join(folder, 'file', 'cache'));
+    expect(bundle).toMatchObject({ writeError: { code: 'ENOTDIR' } });
+    expect('code' in bundle && bundle.code).toContain('fireSchedule');
+  } finally {
+    await rm(folder, { recursive: true });
   }
 });
