@@ -57,6 +57,12 @@ const ProviderChange = Type.Object(
     name: Type.Optional(Name()),
     enabled: Type.Optional(Type.Boolean()),
     config: Type.Optional(ConfigRequest),
+    keepAccounts: Type.Optional(
+      Type.Boolean({
+        description:
+          'Needed to change `issuer`, `idpEntityId` or `idAttribute` of a provider with accounts: each account belongs to who has its id there.',
+      }),
+    ),
   },
   { title: 'ProviderChange', ...closed },
 );

@@ -32,7 +32,13 @@ export type ProviderRequest = {
   enabled?: boolean;
   config: Record<string, unknown>;
 };
-export type ProviderChange = { name?: string; enabled?: boolean; config?: Record<string, unknown> };
+export type ProviderChange = {
+  name?: string;
+  enabled?: boolean;
+  config?: Record<string, unknown>;
+  /** The accounts belong to those who have the same ids after a change of the issuer. */
+  keepAccounts?: boolean;
+};
 
 /** A provider as the API returns it, with masked secrets. */
 export type ProviderView = Pick<
@@ -75,6 +81,16 @@ export function createProviders({ db, commit, access, ids, vault }: Deps) {
       currentCaller,
       await findRoleGrants(trx, await findProviderPrincipals(trx, id)),
     );
+  }
+
+  /** Another issuer may have other people under the ids of the accounts. Error: `invalid_request`. */
+  async function assertSameIdentities(trx: Knex, before: Provider, config: Provider['config']) {
+    const changed = KIND_DEFINITIONS[before.kind].identity.find(
+      (field) => before.config[field] !== config[field],
+    );
+    if (changed === undefined) return;
+    const account = await User.query(trx).where({ provider_id: before.id }).select('id').first();
+    if (account) throw identitiesChangeError(changed);
   }
 
   const throwNameTaken =
@@ -188,7 +204,7 @@ export function createProviders({ db, commit, access, ids, vault }: Deps) {
     async update(
       caller: Caller,
       id: string,
-      { config: requested, ...change }: ProviderChange,
+      { config: requested, keepAccounts = false, ...change }: ProviderChange,
       expectedVersion?: number,
     ): Promise<ProviderView> {
       // An empty object changes nothing, so it needs neither the rights nor the keys for a change.
@@ -206,11 +222,13 @@ export function createProviders({ db, commit, access, ids, vault }: Deps) {
               await assertHoldsUsersRights(currentCaller, trx, id);
             if (config?.ownCallback === false && (await isSharedCallbackTaken(trx, id)))
               throw callbackTakenError();
+            const merged = config && merge(found, config);
+            if (merged && !keepAccounts) await assertSameIdentities(trx, found, merged.config);
             const changed = await Provider.query(trx)
               .patchAndFetchById(id, {
                 ...(change.name !== undefined && { name: change.name }),
                 ...(change.enabled !== undefined && { enabled: change.enabled }),
-                ...(config && merge(found, config)),
+                ...merged,
                 updatedAt: work.now,
                 version: found.version + 1,
               })
@@ -279,6 +297,14 @@ export function createProviders({ db, commit, access, ids, vault }: Deps) {
     },
   };
 }
+
+const identitiesChangeError = (field: string) =>
+  invalidField(
+    'body',
+    `/config/${field}`,
+    'has_accounts',
+    'cannot change, because the ids of the accounts of this provider may belong to other people there; create another provider, or send keepAccounts if the ids are the same',
+  );
 
 const callbackTakenError = () =>
   invalidField(

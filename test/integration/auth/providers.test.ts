@@ -123,6 +123,30 @@ describe('a provider', () => {
     );
   });
 
+  test('with accounts changes whose ids they have only if the request says that they are the same', async () => {
+    const { body } = await createProvider();
+    const change = (fields: object) =>
+      admin(app).put<ProviderRecord>(`/api/auth/providers/${body.id}`, fields);
+    const config = { issuer: 'https://new.example', clientSecret: 'new' };
+    await change({ config }).expect(200);
+    await app.deps.db('users').insert({
+      id: `usr_${'5'.repeat(26)}`,
+      provider_id: body.id,
+      external_id: '7',
+      username: 'seven',
+      display_name: 'Seven',
+      tenant_id: 'platform',
+      enabled: false,
+      created_at: new Date(),
+      updated_at: new Date(),
+    });
+    await change({ config: { clientId: 'other' } }).expect(200);
+    const other = { config: { ...config, issuer: 'https://third.example' } };
+    await expectInvalid(change(other), '/config/issuer');
+    const changed = await change({ ...other, keepAccounts: true }).expect(200);
+    expect(changed.config).toMatchObject({ issuer: 'https://third.example' });
+  });
+
   test.each([
     ['oidc', { clientId: 'x' }, '/config/issuer'],
     ['oidc', { ...oidc, issuer: 'ftp://x' }, '/config/issuer'],

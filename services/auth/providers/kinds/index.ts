@@ -9,6 +9,7 @@ const localKind: ProviderKindDefinition = {
   kind: 'local',
   secrets: [],
   destinations: [],
+  identity: [],
   config: Type.Object({}, { additionalProperties: false, title: 'LocalConfig' }),
 };
 

@@ -14,6 +14,8 @@ export type ProviderKindDefinition = {
   secrets: readonly string[];
   /** Fields that determine where secrets are sent. When one changes, secrets must be sent again. */
   destinations: readonly string[];
+  /** Fields that determine whose ids the accounts have: with another value, an id may be another person. */
+  identity: readonly string[];
   /** Checks beyond the schema; returns the invalid fields. */
   validate?(
     config: Readonly<Record<string, unknown>>,

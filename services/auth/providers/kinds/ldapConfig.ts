@@ -82,6 +82,8 @@ export const ldapKind: ProviderKindDefinition = {
   config: LdapConfig,
   secrets: ['bindPassword'],
   destinations: ['url', 'caCertificate', 'allowPrivateNetwork', 'startTls'],
+  // Not the server: an entryUUID or objectGUID belongs to one person in any directory.
+  identity: ['idAttribute'],
   validate: ({ url, startTls }) =>
     String(url).startsWith('ldap:') && startTls !== true
       ? [

@@ -82,6 +82,7 @@ export const oidcKind: ProviderKindDefinition = {
   config: OidcConfig,
   secrets: ['clientSecret'],
   destinations: ['issuer', 'allowPrivateNetwork', 'allowHttp'],
+  identity: ['issuer'],
   validate: ({ issuer, allowHttp }) =>
     String(issuer).startsWith('http:') && allowHttp !== true
       ? [

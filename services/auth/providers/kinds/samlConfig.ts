@@ -73,6 +73,7 @@ export const samlKind: ProviderKindDefinition = {
   config: SamlConfig,
   secrets: ['spPrivateKey'],
   destinations: ['entryPoint', 'idpEntityId'],
+  identity: ['idpEntityId'],
   validate: ({ idpCertificates }) =>
     (Array.isArray(idpCertificates) ? idpCertificates : []).flatMap((pem, i) =>
       isCertificate(String(pem))
