@@ -16,7 +16,8 @@ ENV NODE_ENV=production HOLDFAST_HOST=0.0.0.0 HOLDFAST_PORT=8080
 RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates \
   && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
 RUN groupadd --gid 1000 holdfast && useradd --uid 1000 --gid holdfast --home-dir /app --no-create-home holdfast \
-  && mkdir -p /var/lib/holdfast/backups && chown holdfast:holdfast /var/lib/holdfast/backups
+  && mkdir -p /var/lib/holdfast/backups && chown holdfast:holdfast /var/lib/holdfast/backups \
+  && ln -s /app/docker/holdfast /usr/local/bin/holdfast
 COPY --from=build /usr/local/bin/node /usr/local/bin/node
 WORKDIR /app
 COPY --from=build /app ./

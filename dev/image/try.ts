@@ -111,11 +111,11 @@ async function tryRoles(image: Image, folder: string): Promise<void> {
   };
   const logOf = (part: string) => path.join(folder, `${part}.log`);
   const command = (...words: string[]) => ({
-    command: ['node', ...words],
+    command: ['holdfast', ...words],
     logFile: logOf('commands'),
   });
-  await runInContainer(image, shared, command('processes/cli/migrate.ts', 'up'));
-  await runInContainer(image, shared, command('processes/cli/main.ts', 'admin'));
+  await runInContainer(image, shared, command('migrate', 'up'));
+  await runInContainer(image, shared, command('admin'));
   say('The database is migrated, and has an administrator.');
 
   const roles = await Promise.all(

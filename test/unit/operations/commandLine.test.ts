@@ -1,4 +1,6 @@
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, test } from '@jest/globals';
 import { COMPILE_CACHE } from '../../support/compileCache.ts';
@@ -66,6 +68,31 @@ test.each(PROGRAMS.map((words) => ({ words, name: words.join(' ') })))(
     expect(unknown.stderr).toContain(help.stdout);
   },
 );
+
+test('`holdfast` in the image has the commands of npm run', () => {
+  const { scripts } = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8')) as {
+    scripts: Record<string, string>;
+  };
+  const folder = mkdtempSync(path.join(tmpdir(), 'holdfast-command-'));
+  try {
+    writeFileSync(path.join(folder, 'node'), '#!/bin/sh\necho "node $*"\n', { mode: 0o755 });
+    const env = { PATH: `${folder}:${process.env.PATH}` };
+    const called = (name: string) =>
+      execFileSync(path.join(ROOT, 'docker/holdfast'), [name, '--flag', 'word'], { env })
+        .toString()
+        .replaceAll(/\/\S*\/(?=processes\/)/g, '');
+    // `bundle` needs the devDependencies, which the image does not have.
+    const commands = Object.entries(scripts).filter(
+      ([name, script]) => /^node processes\/cli\/\S+( \S+)?$/.test(script) && name !== 'bundle',
+    );
+    expect(commands.length).toBeGreaterThan(9);
+    expect(commands.map(([name]) => called(name))).toEqual(
+      commands.map(([, script]) => `${script} --flag word\n`),
+    );
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
 
 test.each([[['openapi.ts']], [['main.ts', 'demo-data', '--print']]])(
   '%s ends without a message when its reader closes the pipe',
