@@ -49,6 +49,27 @@ beforeAll(async () => {
 });
 afterAll(() => app.stop());
 
+test('the example for nginx collects no file before it passes it on', async () => {
+  const example = await readFile(path.resolve('ops/proxy/nginx.conf'), 'utf8');
+  const locations = [...example.matchAll(/location ~ (\S+) \{([^}]*)\}/g)].map(
+    ([, pattern = '', block = '']) => ({ pattern: new RegExp(pattern), block }),
+  );
+  const blockOf = (url: string) => locations.find(({ pattern }) => pattern.test(url))?.block ?? '';
+  const urlOf = ({ path: template }: Route) => template.replaceAll(/\{\w+\}/g, 'x');
+  // Pages and their scripts are small.
+  const isFile = (type: string) => /csv|ndjson|octet-stream/.test(type);
+  const files = routes.filter(({ produces = [], upload }) => upload ?? produces.some(isFile));
+  expect(files.length).toBeGreaterThan(10);
+  const buffered = files
+    .map(urlOf)
+    .filter((url) => !/^ *proxy_buffering off;$/m.test(blockOf(url)));
+  expect(buffered).toEqual([]);
+  const uploads = files.filter(({ upload }) => upload).map(urlOf);
+  expect(uploads.filter((url) => !blockOf(url).includes('proxy_request_buffering off'))).toEqual(
+    [],
+  );
+});
+
 /** Identity providers add parameters of their own to these requests; they are ignored. */
 const UNCHECKED_INPUT = [
   '/api/auth/oidc/callback',
