@@ -269,6 +269,7 @@ export const NOT_BACKED_UP: Readonly<Record<string, string>> = {
   access_state: 'counts changes of permissions; a restore adds one',
   quota_usage: 'triggers count the rows that a restore writes',
   event_head: 'derived from events',
+  event_fan_outs: 'a restore adds no delivery: a replay does',
   view_defaults: 'which view a list opens with: readers choose again',
   cable_ends: 'derived from cables',
   free_hints: 'derived from prefixes and addresses',

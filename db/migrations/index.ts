@@ -68,6 +68,7 @@ import * as rulesOfConcurrentWrites from './0084_rules_of_concurrent_writes.ts';
 import * as jobsByTenantAndType from './0085_jobs_by_tenant_and_type.ts';
 import * as deliveriesWithJob from './0087_deliveries_with_job.ts';
 import * as jobsOfMovedSites from './0088_jobs_of_moved_sites.ts';
+import * as eventFanOuts from './0089_event_fan_outs.ts';
 
 /**
  * All migrations in the order in which they run. A released migration is never edited. Numbers that
@@ -143,4 +144,5 @@ export const MIGRATIONS: Migrations = {
   '0085_jobs_by_tenant_and_type': jobsByTenantAndType,
   '0087_deliveries_with_job': deliveriesWithJob,
   '0088_jobs_of_moved_sites': jobsOfMovedSites,
+  '0089_event_fan_outs': eventFanOuts,
 };

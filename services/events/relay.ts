@@ -27,8 +27,9 @@ type Deps = {
 /** Notification topic: a process that makes no first attempts has published deliveries. */
 const DELIVERIES_TOPIC = 'deliveries';
 
-/** How many events one transaction publishes. */
-const BATCH = 200;
+/** How many events one transaction publishes, and how many deliveries it adds. */
+const BATCH = 500;
+const MAX_DELIVERIES = 1_000;
 
 /** A process publishes its own events right after the commit; those of a crashed one this often. */
 const INTERVAL_MS = 1_000;
@@ -73,9 +74,12 @@ export function createEventRelay({
   let lastPublished = 0;
   let lastStarted = 0;
 
-  async function publish(lockTimeoutMs?: number): Promise<boolean> {
-    const { types, deliveries } = await publishEvents(db, {
+  async function publish(
+    lockTimeoutMs?: number,
+  ): Promise<{ moreEvents: boolean; moreDeliveries: boolean }> {
+    const { types, deliveries, areLeft } = await publishEvents(db, {
       limit: BATCH,
+      maxDeliveries: MAX_DELIVERIES,
       now: new Date(),
       ...(lockTimeoutMs !== undefined && { lockTimeoutMs }),
     });
@@ -88,13 +92,19 @@ export function createEventRelay({
     if (deliveries > 0) arePublished = true;
     if (deliveries > 0 || mayCancel) loops[1]?.wake();
     if (deliveries > 0 && !firstAttempts.accepts()) await notifyTopics(db, [DELIVERIES_TOPIC]);
-    return types.length === BATCH;
+    return { moreEvents: types.length === BATCH, moreDeliveries: areLeft };
+  }
+
+  /** Deliveries that are left wait for a moment: their webhooks may be locked. */
+  async function publishRound(): Promise<boolean | number> {
+    const { moreEvents, moreDeliveries } = await publish();
+    return moreEvents || (moreDeliveries && MIN_INTERVAL_MS);
   }
 
   async function publishAll(): Promise<void> {
     const deadline = Date.now() + FLUSH_TIMEOUT_MS;
     try {
-      while ((await publish(FLUSH_TIMEOUT_MS)) && Date.now() < deadline);
+      while ((await publish(FLUSH_TIMEOUT_MS)).moreEvents && Date.now() < deadline);
     } catch (error) {
       // Another process is publishing for longer than that: the reader does without.
       if (!isLockTimeout(error)) throw error;
@@ -163,7 +173,7 @@ export function createEventRelay({
             minIntervalMs: () => minIntervalAfter(lastPublished),
             log,
           },
-          () => publish(),
+          publishRound,
         ),
         startLoop(
           {
