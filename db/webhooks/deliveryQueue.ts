@@ -124,16 +124,61 @@ type QueueState = {
 };
 
 /**
- * Takes the lock of the queue until the transaction ends, unless another process has it. Then reads, in
- * the same round trip, the enabled webhooks that have pending deliveries and free slots, of each tenant in
- * turn, and the slots in use.
+ * SQL: the time between two probes of a webhook `e`: a tenth of the time for which it fails, or has not been changed if
+ * no attempt has ended. So it is found to work again within a tenth of its outage, at most an hour, and a
+ * long outage starts few deliveries. An attempt of a delivery that has a job already is a probe too.
+ */
+const PROBE_INTERVAL = `CASE e.state WHEN 'working' THEN interval '5 seconds'
+  ELSE LEAST(GREATEST((clock_timestamp() - e.since) / 10, interval '5 seconds'), interval '1 hour') END`;
+
+/** SQL: the deliveries with a job of the webhook `e`. */
+const OPEN = `FROM deliveries WHERE webhook_id = e.id AND status = 'pending' AND job_id IS NOT NULL`;
+
+/**
+ * SQL: the enabled webhooks with pending deliveries, and how many of these may get a job. Bindings: the limits.
+ * A webhook with as many deliveries that have jobs as it may have is only probed: each of them has a workflow
+ * for days, and the others wait as rows.
  *
  * The recursive part is a loose index scan: it finds the distinct webhooks with one index probe
  * each, however many deliveries are pending.
  */
+const FREE_SLOTS = `pending (id) AS (
+    (SELECT webhook_id FROM deliveries WHERE status = 'pending' AND job_id IS NULL
+       AND current_setting('${HAS_LOCK}')::boolean
+     ORDER BY webhook_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT webhook_id FROM deliveries
+            WHERE status = 'pending' AND job_id IS NULL AND webhook_id > pending.id
+            ORDER BY webhook_id LIMIT 1)
+    FROM pending WHERE pending.id IS NOT NULL
+  ), enabled AS MATERIALIZED (
+    SELECT w.id, w.tenant_id, ${WEBHOOK_STATE} AS state, ${IN_FLIGHT} AS in_flight,
+           COALESCE(w.failing_since, w.updated_at) AS since
+    FROM pending JOIN webhooks AS w USING (id) WHERE w.enabled
+  ), limited AS (
+    SELECT *, CASE state WHEN 'working' THEN ?::bigint ELSE ? END - in_flight AS slots,
+           CASE state WHEN 'working' THEN ?::bigint ELSE ? END AS max_open
+    FROM enabled
+  ), counted AS MATERIALIZED (
+    SELECT *, max_open - (
+      SELECT count(*) FROM (SELECT ${OPEN} LIMIT e.max_open) AS open) AS unopened
+    FROM limited AS e
+  ), free AS (
+    SELECT id, tenant_id, state, CASE
+        WHEN unopened > 0 THEN LEAST(slots, unopened)
+        WHEN (SELECT max(updated_at) ${OPEN}) < clock_timestamp() - ${PROBE_INTERVAL} THEN LEAST(slots, 1)
+        ELSE 0 END AS free
+    FROM counted AS e
+  )`;
+
+/**
+ * Takes the lock of the queue until the transaction ends, unless another process has it. Then reads, in
+ * the same round trip, the enabled webhooks that have pending deliveries and free slots, of each tenant in
+ * turn, and the slots in use.
+ */
 async function lockAndReadQueue(
   trx: Knex,
-  { maxInFlight, maxInFlightFailing }: SlotLimits,
+  { maxInFlight, maxInFlightFailing, maxOpen, maxOpenFailing }: SlotLimits,
   limit: number,
 ): Promise<QueueState> {
   await prepared(
@@ -144,23 +189,7 @@ async function lockAndReadQueue(
   );
   const { rows }: { rows: QueueState[] } = await prepared(
     trx,
-    `WITH RECURSIVE pending (id) AS (
-       (SELECT webhook_id FROM deliveries WHERE status = 'pending' AND job_id IS NULL
-          AND current_setting('${HAS_LOCK}')::boolean
-        ORDER BY webhook_id LIMIT 1)
-       UNION ALL
-       SELECT (SELECT webhook_id FROM deliveries
-               WHERE status = 'pending' AND job_id IS NULL AND webhook_id > pending.id
-               ORDER BY webhook_id LIMIT 1)
-       FROM pending WHERE pending.id IS NOT NULL
-     ), enabled AS MATERIALIZED (
-       SELECT w.id, w.tenant_id, ${WEBHOOK_STATE} AS state, ${IN_FLIGHT} AS in_flight
-       FROM pending JOIN webhooks AS w USING (id) WHERE w.enabled
-     ), free AS (
-       SELECT id, tenant_id, state,
-              CASE state WHEN 'working' THEN ?::bigint ELSE ? END - in_flight AS free
-       FROM enabled
-     ), chosen AS (
+    `WITH RECURSIVE ${FREE_SLOTS}, chosen AS (
        SELECT * FROM free WHERE free > 0
        ORDER BY row_number() OVER (PARTITION BY tenant_id ORDER BY random()), random() LIMIT ?
      ), candidate AS (
@@ -177,7 +206,7 @@ async function lockAndReadQueue(
          SELECT FROM deliveries WHERE status = 'pending' AND job_id IS NULL LIMIT ?) AS counted) AS pending,
        (SELECT COALESCE(json_agg(c), '[]') FROM candidate AS c) AS webhooks,
        (SELECT COALESCE(json_agg(h), '[]') FROM (${HELD_SLOTS}) AS h) AS held`,
-    [maxInFlight, maxInFlightFailing, limit, limit + 1],
+    [maxInFlight, maxInFlightFailing, maxOpen, maxOpenFailing, limit, limit + 1],
   );
   return assertDefined(rows[0], 'state of the queue');
 }

@@ -7,14 +7,18 @@ import { interruptAttempts } from './deliveryAttempts.ts';
 /**
  * How many deliveries of one webhook may be in flight, normally and while it is not working, and
  * how many of one tenant for all webhooks that are not: in each of the two states, and how many of
- * these the queue leaves to retries. `maxCounted`: most deliveries that are counted to see how long one
- * has to wait, which has a limit too.
+ * these the queue leaves to retries. `maxOpen`, `maxOpenFailing`: how many deliveries of a webhook have
+ * jobs, which they keep until their last attempt, normally and while it is not working; beyond that the
+ * queue only probes its endpoint. `maxCounted`: most deliveries that are counted to see how long one has
+ * to wait, which has a limit too.
  */
 export type SlotLimits = {
   maxInFlight: number;
   maxInFlightFailing: number;
   maxFailingOfTenant: number;
   keptForRetries: number;
+  maxOpen: number;
+  maxOpenFailing: number;
   maxCounted: number;
 };
 

@@ -57,12 +57,18 @@ export type DeliveryQueue = ReturnType<typeof createDeliveryQueue>;
  * How many deliveries of one webhook may be in flight: few until its endpoint has accepted one, and
  * again while every attempt fails. An attempt that times out costs as much as one that succeeds, so
  * a tenant has few of these, however many webhooks it has.
+ *
+ * A delivery that has failed keeps a job and a workflow until its last attempt, for days. While an endpoint
+ * fails, few deliveries get that far; the others wait as rows. Of an endpoint that rejects some and
+ * accepts others, many may.
  */
 const SLOT_LIMITS = {
   maxInFlight: 50,
   maxInFlightFailing: 2,
   maxFailingOfTenant: 8,
   keptForRetries: 2,
+  maxOpen: 10_000,
+  maxOpenFailing: 50,
   maxCounted: 10_000,
 };
 

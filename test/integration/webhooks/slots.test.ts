@@ -18,6 +18,8 @@ const LIMITS = {
   maxInFlightFailing: 1,
   maxFailingOfTenant: 50,
   keptForRetries: 0,
+  maxOpen: 100,
+  maxOpenFailing: 100,
   maxCounted: 100,
   capacity: 100,
   sharePercent: 50,
@@ -109,6 +111,77 @@ describe('the queue', () => {
       ).toEqual({ claimed: [], areLeft: true });
     });
     expect(await db.transaction(lockQueue)).toBe(true);
+  });
+});
+
+describe('a webhook with many deliveries that wait for a retry', () => {
+  const few = { ...LIMITS, maxInFlightFailing: 5, maxOpenFailing: 2 };
+  const claimFew = (trx: Knex) => claimWith(trx, few);
+  const minutesAgo = (minutes: number) => new Date(Date.now() - minutes * 60_000);
+  const setFailingSince = (minutes: number) =>
+    db('webhooks')
+      .where({ id: webhookId })
+      .update({ failing_since: minutesAgo(minutes) });
+  /** All have been tried minutes ago, and wait for the next attempt. */
+  const setTried = (minutes: number, ...waiting: number[]) =>
+    Promise.all(
+      waiting.map(async (n) => {
+        await assign(db, n, false);
+        await db('deliveries')
+          .where({ id: deliveryIds[n] ?? '' })
+          .update({ updated_at: minutesAgo(minutes) });
+      }),
+    );
+  const claimedNow = async () => (await db.transaction(claimFew)).map(({ id }) => id);
+
+  test('starts no others while it fails, however many slots are free', async () => {
+    await setFailingSince(60);
+    await setTried(1, 0);
+    expect(await claimedNow()).toEqual([deliveryIds[1]]);
+    await setTried(1, 0, 1);
+    expect(await claimedNow()).toEqual([]);
+  });
+
+  test('starts one when none was tried for a tenth of the time', async () => {
+    await setFailingSince(60);
+    await setTried(12, 0, 1);
+    expect(await claimedNow()).toEqual([deliveryIds[2]]);
+    await setTried(12, 0);
+    await setTried(1, 1);
+    expect(await claimedNow()).toEqual([]);
+  });
+
+  test('starts one after an hour, however long it fails', async () => {
+    await setFailingSince(3 * 24 * 60);
+    await setTried(70, 0, 1);
+    expect(await claimedNow()).toEqual([deliveryIds[2]]);
+  });
+
+  test('starts one soon if it was changed', async () => {
+    await setNew();
+    await db('webhooks')
+      .where({ id: webhookId })
+      .update({ updated_at: minutesAgo(600) });
+    await setTried(2, 0, 1);
+    expect(await claimedNow()).toEqual([]);
+    await db('webhooks')
+      .where({ id: webhookId })
+      .update({ updated_at: minutesAgo(1) });
+    expect(await claimedNow()).toEqual([deliveryIds[2]]);
+  });
+
+  test('has all its slots when an attempt has succeeded', async () => {
+    await setTried(1, 0, 1);
+    expect(await claimedNow()).toEqual(deliveryIds.slice(2));
+  });
+
+  test('has a limit while it works, too', async () => {
+    // The clock of the test may differ, and it may take long.
+    await setTried(-1, 0, 1);
+    const limited = { ...LIMITS, maxOpen: 2 };
+    expect(await db.transaction((trx) => claimWith(trx, limited))).toEqual([]);
+    await setTried(1, 0, 1);
+    expect(await db.transaction((trx) => claimWith(trx, limited))).toHaveLength(1);
   });
 });
 
