@@ -112,7 +112,7 @@ type AppDeps = RouteDeps &
     idempotency: MountDeps['idempotency'];
     findNames: MountDeps['findNames'];
     accessChanges: MountDeps['accessChanges'];
-    slots: { expensiveReads: Slots };
+    slots: { expensiveReads: Slots; unreadBytes: Slots };
     readBudgets: ReadBudgets;
   };
 
@@ -237,6 +237,7 @@ export function createApp(
       slots: deps.slots.expensiveReads,
       budgets: deps.readBudgets,
     }),
+    unreadBytes: deps.slots.unreadBytes,
     shutdownSignal,
     ...(accessRecheckMs && { accessRecheckMs }),
     ...(onResponse && { onResponse }),

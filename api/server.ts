@@ -3,6 +3,8 @@ import type { AddressInfo, Socket } from 'node:net';
 import type Koa from 'koa';
 import { networkOf } from '../platform/network.ts';
 import { answerClientErrors } from './http/clientError.ts';
+import { oneAfterTheOther } from './http/requestOrder.ts';
+import { watchStalledResponses } from './http/stalledResponses.ts';
 import { createIsTrusted } from './middleware/clientAddress.ts';
 
 export type HttpServer = { port: number; stop(graceMs: number): Promise<void> };
@@ -11,6 +13,9 @@ export type HttpServer = { port: number; stop(graceMs: number): Promise<void> };
 const HEADERS_TIMEOUT_MS = 15_000;
 const REQUEST_TIMEOUT_MS = 60_000;
 const KEEP_ALIVE_MS = 65_000;
+/** For how long a client may take nothing of a response that waits for it. */
+const STALL_MS = 60_000;
+const STALL_CHECKS = 12;
 /** Interval at which a server that stops closes connections whose requests have ended. */
 const CLOSE_IDLE_MS = 50;
 const MAX_CONNECTIONS = 5_000;
@@ -22,6 +27,7 @@ type ServerOptions = {
   port: number;
   trustedGateways?: readonly string[];
   maxConnectionsPerAddress?: number;
+  stallMs?: number;
 };
 
 /** Serves `app`; port 0 means any free port. Errors: those of listening, such as `EADDRINUSE`. */
@@ -32,6 +38,7 @@ export async function startServer(
     port,
     trustedGateways = [],
     maxConnectionsPerAddress = MAX_CONNECTIONS_PER_ADDRESS,
+    stallMs = STALL_MS,
   }: ServerOptions,
 ): Promise<HttpServer> {
   const callback = app.callback();
@@ -41,15 +48,18 @@ export async function startServer(
       requestTimeout: REQUEST_TIMEOUT_MS,
       keepAliveTimeout: KEEP_ALIVE_MS,
     },
-    (req, res) => void callback(req, res),
+    oneAfterTheOther((req, res) => void callback(req, res)),
   );
   server.maxConnections = MAX_CONNECTIONS;
   answerClientErrors(server);
   limitConnections(server, createIsTrusted(trustedGateways), maxConnectionsPerAddress);
+  const endStalled = watchStalledResponses(server, { limitMs: stallMs });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, host, resolve);
   });
+  const stalls = setInterval(endStalled, stallMs / STALL_CHECKS).unref();
+  server.once('close', () => clearInterval(stalls));
   return { port: (server.address() as AddressInfo).port, stop: (graceMs) => stop(server, graceMs) };
 }
 

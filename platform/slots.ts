@@ -52,7 +52,7 @@ function createCount() {
         (tenantId === PLATFORM || of(`tenant:${tenantId}`) < bounds.perTenant)
       );
     },
-    add(holder: SlotHolder, change: 1 | -1) {
+    add(holder: SlotHolder, change: number) {
       total += change;
       for (const key of keysOf(holder)) {
         const count = of(key) + change;
@@ -78,13 +78,13 @@ export function createSlots({ of, retryAfterSeconds, waiting, ...bounds }: Optio
       retryAfterSeconds,
     });
 
-  function occupy(holder: SlotHolder): Release {
-    held.add(holder, 1);
+  function occupy(holder: SlotHolder, count = 1): Release {
+    held.add(holder, count);
     let released = false;
     return () => {
       if (released) return;
       released = true;
-      held.add(holder, -1);
+      held.add(holder, -count);
       grantWaiting();
     };
   }
@@ -103,8 +103,8 @@ export function createSlots({ of, retryAfterSeconds, waiting, ...bounds }: Optio
     }
   }
 
-  const tryTake = (holder: SlotHolder): Release | undefined =>
-    held.hasFreeSlot(bounds, holder) ? occupy(holder) : undefined;
+  const tryTake = (holder: SlotHolder, count = 1): Release | undefined =>
+    held.hasFreeSlot(bounds, holder) ? occupy(holder, count) : undefined;
 
   async function waitForSlot(
     holder: SlotHolder,
@@ -149,11 +149,20 @@ export function createSlots({ of, retryAfterSeconds, waiting, ...bounds }: Optio
     /** Takes a slot if there is one now. */
     tryTake,
     take,
-    /** Takes a slot now. Error: `too_many_requests`. */
-    takeNow(holder: SlotHolder): Release {
-      const release = tryTake(holder);
+    /**
+     * Takes a slot now, or `count` of them if one is free: what is larger than a share is possible, alone.
+     * Error: `too_many_requests`.
+     */
+    takeNow(holder: SlotHolder, count = 1): Release {
+      const release = tryTake(holder, count);
       if (!release) throw refusal();
       return release;
+    },
+    /** Takes `count` slots, also if none is free: for what cannot be refused any more. */
+    takeAnyway: (holder: SlotHolder, count: number): Release => occupy(holder, count),
+    /** Error: `too_many_requests` if the caller or its tenant holds its share, whatever others hold. */
+    requireShare(holder: SlotHolder): void {
+      if (!held.hasFreeSlot({ ...bounds, total: Infinity }, holder)) throw refusal();
     },
     /** Does `work` while holding a slot. Errors: those of `take` and `work`. */
     async run<T>(

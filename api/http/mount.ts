@@ -10,10 +10,13 @@ import { AppError, invalidField } from '../../domain/shared/errors.ts';
 import { anonymousCaller, type Caller } from '../../domain/shared/caller.ts';
 import { connectionsAreFor } from '../../platform/connectionUser.ts';
 import type { Log } from '../../platform/log.ts';
+import { networkOf } from '../../platform/network.ts';
+import type { SlotHolder, Slots } from '../../platform/slots.ts';
 import type { HttpResponse } from './response.ts';
 import { preferencesIn, readPrefer } from './prefer.ts';
 import { encodeError, EVENT_STREAM } from './eventStream.ts';
 import { compileInclude, takeInclude, type FindNames } from './include.ts';
+import { PART_BYTES, sendInParts } from './largeBody.ts';
 import { changedProperties, readOnlyProperties } from './presentedRecord.ts';
 import { toAppError } from './problem.ts';
 import { compileInput, type RawInput } from './requestInput.ts';
@@ -32,6 +35,8 @@ export type MountDeps = {
   clientAddress: ClientAddress;
   strangers: Strangers;
   expensiveReads: ExpensiveReads;
+  /** Bytes of large responses that their callers have not read yet. */
+  unreadBytes: Slots;
   /** Aborted when the server stops. */
   shutdownSignal: AbortSignal;
   /**
@@ -109,6 +114,8 @@ function createHandler(route: Route, routes: readonly Route[], deps: MountDeps) 
   async function handle(ctx: RouteContext): Promise<void> {
     const startedAt = performance.now();
     const initialCaller = await authorizeCaller(route, deps, ctx);
+    // What is written is answered, however much its caller has not read: such a caller writes nothing more.
+    if (route.method !== 'GET') deps.unreadBytes.requireShare(readerOf(initialCaller));
     const input = await read(ctx, ctx.params);
     try {
       // A client that sends its body slowly must not keep a permission that was revoked since.
@@ -218,7 +225,24 @@ async function respond(
   if (response.stream && route.public === undefined)
     endStreamOnLostAccess(route, deps, ctx, request, response.stream, ended);
   ctx.compress = mayCompress(route, response);
-  await send(ctx, response);
+  await send(ctx, response, (bytes) => holdUnread(deps.unreadBytes, ctx, input.caller, bytes));
+}
+
+/** Who a response is for. Strangers are as many as their addresses. */
+const readerOf = ({ kind, tenantId, actorId, rights, address }: Caller): SlotHolder =>
+  kind === 'anonymous'
+    ? { kind, tenantId, actorId: networkOf(address) }
+    : { kind, tenantId, actorId, rights };
+
+/**
+ * Counts the bytes of a large response until its client has read it, or has closed the connection. Error:
+ * `too_many_requests` if the client has not read too much already. The response of a write is not refused.
+ */
+function holdUnread(unreadBytes: Slots, ctx: Context, caller: Caller, bytes: number): void {
+  if (ctx.res.closed) return;
+  const canRepeat = ctx.method === 'GET' || ctx.response.get(REPLAYED) !== '';
+  const take = canRepeat ? unreadBytes.takeNow : unreadBytes.takeAnyway;
+  ctx.res.once('close', take(readerOf(caller), bytes));
 }
 
 /**
@@ -419,9 +443,11 @@ const fingerprintParts = (ctx: Context, { body, upload }: HandlerRequest): strin
 const mayHoldSecret = ({ secretBody }: Route, { body }: HandlerRequest): boolean =>
   secretBody === true || (typeof body === 'object' && body !== null && 'payload' in body);
 
+const REPLAYED = 'idempotent-replayed';
+
 const asReplay = (response: HttpResponse): HttpResponse => ({
   ...response,
-  headers: { ...response.headers, 'idempotent-replayed': 'true' },
+  headers: { ...response.headers, [REPLAYED]: 'true' },
 });
 
 /** Resolves when a stream has data or has ended. Errors: those of the stream. */
@@ -466,6 +492,7 @@ async function sendStream(
 async function send(
   ctx: Context,
   { status, headers, body, json, stream }: HttpResponse,
+  onLarge: (bytes: number) => void,
 ): Promise<void> {
   ctx.status = status;
   ctx.set(headers);
@@ -479,9 +506,15 @@ async function send(
     return;
   }
   // As text, so that its length is known without serializing it twice.
-  ctx.body = json ?? JSON.stringify(body);
+  const text = json ?? JSON.stringify(body);
+  ctx.body = text;
   ctx.type = 'application/json; charset=utf-8';
   if (ctx.method === 'GET' && ctx.fresh) ctx.status = 304;
+  else if (ctx.method !== 'HEAD' && Buffer.byteLength(text) > PART_BYTES) {
+    const content = Buffer.from(text);
+    onLarge(content.length);
+    sendInParts(ctx, content);
+  }
 }
 
 /** Answers a request with a method that its path does not have. */

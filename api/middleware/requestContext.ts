@@ -119,6 +119,8 @@ function sendProblem(ctx: Context, problem: Problem): void {
     return;
   }
   ctx.status = problem.status;
+  // That of the record that is not sent.
+  ctx.remove('etag');
   ctx.body = problem;
   ctx.type = PROBLEM_TYPE;
 }

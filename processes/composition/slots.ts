@@ -6,8 +6,12 @@ import { createSlots, sharesOf } from '../../platform/slots.ts';
 export function composeSlots(config: Pick<Config, 'maxEventStreams'>, metrics: Metrics) {
   const slots = { ...streamSlots(config), ...requestSlots(), ...inventorySlots() };
   metrics.measureSlots(slots);
-  return slots;
+  return { ...slots, unreadBytes: unreadBytes() };
 }
+
+/** Bytes of large responses that clients have not read yet. Each is a slot. */
+const unreadBytes = () =>
+  createSlots({ of: 'large responses', retryAfterSeconds: 5, ...sharesOf(256 * 1_048_576) });
 
 const streamSlots = ({ maxEventStreams }: Pick<Config, 'maxEventStreams'>) => ({
   logStreams: createSlots({ of: 'log streams', retryAfterSeconds: 5, ...sharesOf(200) }),

@@ -1,5 +1,5 @@
 import { createServer, request, type IncomingMessage, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { connect, type AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -9,7 +9,7 @@ import { allRoutes } from '../../../api/app.ts';
 import { createEventStreams } from '../../../api/http/eventStream.ts';
 import { createExpensiveReads } from '../../../api/http/expensiveReads.ts';
 import { mount } from '../../../api/http/mount.ts';
-import { streamResponse } from '../../../api/http/response.ts';
+import { ok, streamResponse } from '../../../api/http/response.ts';
 import { route, type Route } from '../../../api/http/route.ts';
 import { requestContext } from '../../../api/middleware/requestContext.ts';
 import { anonymousCaller } from '../../../domain/shared/caller.ts';
@@ -426,7 +426,18 @@ describe('streams', () => {
       recheckAccess: () => Promise.reject(new AppError('session_invalid', 'the session has ended')),
       handle: () => Promise.resolve(streamResponse('text/csv', new Readable({ read: () => null }))),
     });
+    const largeRoute = (method: 'GET' | 'POST') =>
+      route({
+        ...closed,
+        method,
+        path: '/large',
+        operationId: `${method.toLowerCase()}Large`,
+        summary: 'A large response',
+        handle: () => Promise.resolve(ok('x'.repeat(16_777_216), { etag: '"1"' })),
+      });
     const all = [
+      largeRoute('GET'),
+      largeRoute('POST'),
       streamRoute('/first', 0),
       streamRoute('/later', 3),
       eventRoute,
@@ -443,6 +454,7 @@ describe('streams', () => {
         slots: app.deps.slots.expensiveReads,
         budgets: app.deps.readBudgets,
       }),
+      unreadBytes: app.deps.slots.unreadBytes,
       clientAddress: {
         isTrusted: () => false,
         addressOf: () => null,
@@ -469,6 +481,28 @@ describe('streams', () => {
     expect(answer.headers['content-type']).toContain('application/problem+json');
     expect(answer.headers['content-disposition']).toBeUndefined();
     expect(await exchange(base, 'HEAD', '/first')).toMatchObject({ status: 409 });
+  });
+
+  test('a caller that does not read large responses gets no more of them, and writes nothing', async () => {
+    const { unreadBytes } = app.deps.slots;
+    const open = () => {
+      const { port } = server.address() as AddressInfo;
+      const client = connect({ port, host: '127.0.0.1' }).pause();
+      client.write('GET /large HTTP/1.1\r\nHost: x\r\n\r\n');
+      return client;
+    };
+    const unread = [open(), open()];
+    await eventually(unreadBytes.held, (bytes) => bytes > 33_554_432);
+    for (const method of ['GET', 'POST']) {
+      const { status, headers } = await exchange(base, method, '/large');
+      expect([status, headers['retry-after'], headers.etag]).toEqual([429, '5', undefined]);
+    }
+    expect(await exchange(base, 'GET', '/events')).toMatchObject({ status: 200 });
+    for (const client of unread) client.destroy();
+    await eventually(unreadBytes.held, (bytes) => bytes === 0);
+    const { status, headers, text } = await exchange(base, 'POST', '/large');
+    expect([status, headers['content-length'], text.length]).toEqual([200, '16777218', 16_777_218]);
+    await eventually(unreadBytes.held, (bytes) => bytes === 0);
   });
 
   test('an access that is lost before the first byte has a status', async () => {

@@ -1,7 +1,10 @@
-import { connect, type Socket } from 'node:net';
+import { createServer } from 'node:http';
+import { connect, type AddressInfo, type Socket } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 import Koa from 'koa';
 import { expect, test } from '@jest/globals';
+import { sendInParts } from '../../../api/http/largeBody.ts';
+import { watchStalledResponses } from '../../../api/http/stalledResponses.ts';
 import { startServer } from '../../../api/server.ts';
 import { eventually } from '../../support/eventually.ts';
 
@@ -60,5 +63,128 @@ test('a server that stops waits for requests in flight, not for clients that kee
   expect(first.closed).toBe(false);
   release(undefined);
   await stopped;
-  expect(first.text).toMatch(/done$/);
+  await eventually(
+    () => first.text,
+    (text) => text.endsWith('done'),
+  );
+});
+
+/** More than the buffers of both systems hold. */
+const LARGE = Buffer.alloc(48 * 1_048_576);
+const GET = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
+
+/** A client that has sent `text` and reads only what it is asked to. */
+function openUnread(port: number, text: string): Socket {
+  const socket = connect({ port, host: '127.0.0.1' });
+  socket.on('error', () => undefined).pause();
+  socket.write(text);
+  return socket;
+}
+
+test('a response that its client does not read ends', async () => {
+  let closed = 0;
+  const app = new Koa().use((ctx) => {
+    ctx.res.once('close', () => (closed += 1));
+    sendInParts(ctx, LARGE);
+  });
+  app.on('error', () => undefined);
+  const server = await startServer(app, { host: '127.0.0.1', port: 0, stallMs: 60 });
+  const client = openUnread(server.port, GET);
+  await eventually(
+    () => closed,
+    (count) => count === 1,
+  );
+  client.destroy();
+  await server.stop(0);
+});
+
+test('a client that reads slowly, or waits, keeps its connection; one that stops loses it', async () => {
+  let at = 0;
+  let served: Socket | undefined;
+  const answer = Promise.withResolvers<undefined>();
+  const app = new Koa().use(async (ctx) => {
+    served = ctx.req.socket;
+    await answer.promise;
+    sendInParts(ctx, LARGE);
+  });
+  app.on('error', () => undefined);
+  const handle = app.callback();
+  const server = createServer((req, res) => void handle(req, res)).listen(0, '127.0.0.1');
+  const check = watchStalledResponses(server, { limitMs: 60, now: () => at });
+  const taken = () => (served ? served.bytesWritten - served.writableLength : 0);
+  const later = (ms: number) => {
+    at += ms;
+    check();
+    return served?.destroyed;
+  };
+  await new Promise((resolve) => server.once('listening', resolve));
+  const client = openUnread((server.address() as AddressInfo).port, GET);
+  await eventually(
+    () => served,
+    (socket) => socket !== undefined,
+  );
+  expect(later(1_000)).toBe(false);
+  answer.resolve(undefined);
+  for (let n = 0; n < 3; n++) {
+    const before = taken();
+    await eventually(
+      () => {
+        client.read();
+        return taken();
+      },
+      (now) => now > before,
+    );
+    expect(later(59)).toBe(false);
+  }
+  // What the systems still take in is progress, too.
+  await eventually(
+    () => later(60),
+    (isClosed) => isClosed === true,
+  );
+  client.destroy();
+  server.close();
+});
+
+test('requests sent ahead wait for the response before theirs, and end with the connection', async () => {
+  const handled: string[] = [];
+  const closed: string[] = [];
+  const held = new Map<string, () => void>();
+  const app = new Koa().use(async (ctx) => {
+    handled.push(ctx.path);
+    ctx.res.once('close', () => closed.push(ctx.path));
+    await new Promise<void>((resolve) => held.set(ctx.path, resolve));
+    ctx.body = ctx.path;
+  });
+  app.on('error', () => undefined);
+  const server = await startServer(app, { host: '127.0.0.1', port: 0 });
+  const request = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
+  const ahead = connect(server.port, '127.0.0.1');
+  let text = '';
+  ahead.on('data', (chunk) => (text += chunk.toString()));
+  ahead.write(request('/1') + request('/2') + request('/3'));
+  await eventually(
+    () => held.has('/1'),
+    (is) => is,
+  );
+  expect(handled).toEqual(['/1']);
+  held.get('/1')?.();
+  await eventually(
+    () => handled.length,
+    (count) => count === 2,
+  );
+  expect(text).toMatch(/\/1$/);
+  ahead.destroy();
+  await eventually(
+    () => closed.length,
+    (count) => count === 2,
+  );
+  // A client that sends ahead without end loses its connection.
+  const endless = openUnread(server.port, request('/4').repeat(100));
+  await new Promise((resolve) => endless.resume().once('close', resolve));
+  expect([handled, closed]).toEqual([
+    ['/1', '/2', '/4'],
+    ['/1', '/2', '/4'],
+  ]);
+  for (const release of held.values()) release();
+  await server.stop(0);
 });

@@ -37,6 +37,25 @@ test('a caller, a tenant and all together have a bound each', () => {
   expect(slots.tryTake(who('delta'))).toBeUndefined();
 });
 
+test('several slots are taken together: one that is larger than its share, alone', () => {
+  const slots = createSlots({ of, retryAfterSeconds, total: 100, perTenant: 20, perCaller: 10 });
+  const refused = (take: () => unknown) => expect(take).toThrow(expect.objectContaining(tooMany));
+  const large = slots.takeNow(who('acme'), 30);
+  refused(() => slots.takeNow(who('acme', 'b')));
+  refused(() => slots.requireShare(who('acme', 'b')));
+  const written = slots.takeAnyway(who('acme'), 60);
+  slots.takeNow(who('beta'), 10);
+  refused(() => slots.requireShare(who('beta')));
+  expect(slots.held()).toBe(100);
+  // What others hold does not keep anybody from writing.
+  refused(() => slots.takeNow(who('gamma')));
+  slots.requireShare(who('gamma'));
+  written();
+  large();
+  slots.takeNow(who('acme'), 1);
+  expect(slots.held()).toBe(11);
+});
+
 test('a user is the same caller in every tenant', () => {
   const slots = createSlots({ of, retryAfterSeconds, total: 9, perTenant: 9, perCaller: 1 });
   slots.takeNow(who('acme', 'usr_1', 'session'));
