@@ -50,22 +50,26 @@ export const noteUpload = async (
     [store, object, seconds],
   ));
 
-/** Objects that are to be removed from their stores, oldest first. */
+/** Objects that are to be removed from their stores, except `otherStores`, oldest first. */
 export async function findRemovals(
   db: Knex,
   limit: number,
+  otherStores: readonly string[],
 ): Promise<Pick<StoredArtifact, 'store' | 'object'>[]> {
   const { rows }: { rows: Pick<StoredArtifact, 'store' | 'object'>[] } = await prepared(
     db,
-    'SELECT store, object FROM artifact_removals WHERE due_at < now() ORDER BY due_at LIMIT ?',
-    [limit],
+    `SELECT store, object FROM artifact_removals
+     WHERE due_at < now() AND store <> ALL (?::text[]) ORDER BY due_at LIMIT ?`,
+    [[...otherStores], limit],
   );
   return rows;
 }
 
-/** An object has been removed from its store. */
-export const endRemoval = async (db: Knex, object: string): Promise<void> =>
-  void (await prepared(db, 'DELETE FROM artifact_removals WHERE object = ?', [object]));
+/** Objects have been removed from their stores. */
+export const endRemovals = async (db: Knex, objects: readonly string[]): Promise<void> =>
+  void (await prepared(db, 'DELETE FROM artifact_removals WHERE object = ANY (?::text[])', [
+    [...objects],
+  ]));
 
 /** An object could not be removed: it is tried again in `seconds`. */
 export const postponeRemoval = async (db: Knex, object: string, seconds: number): Promise<void> =>

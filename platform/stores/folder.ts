@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { mkdir, open, readdir, rename, rm, stat, unlink } from 'node:fs/promises';
 import path from 'node:path';
 import {
   checkedName,
@@ -59,6 +59,16 @@ async function syncFolder(folder: string): Promise<void> {
     await handle.close();
   }
 }
+
+/** Removes a file. Returns false if it does not exist. */
+const unlinkIfExists = (file: string): Promise<boolean> =>
+  unlink(file).then(
+    () => true,
+    (error: unknown) => {
+      if (codeOf(error) === 'ENOENT') return false;
+      throw error;
+    },
+  );
 
 /** Stores archives in a local or shared folder. */
 export function createFolderStore(folder: string): ArchiveStore {
@@ -131,15 +141,18 @@ export function createFolderStore(folder: string): ArchiveStore {
 
     // Uploads are removed first: otherwise one could be finalized after the removal.
     // A missing folder is probably not mounted, so its archives still exist.
-    remove: (name) =>
+    remove: (name, { uploadedOnce = false } = {}) =>
       withStoreErrors(async () => {
         await stat(folder).catch((error: unknown) => {
           throw codeOf(error) === 'ENOENT'
             ? new StoreError('store_unavailable', 'The backup folder does not exist.', true)
             : error;
         });
-        await abortUploads(name);
-        await rm(pathOf(name), { force: true });
+        const isArchive = uploadedOnce && (await unlinkIfExists(pathOf(name)));
+        if (!isArchive) {
+          await abortUploads(name);
+          await rm(pathOf(name), { force: true });
+        }
         await syncFolder(folder);
       }),
 

@@ -17,7 +17,7 @@ export function createLazyS3Store(settings: S3Settings, allow: readonly string[]
       yield* (await load()).read(name);
     },
     sizeOf: async (name) => (await load()).sizeOf(name),
-    remove: async (name) => (await load()).remove(name),
+    remove: async (name, options) => (await load()).remove(name, options),
     abortUploads: async (name) => (await load()).abortUploads(name),
     listUnfinished: async () => (await load()).listUnfinished(),
     async *list() {

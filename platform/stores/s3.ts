@@ -53,6 +53,9 @@ const MAX_PARTS = 10_000;
 const partBytes = (number: number): number =>
   8 * MIB * 2 ** Math.min(3, Math.floor(number / 1_000));
 
+/** An option of requests. */
+type Aborting = { abortSignal?: AbortSignal };
+
 const nameOf = (error: unknown): string => (error instanceof Error ? error.name : '');
 const isMissing = (error: unknown): boolean =>
   ['NoSuchKey', 'NotFound'].includes(nameOf(error)) ||
@@ -195,12 +198,14 @@ export function createS3Store(settings: S3Settings, allow: readonly string[]): A
   /** Lists uploads that were neither completed nor aborted. */
   async function listUploads(
     Prefix: string,
+    request: Aborting = {},
   ): Promise<{ Key: string; UploadId: string | undefined }[]> {
     const found: { Key: string; UploadId: string | undefined }[] = [];
     let markers: { KeyMarker?: string; UploadIdMarker?: string } | undefined = {};
     while (markers) {
       const page: ListMultipartUploadsCommandOutput = await client.send(
         new ListMultipartUploadsCommand({ Bucket, Prefix, ...markers }),
+        request,
       );
       for (const { Key = '', UploadId } of page.Uploads ?? []) found.push({ Key, UploadId });
       markers = page.IsTruncated
@@ -210,11 +215,11 @@ export function createS3Store(settings: S3Settings, allow: readonly string[]): A
     return found;
   }
 
-  async function abortUploads(name: string): Promise<void> {
+  async function abortUploads(name: string, request: Aborting = {}): Promise<void> {
     const { Key } = target(name);
-    for (const upload of await listUploads(Key))
+    for (const upload of await listUploads(Key, request))
       if (upload.Key === Key)
-        await client.send(new AbortMultipartUploadCommand({ Bucket, ...upload }));
+        await client.send(new AbortMultipartUploadCommand({ Bucket, ...upload }), request);
   }
 
   return {
@@ -262,11 +267,12 @@ export function createS3Store(settings: S3Settings, allow: readonly string[]): A
 
     sizeOf,
 
-    remove: (name) =>
+    remove: (name, { signal } = {}) =>
       withStoreErrors(async () => {
+        const request = signal ? { abortSignal: signal } : {};
         // Uploads are removed first: otherwise one could be finalized after the removal.
-        await abortUploads(name);
-        await client.send(new DeleteObjectCommand(target(name)));
+        await abortUploads(name, request);
+        await client.send(new DeleteObjectCommand(target(name)), request);
       }),
 
     abortUploads: (name) => withStoreErrors(() => abortUploads(name)),

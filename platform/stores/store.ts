@@ -18,6 +18,13 @@ export type ArchiveUpload = {
 
 export type StoredArchive = { name: string; sizeBytes: number; modifiedAt: Date };
 
+export type RemoveOptions = {
+  /** The name had one upload only: if it has become an archive, the store need not search for others. */
+  uploadedOnce?: boolean;
+  /** Ends requests to the store. */
+  signal?: AbortSignal;
+};
+
 /**
  * A store of archives. An archive appears under its name when it is complete. Error: `StoreError`.
  */
@@ -31,7 +38,7 @@ export type ArchiveStore = {
   /** Size of an archive in bytes; null if it does not exist. */
   sizeOf(name: string): Promise<number | null>;
   /** Removes an archive and the uploads of its name, if they exist. */
-  remove(name: string): Promise<void>;
+  remove(name: string, options?: RemoveOptions): Promise<void>;
   /** Removes the uploads of a name that were not finalized. */
   abortUploads(name: string): Promise<void>;
   /** Names of archives with uploads that were not finalized; also those of other installations. */

@@ -1,3 +1,4 @@
+import { runEach } from '../../domain/shared/runEach.ts';
 import { createApprovalActivities } from '../../activities/approvals.ts';
 import { createBackupActivities } from '../../activities/backups.ts';
 import { createJobActivities } from '../../activities/jobs.ts';
@@ -150,9 +151,13 @@ const composeActivities = (
   ...createReconcileActivities({
     reconcile: jobs.reconcile,
     approvals: approvals.reconcile,
+    // Removals come last: nothing waits for them, and they use their time as long as something is due.
     backups: async (signal) => {
-      await runners.artifacts.removeUnused(signal);
-      return backups.reconcile(signal);
+      const [repaired] = await runEach<number | undefined>([
+        () => backups.reconcile(signal),
+        () => runners.artifacts.removeUnused(signal).then(() => undefined),
+      ]);
+      return repaired ?? 0;
     },
     log,
   }),

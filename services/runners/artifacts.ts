@@ -9,8 +9,6 @@ import { Readable } from 'node:stream';
 import type { Knex } from '../../db/core/knex.ts';
 import { lockIfCurrentAttempt } from '../../db/jobs/jobs.ts';
 import {
-  endRemoval,
-  findRemovals,
   listArtifacts,
   noteUpload,
   postponeRemoval,
@@ -29,6 +27,7 @@ import { StoreError, type StoreKind } from '../../platform/stores/store.ts';
 import type { Vault } from '../../platform/vault.ts';
 import type { Archives } from '../backups/archives.ts';
 import type { Jobs } from '../jobs/jobs.ts';
+import { createArtifactRemoval } from './artifactRemoval.ts';
 import { requireCurrent } from './currentAttempt.ts';
 import type { RunnerIdentity } from './identity.ts';
 
@@ -40,14 +39,11 @@ type Deps = {
   vault: Vault;
   archives: Pick<Archives, 'targetStore' | 'storeOf'>;
   jobs: Pick<Jobs, 'logs'>;
+  removeMs?: number;
 };
 
 /** An upload that takes longer is abandoned; its object is removed. */
 const UPLOAD_SECONDS = 3_600;
-
-/** An object that could not be removed is tried again after this time. */
-const RETRY_REMOVAL_SECONDS = 600;
-const REMOVAL_BATCH = 100;
 
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
@@ -78,7 +74,7 @@ type NewFile = { name: string; source: Readable };
 type RequireAttempt = (trx: Knex) => Promise<number>;
 
 /** Files that jobs leave, in the store of backups, each encrypted with a key of its own. */
-export function createArtifacts({ db, log, vault, archives, jobs }: Deps) {
+export function createArtifacts({ db, log, vault, archives, jobs, removeMs }: Deps) {
   const storeOf = (store: string) => archives.storeOf({ store: store as StoreKind });
 
   /** Encrypts and uploads a file. Error: `limit_reached`; those of the store and of the source. */
@@ -211,18 +207,7 @@ export function createArtifacts({ db, log, vault, archives, jobs }: Deps) {
         throw new AppError('attempt_lost', 'Another attempt runs the job, or the job has ended.');
       }),
 
-    /** Removes what no job refers to any more from the stores. */
-    async removeUnused(signal: AbortSignal): Promise<void> {
-      for (const { store, object } of await findRemovals(db, REMOVAL_BATCH)) {
-        signal.throwIfAborted();
-        try {
-          await storeOf(store).remove(object);
-          await endRemoval(db, object);
-        } catch (error) {
-          log.warn({ err: error, object }, 'an artifact could not be removed yet');
-          await postponeRemoval(db, object, RETRY_REMOVAL_SECONDS);
-        }
-      }
-    },
+    /** See `createArtifactRemoval`. */
+    removeUnused: createArtifactRemoval({ db, log, storeOf, ...(removeMs && { removeMs }) }),
   };
 }

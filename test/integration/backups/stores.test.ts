@@ -60,6 +60,22 @@ function testStore(create: () => ArchiveStore, unfinished: () => Promise<string[
     store.close();
   });
 
+  test('removes the only upload of a name, whether it was finalized or not', async () => {
+    const store = create();
+    for (const isFinalized of [true, false]) {
+      const upload = await store.startUpload('three.hfb');
+      await upload.write(randomBytes(10));
+      const pending = await upload.finish();
+      if (isFinalized) await store.finalize('three.hfb', pending);
+      await store.remove('three.hfb', {
+        uploadedOnce: true,
+        signal: new AbortController().signal,
+      });
+      expect([await store.sizeOf('three.hfb'), await unfinished()]).toEqual([null, []]);
+    }
+    store.close();
+  });
+
   test('rejects names that refer to something outside the store', async () => {
     const store = create();
     for (const name of ['../x.hfb', 'a/b.hfb', '.hidden.hfb', ''])

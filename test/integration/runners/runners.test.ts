@@ -5,6 +5,8 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import type { JobTypeRecord } from '../../../api/jobs/typeSchemas.ts';
 import type { ApprovalRecord } from '../../../api/approvals/schemas.ts';
+import { StoreError } from '../../../platform/stores/store.ts';
+import { createArtifacts } from '../../../services/runners/artifacts.ts';
 import { approve, createRequest } from '../../support/approvals.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { TestClient } from '../../support/client.ts';
@@ -230,6 +232,64 @@ describe('artifacts', () => {
     await app.deps.db('job_artifacts').where({ job_id: id }).delete();
     await app.deps.artifacts.removeUnused(new AbortController().signal);
     expect(await objects()).toBe(0);
+  });
+
+  describe('that no job refers to', () => {
+    const due = (store: string, count: number) =>
+      app.deps.db('artifact_removals').insert(
+        Array.from({ length: count }, (_, n) => ({
+          store,
+          object: `artifact-${store}-${n}`,
+          due_at: new Date(Date.now() - 60_000),
+        })),
+      );
+    const stillDue = (): Promise<string[]> =>
+      app.deps
+        .db('artifact_removals')
+        .where('due_at', '<', new Date())
+        .orderBy('object')
+        .pluck('object');
+    const removal = (remove: (name: string) => Promise<void>) =>
+      createArtifacts({
+        ...app.deps,
+        removeMs: 50,
+        archives: {
+          targetStore: () => 'folder',
+          storeOf: ({ store }) =>
+            ({ remove: (name: string) => remove(`${store}/${name}`) }) as never,
+        },
+      }).removeUnused(new AbortController().signal);
+
+    test('are removed until none is due, a few at a time', async () => {
+      let [running, most] = [0, 0];
+      const removed = new Set<string>();
+      await due('folder', 450);
+      await removal(async (name) => {
+        most = Math.max(most, ++running);
+        await new Promise(setImmediate);
+        running -= 1;
+        if (name.endsWith('-7')) throw new StoreError('store_refused', 'Locked.', false);
+        removed.add(name);
+      });
+      expect([removed.size, most, await stillDue()]).toEqual([449, 8, []]);
+      expect(await app.deps.db('artifact_removals').pluck('object')).toEqual(['artifact-folder-7']);
+      await app.deps.db('artifact_removals').delete();
+    });
+
+    test('of a store that does not answer do not hold up those of another', async () => {
+      const asked = new Set<string>();
+      await due('s3', 300);
+      await due('folder', 10);
+      await removal((name) => {
+        asked.add(name);
+        return name.startsWith('s3/') ? new Promise(() => undefined) : Promise.resolve();
+      });
+      expect([...asked].filter((name) => name.startsWith('s3/')).length).toBeLessThan(9);
+      const left = await stillDue();
+      expect(left.length).toBeGreaterThan(291);
+      expect(left.filter((object) => object.startsWith('artifact-folder'))).toEqual([]);
+      await app.deps.db('artifact_removals').delete();
+    });
   });
 
   test('are limited in number, and one can be replaced', async () => {
