@@ -108,14 +108,14 @@ export const artifactRoutes = ({
     },
     responses: { 200: ArtifactRecord },
     problems: [409],
-    handle: async ({ caller, params, header, upload }) => {
+    handle: async ({ caller, params, header, upload, signal }) => {
       if (!upload) throw invalidField('body', '', 'required', 'must be the file');
       const { jobId, name } = params;
       const { source } = upload;
+      const file = { name, source };
+      const runner = requireRunner(caller);
       return ok(
-        artifactView(
-          await artifacts.put(requireRunner(caller), jobId, attemptToken(header), { name, source }),
-        ),
+        artifactView(await artifacts.put(runner, jobId, attemptToken(header), file, signal)),
       );
     },
   }),

@@ -3,9 +3,11 @@ import { Type, type Static } from 'typebox';
 import { remainingLines } from '../../domain/jobs/logLines.ts';
 import { lastAttemptOf } from '../../domain/jobs/retry.ts';
 import { RUNNER_REPORT_SECONDS } from '../../domain/runners/records.ts';
-import { invalidField, invalidFields } from '../../domain/shared/errors.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
+import { AppError, invalidField, invalidFields } from '../../domain/shared/errors.ts';
 import { compileCheck } from '../../platform/schemaCheck.ts';
 import { once } from '../../platform/once.ts';
+import type { Slots } from '../../platform/slots.ts';
 import type { Announcements } from '../../services/runners/announcements.ts';
 import type { RemoteAttempts } from '../../services/runners/attempts.ts';
 import type { BeginAnswer as Begin } from '../../services/runners/beginAnswer.ts';
@@ -41,6 +43,13 @@ type Deps = {
   remoteAttempts: RemoteAttempts;
   remoteLines: RemoteLines;
   config: { taskQueue: string; temporal: { namespace: string } };
+  slots: { logLines: Slots };
+};
+
+type Reporting = {
+  caller: Caller;
+  header: (name: string) => string | undefined;
+  signal: AbortSignal;
 };
 
 /** Examples of the reference. */
@@ -65,6 +74,27 @@ async function readLines(upload: Upload | undefined): Promise<RemoteLine[]> {
   const errors = checkLines()(lines);
   if (errors.length > 0) throw invalidFields(errors.map((error) => ({ in: 'body', ...error })));
   return lines as RemoteLine[];
+}
+
+/** Reports that are not larger need no slot: those that keep a lease, and what most commands print. */
+const SMALL_REPORT_BYTES = 65_536;
+
+/**
+ * The lines of a report. It is not read while too many large ones are: then none is taken, and the runner
+ * sends them again, but its lease and its progress count. Errors: those of `readLines`.
+ */
+async function takeLines(
+  upload: Upload | undefined,
+  { caller, header, signal }: Reporting,
+  slots: Slots,
+): Promise<RemoteLine[]> {
+  if (Number(header('content-length') ?? Infinity) <= SMALL_REPORT_BYTES) return readLines(upload);
+  try {
+    return await slots.run(caller, signal, () => readLines(upload));
+  } catch (error) {
+    if (error instanceof AppError && error.code === 'too_many_requests') return [];
+    throw error;
+  }
 }
 
 /** Error: `invalid_request` for a request without the header. */
@@ -113,6 +143,7 @@ export const protocolRoutes = ({
   remoteAttempts,
   remoteLines,
   config,
+  slots,
 }: Deps): Route[] => [
   route({
     method: 'POST',
@@ -226,9 +257,9 @@ export const protocolRoutes = ({
     },
     responses: { 200: LinesAnswer },
     problems: [409],
-    handle: async ({ caller, params, query, header, upload }) => {
+    handle: async ({ caller, params, query, header, upload, signal }) => {
       const { firstLine, progress, progressMessage } = query;
-      const lines = await readLines(upload);
+      const lines = await takeLines(upload, { caller, header, signal }, slots.logLines);
       return ok(
         await remoteLines.append(requireRunner(caller), params.jobId, attemptToken(header), {
           firstLine,

@@ -8,6 +8,8 @@ import { Job } from '../models/Job.ts';
 /** The attempt that a runner makes of a job, as the table `remote_attempts` has it. */
 export type RemoteAttempt = {
   jobId: string;
+  /** The tenant of the job. */
+  tenantId: string;
   attempt: number;
   runId: string;
   runnerId: string;
@@ -28,7 +30,7 @@ export type RemoteAttempt = {
 };
 
 const SELECT = `
-  SELECT a.job_id AS "jobId", a.attempt, a.run_id AS "runId", a.runner_id AS "runnerId",
+  SELECT a.job_id AS "jobId", j.tenant_id AS "tenantId", a.attempt, a.run_id AS "runId", a.runner_id AS "runnerId",
          a.token_id AS "tokenId", a.token_hash AS "tokenHash", a.digest, a.lease_ms AS "leaseMs", a.lines_received AS "linesReceived",
          GREATEST(extract(epoch FROM a.leased_until - clock_timestamp()) * 1000, 0)::integer AS "leftMs",
          a.answer, j.cancel_requested_at IS NOT NULL AS "cancelRequested", j.log_count AS "logCount",

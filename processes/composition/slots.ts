@@ -38,6 +38,20 @@ const requestSlots = () => ({
     ...{ total: 16, perTenant: 4, perCaller: 2 },
     waiting: { ...sharesOf(40), maxMs: 10_000 },
   }),
+  /** Files that runners send. Up to 16 MiB of each are in memory. They share the connections to the store. */
+  artifactUploads: createSlots({
+    of: 'uploads of artifacts',
+    retryAfterSeconds: 5,
+    ...{ total: 10, perTenant: 5, perCaller: 2 },
+    waiting: { total: 400, perTenant: 200, perCaller: 20, maxMs: 10_000 },
+  }),
+  /** Many lines of logs that runners send together. The wait is shorter than that of a runner with a short lease. */
+  logLines: createSlots({
+    of: 'large reports of lines',
+    retryAfterSeconds: 1,
+    ...{ total: 16, perTenant: 4, perCaller: 4 },
+    waiting: { total: 100, perTenant: 25, perCaller: 25, maxMs: 500 },
+  }),
   /** Counts of what a purge would delete. Each reads many records. */
   previews: createSlots({
     of: 'previews of retention',

@@ -139,17 +139,24 @@ function problemOf(status: number, text: string, retryAfter: string | undefined)
 
 /**
  * Repeats `work` while it fails with a transient `RunnerApiError`, with growing pauses. Errors: any other;
- * the last one when `until` (as `performance.now()`) is over; the reason of `signal`.
+ * the last one when `until` (as `performance.now()`) is over; the reason of `signal`. An API that is busy
+ * (429) is there: with `whileBusyMs`, `until` is at least so much later than its last such answer.
  */
 export async function retryTransient<T>(
   work: () => Promise<T>,
-  { until, signal }: { until: number; signal?: AbortSignal },
+  {
+    signal,
+    whileBusyMs = 0,
+    ...limit
+  }: { until: number; signal?: AbortSignal; whileBusyMs?: number },
 ): Promise<T> {
+  let { until } = limit;
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS)) {
     try {
       return await work();
     } catch (error) {
       if (!(error instanceof RunnerApiError) || !error.isTransient) throw error;
+      if (error.status === 429) until = Math.max(until, performance.now() + whileBusyMs);
       const waitMs = Math.max(pauseMs * (0.75 + Math.random() / 2), error.retryAfterMs ?? 0);
       if (performance.now() + waitMs > until) throw error;
       await sleep(waitMs, undefined, { signal });

@@ -23,6 +23,7 @@ import {
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, notFound } from '../../domain/shared/errors.ts';
 import type { Log } from '../../platform/log.ts';
+import type { Slots } from '../../platform/slots.ts';
 import { StoreError, type StoreKind } from '../../platform/stores/store.ts';
 import type { Vault } from '../../platform/vault.ts';
 import type { Archives } from '../backups/archives.ts';
@@ -39,6 +40,7 @@ type Deps = {
   vault: Vault;
   archives: Pick<Archives, 'targetStore' | 'storeOf'>;
   jobs: Pick<Jobs, 'logs'>;
+  slots: { artifactUploads: Slots };
   removeMs?: number;
 };
 
@@ -74,7 +76,7 @@ type NewFile = { name: string; source: Readable };
 type RequireAttempt = (trx: Knex) => Promise<number>;
 
 /** Files that jobs leave, in the store of backups, each encrypted with a key of its own. */
-export function createArtifacts({ db, log, vault, archives, jobs, removeMs }: Deps) {
+export function createArtifacts({ db, log, vault, archives, jobs, slots, removeMs }: Deps) {
   const storeOf = (store: string) => archives.storeOf({ store: store as StoreKind });
 
   /** Encrypts and uploads a file. Error: `limit_reached`; those of the store and of the source. */
@@ -182,20 +184,24 @@ export function createArtifacts({ db, log, vault, archives, jobs, removeMs }: De
     },
 
     /**
-     * Stores a file that an attempt of a runner has left, instead of one with its name. Errors:
-     * `attempt_lost`, `limit_reached`, `not_supported`, `master_key_missing`, `unavailable`.
+     * Stores a file that an attempt of a runner has left, instead of one with its name. It is not read before
+     * the tenant of the job has a slot. Errors: `attempt_lost`, `limit_reached`, `not_supported`,
+     * `master_key_missing`, `unavailable`, `too_many_requests`; the reason of `signal`.
      */
-    put: (
+    async put(
       runner: RunnerIdentity,
       jobId: string,
       attemptToken: string,
       file: NewFile,
-    ): Promise<ArtifactData> =>
-      store(
-        jobId,
-        file,
-        async (trx) => (await requireCurrent(trx, runner, jobId, attemptToken)).attempt,
-      ),
+      signal: AbortSignal,
+    ): Promise<ArtifactData> {
+      const requireAttempt = (trx: Knex) => requireCurrent(trx, runner, jobId, attemptToken);
+      const { tenantId } = await db.transaction(requireAttempt);
+      const holder = { kind: 'system', tenantId, actorId: jobId } as const;
+      return slots.artifactUploads.run(holder, signal, () =>
+        store(jobId, file, async (trx) => (await requireAttempt(trx)).attempt),
+      );
+    },
 
     /** As `put`, for an attempt that a worker makes itself. */
     putOwn: (

@@ -136,6 +136,30 @@ test('reports of the end that arrive several times at a time are recorded once',
   expect(events).toHaveLength(1);
 });
 
+test('lines for which there is no slot are sent again; meantime the lease and the progress count', async () => {
+  const hand = await handRunner('hand.crowd');
+  const { id } = await createJob('hand.crowd');
+  await hand.granted(id);
+  const { attemptToken } = await hand.begin(id, 'run-1').expect(200);
+  const { linesRequest } = attemptCalls(hand.client, id, attemptToken);
+  const { logLines } = app.deps.slots;
+  const held = Array.from({ length: 16 }, (_, n) =>
+    logLines.takeNow({ kind: 'system', tenantId: `t${n}`, actorId: 'a' }),
+  );
+  const large = Array.from({ length: 10 }, () => ({ level: 'info', message: 'x'.repeat(8_000) }));
+  expect(await linesRequest(1, large, '&progress=30').expect(200)).toMatchObject({
+    have: 0,
+    cancel: false,
+  });
+  expect(await root.get<JobRecord>(`/api/jobs/${id}`).expect(200)).toMatchObject({
+    progress: { percent: 30 },
+  });
+  expect(await linesRequest(1, large.slice(0, 1)).expect(200)).toMatchObject({ have: 1 });
+  for (const release of held) release();
+  expect(await linesRequest(2, large).expect(200)).toMatchObject({ have: 11 });
+  expect(logLines.held()).toBe(0);
+});
+
 test('lines that were received are left out, and none is missing', async () => {
   const hand = await handRunner('hand.lines');
   const { id } = await createJob('hand.lines');

@@ -292,6 +292,31 @@ describe('artifacts', () => {
     });
   });
 
+  test('are sent a few at a time for each tenant; the others wait, and are refused if too many do', async () => {
+    const hand = await handRunner('hand.busy');
+    const { id } = await createJob('hand.busy');
+    await hand.granted(id);
+    const { attemptToken } = await hand.begin(id, 'run-1').expect(200);
+    const { artifactUploads } = app.deps.slots;
+    const { tenantId } = await root.get<JobRecord>(`/api/jobs/${id}`).expect(200);
+    const other = (actorId: string) => ({ kind: 'system', tenantId, actorId }) as const;
+    const held = Array.from({ length: 10 }, (_, n) => artifactUploads.takeNow(other(`job_${n}`)));
+    const leaving = new AbortController();
+    const ahead = Array.from({ length: 400 }, (_, n) =>
+      artifactUploads.take(other(`job_${n}`), leaving.signal),
+    );
+    const refused = await put(hand.client, id, attemptToken, 'a', 'x');
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '5']);
+    leaving.abort();
+    await Promise.allSettled(ahead);
+    const waiting = put(hand.client, id, attemptToken, 'a', 'x').expect(200);
+    await expectProblem(put(hand.client, id, 'x'.repeat(43), 'late', 'x'), 409, 'attempt_lost');
+    expect(artifactUploads.held()).toBe(10);
+    for (const release of held) release();
+    expect(await waiting).toMatchObject({ name: 'a', bytes: 1 });
+    expect(artifactUploads.held()).toBe(0);
+  });
+
   test('are limited in number, and one can be replaced', async () => {
     const hand = await handRunner('hand.many');
     const { id } = await createJob('hand.many');

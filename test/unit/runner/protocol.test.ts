@@ -167,6 +167,20 @@ test('an artifact that cannot be read is not sent again', async () => {
   ]);
 });
 
+test('a file is sent until an API that is busy takes it', async () => {
+  const busy = { status: 429, body: { code: 'too_many_requests' } };
+  const { api, requests } = await startApi((_, count) => (count < 3 ? busy : {}));
+  const { signal } = new AbortController();
+  const send = (whileBusyMs: number) =>
+    retryTransient(
+      () => api.artifact('job_1', 'token', { name: 'a', file: import.meta.filename }, signal),
+      { until: performance.now(), whileBusyMs },
+    );
+  await expect(send(0)).rejects.toMatchObject({ status: 429 });
+  await send(60_000);
+  expect(requests).toHaveLength(3);
+});
+
 test('what the API has not received is sent again, and lines that it has lost stop nothing', async () => {
   const seen: string[][] = [];
   const haves = [2, 1, 4];
