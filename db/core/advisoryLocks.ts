@@ -45,6 +45,8 @@ export const LOCK_PREFIXES = {
   concurrency: 'concurrency:',
   /** The views of a tenant, while their names and number are checked. */
   views: 'views:',
+  /** The ends of a schedule's jobs, which start what is buffered behind them. */
+  scheduleJobs: 'schedule-jobs:',
   /** The staging schema of a restore. */
   staging: 'staging:',
 } as const;

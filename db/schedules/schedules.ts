@@ -1,3 +1,4 @@
+import { lockKeySql } from '../core/advisoryLocks.ts';
 import type { Knex } from '../core/knex.ts';
 import { Schedule } from '../models/Schedule.ts';
 import { ScheduleRun } from '../models/ScheduleRun.ts';
@@ -16,15 +17,25 @@ import {
 export const lockSchedule = async (trx: Knex, id: string): Promise<Schedule | undefined> =>
   Schedule.query(trx).findById(id).whereNull('deleted_at').forUpdate();
 
-/** Locks like `lockSchedule` but does not read the payload, which may be large. */
-export const lockScheduleSummary = async (
+/**
+ * Takes the lock of the ends of a schedule's jobs until the transaction ends. Who ends a job holds it, and
+ * who decides by the unfinished jobs; the latter lock the schedule first. The end of a job must not need
+ * the row of the schedule: a restore keeps it locked for as long as it takes.
+ */
+export const lockJobEnds = async (trx: Knex, scheduleId: string): Promise<void> =>
+  void (await trx.raw(`SELECT pg_advisory_xact_lock(${lockKeySql('scheduleJobs', '?::text')})`, [
+    scheduleId,
+  ]));
+
+/** What starts the buffered run of a schedule, if it has one. */
+export const findWithBufferedRun = async (
   trx: Knex,
   id: string,
 ): Promise<Pick<Schedule, 'id' | 'tenantId' | 'jobType'> | undefined> =>
   Schedule.query(trx)
     .findById(id)
     .whereNull('deleted_at')
-    .forUpdate()
+    .whereExists(ScheduleRun.query(trx).where({ schedule_id: id, outcome: 'buffered' }))
     .select('id', 'tenant_id', 'job_type');
 
 /** All columns but the payload, for reads that do not need it. */
@@ -65,18 +76,23 @@ export const SCHEDULE_SUMMARY_COLUMNS = [
 export const findForTemporal = async (db: Knex, id: string): Promise<Schedule | undefined> =>
   Schedule.query(db).findById(id).whereNull('deleted_at').whereNotNull('next_due_at');
 
-/** Ids of the unfinished jobs of a schedule, the oldest first, at most `limit`. */
-export const listUnfinishedJobs = (
-  db: Knex,
+/**
+ * Ids of the unfinished jobs of a schedule, the oldest first, at most `limit`. From now on none of the
+ * schedule's jobs ends before the commit. Requires `lockSchedule`.
+ */
+export async function listUnfinishedJobs(
+  trx: Knex,
   scheduleId: string,
   limit: number,
-): Promise<string[]> =>
-  db('jobs')
+): Promise<string[]> {
+  await lockJobEnds(trx, scheduleId);
+  return trx('jobs')
     .where({ source_kind: 'schedule', source_id: scheduleId })
     .whereIn('status', ['queued', 'running'])
     .orderBy('id')
     .limit(limit)
     .pluck('id');
+}
 
 /** Locks those of the jobs that are unfinished, in the order of their ids. */
 export const lockUnfinishedJobs = async (trx: Knex, jobIds: readonly string[]): Promise<Job[]> =>

@@ -1,11 +1,14 @@
 import { expect, test } from '@jest/globals';
-import type { JobSummary } from '../../../api/jobs/schemas.ts';
+import type { ServerResponse } from 'node:http';
+import type { JobRecord, JobSummary } from '../../../api/jobs/schemas.ts';
+import { TABLES } from '../../../db/backups/tables.ts';
 import type { ProblemBody } from '../../support/client.ts';
-import { approveAndWait, createRequest, echoJob } from '../../support/approvals.ts';
+import { approve, approveAndWait, createRequest, echoJob } from '../../support/approvals.ts';
 import { eventually } from '../../support/eventually.ts';
 import {
   createMinutelySchedule,
   jobIdOf,
+  readJob,
   triggerSchedule,
   type PageOf,
 } from '../../support/schedules.ts';
@@ -59,4 +62,53 @@ test('jobs are listed by the schedule, approval request or webhook that created 
     const problem = await client.get<ProblemBody>(`/api/jobs?${query}`).expect(400);
     expect(problem.errors?.[0]?.pointer).toBe(`/${query.split('=')[0]}`);
   }
+});
+
+test('jobs of every source end while a restore has locked the tables that it replaces', async () => {
+  const tenant = 'restored';
+  const client = clientOf(tenant);
+  const approver = fixture.app.client.as({ tenant, actor: 'bob', roles: 'approver' });
+  const answers = new Map<string, ServerResponse>();
+  const requestTo = (path: string) => {
+    fixture.sink.respond(path, (_request, response) => void answers.set(path, response));
+    return { method: 'POST', url: fixture.sink.url(path) };
+  };
+  requestTo('/delivered');
+  const webhook = await register(client, '/delivered', { eventTypes: ['schedule.created'] });
+  const { id: scheduleId } = await createMinutelySchedule(client, {
+    enabled: false,
+    overlapPolicy: 'bufferOne',
+    jobType: 'http.request',
+    payload: requestTo('/by-schedule'),
+  });
+  const bySchedule = jobIdOf(await triggerSchedule(client, scheduleId));
+  const { id: byApi } = await client
+    .post<JobRecord>('/api/jobs', { type: 'http.request', payload: requestTo('/by-api') })
+    .expect(201);
+  const request = await createRequest(client, {
+    jobType: 'http.request',
+    jobPayload: requestTo('/by-approval'),
+  });
+  await approve(approver, request.id).expect(200);
+  await eventually(
+    () => answers.size,
+    (count) => count === 4,
+  );
+
+  await fixture.app.deps.db.transaction(async (trx) => {
+    const names = TABLES.filter(({ mode }) => mode === 'state').map(({ name }) => name);
+    await trx.raw(`LOCK TABLE ${names.join(', ')} IN EXCLUSIVE MODE`);
+    for (const response of answers.values()) response.writeHead(204).end();
+    for (const id of [bySchedule, byApi])
+      await eventually(
+        () => readJob(client, id),
+        ({ status }) => status === 'succeeded',
+        { withinMs: 10_000 },
+      );
+    await eventually(
+      () => client.get<{ execution: string }>(`/api/workflows/${request.id}`).expect(200),
+      ({ execution }) => execution === 'succeeded',
+    );
+    expect(await waitForDelivery(client, webhook.id)).toMatchObject({ status: 'succeeded' });
+  });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { RunRecord } from '../../../api/schedules/schemas.ts';
+import { lockJobEnds } from '../../../db/schedules/schedules.ts';
 import type { ProblemBody, TestClient } from '../../support/client.ts';
 import { eventually } from '../../support/eventually.ts';
 import {
@@ -200,6 +201,24 @@ describe('while a job of the schedule is unfinished', () => {
       .update({ status: 'cancelled', finished_at: new Date() });
     await fixture.app.deps.catchUp.releaseAll(timeoutSignal());
     expect((await listRuns(client, id))[1]).toMatchObject({ outcome: 'fired' });
+  });
+
+  it('a job that is ending is waited for, so that nothing is buffered behind it', async () => {
+    const { db } = fixture.app.deps;
+    const { id, jobId, fire } = await startRunningJob(clientOfNewTenant(), 'bufferOne');
+    const fired = await db.transaction(async (trx) => {
+      await lockJobEnds(trx, id);
+      const firing = fire(-4);
+      await eventually(
+        () => db('pg_locks').where({ locktype: 'advisory', granted: false }),
+        (waiting) => waiting.length > 0,
+      );
+      await trx('jobs')
+        .where({ id: jobId })
+        .update({ status: 'cancelled', finished_at: new Date() });
+      return { firing };
+    });
+    expect(await fired.firing).toMatchObject({ outcome: 'fired' });
   });
 
   it('concurrent occurrences and ending jobs leave no run buffered', async () => {
