@@ -1,4 +1,5 @@
 import { assertDefined } from '../../domain/shared/assert.ts';
+import { lockAccess } from '../access/access.ts';
 import { lockUntilCommit } from '../core/advisoryLocks.ts';
 import { isBusy } from '../core/constraints.ts';
 import type { Knex } from '../core/knex.ts';
@@ -12,7 +13,13 @@ import {
   SCOPE_TABLES,
   type RestoreEffects,
 } from './repairAfterRestore.ts';
-import { findPlanned, isDerived, type PlannedTable, type RestorePlan } from './restorePlan.ts';
+import {
+  findPlanned,
+  isDerived,
+  mayChangeRights,
+  type PlannedTable,
+  type RestorePlan,
+} from './restorePlan.ts';
 import { restoredTable } from './restoredTables.ts';
 import {
   columnList,
@@ -38,12 +45,14 @@ const INDEX_LOCK_TIMEOUT_MS = 500;
 
 /**
  * Blocks writers, but not readers, of the tables that a restore replaces. Waits for transactions
- * that have written already; later writers wait for the end of this one. Error: SQLSTATE 55P03 or
+ * that have written already; later writers wait for the end of this one. Takes all that the restore
+ * will need, in the order of everyone else: changes of permissions lock `access_state` first
+ * (`lockAccess`), and the event relay locks `event_head` before it reads the webhooks. Error: SQLSTATE 55P03 or
  * 57014 when waiting takes longer than `timeoutMs`, here or for any later lock of the transaction.
  */
 export async function lockForRestore(
   trx: Knex,
-  { tables }: RestorePlan,
+  plan: RestorePlan,
   timeoutMs: number,
 ): Promise<void> {
   await trx.raw(
@@ -53,8 +62,9 @@ export async function lockForRestore(
      SET LOCAL client_connection_check_interval = '2s'`,
   );
   await lockUntilCommit(trx, 'restore');
-  const names = tables.filter(({ role }) => role === 'state').map(({ table }) => liveTable(table));
-  // The event relay locks this row before it reads the webhooks; the same order avoids a deadlock.
+  if (mayChangeRights(plan)) await lockAccess(trx);
+  const replaced = plan.tables.filter(({ role }) => role === 'state');
+  const names = replaced.map(({ table }) => liveTable(table));
   await trx.raw('SELECT FROM event_head FOR UPDATE');
   if (names.length > 0) await trx.raw(`LOCK TABLE ${names.join(', ')} IN EXCLUSIVE MODE`);
   await trx.raw('SET LOCAL statement_timeout = 0');

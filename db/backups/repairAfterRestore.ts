@@ -1,5 +1,5 @@
 import { quoteIdentifier, type RunQuery } from './catalog.ts';
-import { findPlanned, type RestorePlan } from './restorePlan.ts';
+import { findPlanned, mayChangeRights, type RestorePlan } from './restorePlan.ts';
 import { diffTable } from './sql.ts';
 
 /** What a restore changed beyond its tables. `schedules` need their Temporal Schedules updated. */
@@ -160,7 +160,9 @@ async function repairAccess(
   plan: RestorePlan,
   hasChanged: HasChanged,
 ): Promise<void> {
-  if (hasChanged('sites', 'devices', 'grants'))
+  const changesRights = mayChangeRights(plan);
+  // Even if they change nothing, these statements lock `access_state`, which comes before all other locks.
+  if (changesRights && hasChanged('sites', 'devices', 'grants'))
     for (const statement of ALIGN_GRANTS) await query(statement);
   // The trigger that does this is disabled.
   if (hasChanged('tenants', 'tenant_quotas'))
@@ -184,7 +186,7 @@ async function repairAccess(
       `UPDATE public.pools AS t SET accept_types = '{}'
        WHERE ${isInDiff(plan, 'pools', "= 'created'", 't.name')}`,
     );
-  if (hasChanged('roles', 'grants', 'users'))
+  if (changesRights && hasChanged('roles', 'grants', 'users'))
     await query('UPDATE public.access_state SET version = version + 1');
 }
 

@@ -85,6 +85,19 @@ async function hasPurgeMarks(query: RunQuery): Promise<boolean> {
 export const findPlanned = ({ tables }: RestorePlan, name: string): PlannedTable | undefined =>
   tables.find(({ table }) => table.name === name);
 
+/** Tables whose rows decide who may do what, or where. */
+const RIGHTS_TABLES: ReadonlySet<string> = new Set([
+  'sites',
+  'devices',
+  'users',
+  'roles',
+  'grants',
+]);
+
+/** True when a restore may change permissions. Records that it adds by reference have none yet. */
+export const mayChangeRights = ({ tables }: RestorePlan): boolean =>
+  tables.some(({ table, role }) => role === 'state' && RIGHTS_TABLES.has(table.name));
+
 /**
  * True for a column that is recalculated instead of restored: when one tenant's rows are restored,
  * its value depends on current rows of other tenants.

@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { assertDefined } from '../../../domain/shared/assert.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import type { ScheduleRecord } from '../../../api/schedules/schemas.ts';
+import { lockAccess } from '../../../db/access/access.ts';
 import type { TestApp } from '../../support/app.ts';
 import {
   backupCreator,
@@ -482,4 +483,22 @@ describe('after a restore', () => {
     expect(before.ports).toEqual([from.id, from.id]);
     expect(await sitesOf()).toEqual(before);
   });
+});
+
+test('a restore waits for a change of permissions before it locks what that may write', async () => {
+  const backup = await createBackup(partial('access'));
+  await createUser(app, 'viewer');
+  const { db } = app.deps;
+  const [restored] = await db.transaction(async (trx) => {
+    await lockAccess(trx);
+    const restoring = restore({ backupId: backup.id });
+    await eventually(
+      () => db('pg_locks').where({ granted: false, locktype: 'transactionid' }),
+      (waiting) => waiting.length > 0,
+    );
+    await trx.raw(`SET LOCAL lock_timeout = '200ms'`);
+    await trx('users').whereNotNull('id').update({ display_name: 'changed' });
+    return [restoring];
+  });
+  expect((await restored).outcome.deleted).toBeGreaterThan(0);
 });
