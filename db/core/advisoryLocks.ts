@@ -45,6 +45,11 @@ export const LOCK_PREFIXES = {
   concurrency: 'concurrency:',
   /** The views of a tenant, while their names and number are checked. */
   views: 'views:',
+  /**
+   * What is created in a tenant outside its inventory, shared (`share_tenant` of the schema); taken alone to
+   * delete the tenant.
+   */
+  tenant: 'tenant:',
   /** The ends of a schedule's jobs, which start what is buffered behind them. */
   scheduleJobs: 'schedule-jobs:',
   /** The staging schema of a restore. */

@@ -1,3 +1,4 @@
+import { lockKeySql } from '../core/advisoryLocks.ts';
 import type { Knex } from '../core/knex.ts';
 import { prepared } from '../core/prepared.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
@@ -123,6 +124,14 @@ export async function findSpaces(
     spaceName(vrf, tenant),
   );
 }
+
+/** Waits until nothing is being created in these tenants, and lets nothing be created before the commit. */
+export const lockTenantsToDelete = async (trx: Knex, ids: readonly string[]): Promise<void> =>
+  void (await trx.raw(
+    `SELECT limit_lock_wait(), pg_advisory_xact_lock(${lockKeySql('tenant', 't.id')})
+     FROM (SELECT id FROM tenants WHERE id = ANY (?::text[]) ORDER BY id) AS t`,
+    [[...ids]],
+  ));
 
 /** True if a writer moves a site or a device to another tenant, or evicts the guests of one. */
 export async function movesAny(

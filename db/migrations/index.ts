@@ -69,6 +69,7 @@ import * as jobsByTenantAndType from './0085_jobs_by_tenant_and_type.ts';
 import * as deliveriesWithJob from './0087_deliveries_with_job.ts';
 import * as jobsOfMovedSites from './0088_jobs_of_moved_sites.ts';
 import * as eventFanOuts from './0089_event_fan_outs.ts';
+import * as deletedTenants from './0097_deleted_tenants.ts';
 
 /**
  * All migrations in the order in which they run. A released migration is never edited. Numbers that
@@ -145,4 +146,5 @@ export const MIGRATIONS: Migrations = {
   '0087_deliveries_with_job': deliveriesWithJob,
   '0088_jobs_of_moved_sites': jobsOfMovedSites,
   '0089_event_fan_outs': eventFanOuts,
+  '0097_deleted_tenants': deletedTenants,
 };

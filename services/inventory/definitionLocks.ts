@@ -19,6 +19,14 @@ const DEFINITIONS = 'custom-fields';
 /** The locks of definitions that a transaction holds. */
 export type HeldDefinitions = { shared: Set<string>; exclusive: Set<string> };
 
+/** The ids of tenants that mutations are to delete, if the caller may. */
+export const tenantsToDelete = (mutations: readonly Mutation[], viewer: Viewer): string[] =>
+  mutations.flatMap(({ resource, operation, record }) => {
+    if (resource !== 'tenants' || operation !== 'delete') return [];
+    const { id } = (record ?? {}) as { id?: unknown };
+    return isPlainId(id) && viewer.canWrite({ tenantId: PLATFORM }) ? [id] : [];
+  });
+
 /**
  * The definitions of custom fields that mutations are likely to rely on, and those that they change:
  * only where the caller may write, so that nobody waits for a change that is refused.
@@ -29,7 +37,8 @@ export async function expectedDefinitions(
   viewer: Viewer,
 ): Promise<HeldDefinitions> {
   const shared = new Set([PLATFORM, viewer.tenantId]);
-  const exclusive = new Set<string>();
+  // Writers of the records of a tenant share its lock: none is created while the tenant is deleted.
+  const exclusive = new Set(tenantsToDelete(mutations, viewer));
   const changed: string[] = [];
   for (const { resource, record } of mutations) {
     if (typeof record !== 'object' || record === null) continue;

@@ -4,6 +4,7 @@ import { asSingleInsert, createStamper, writeSteps } from '../../db/inventory/ap
 import type { UnlockedRow } from '../../db/inventory/load.ts';
 import {
   lockSpaces,
+  lockTenantsToDelete,
   prepareToRead,
   prepareToWrite,
   type SpaceLocks,
@@ -26,6 +27,7 @@ import {
   expectedDefinitions,
   isPermitted,
   planWithDefinitions,
+  tenantsToDelete,
   type HeldDefinitions,
 } from './definitionLocks.ts';
 import { expectedSpaces, planLocked } from './affectedSpaces.ts';
@@ -216,6 +218,8 @@ async function lockForWrite(
   scope: Scope,
 ): Promise<SpaceLocks & { definitions: HeldDefinitions }> {
   await lockRevocations(trx, mutations, viewer, scope);
+  const tenants = tenantsToDelete(mutations, viewer);
+  if (tenants.length > 0) await lockTenantsToDelete(trx, tenants);
   const spaces = await expectedSpaces(trx, mutations, viewer, scope);
   const definitions = await expectedDefinitions(trx, mutations, viewer);
   const locks = {

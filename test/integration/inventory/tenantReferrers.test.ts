@@ -1,8 +1,9 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { assignedToApprovers } from '../../support/approvals.ts';
 import { createArchiveFolder } from '../../support/backups.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { TestClient } from '../../support/client.ts';
+import { eventually } from '../../support/eventually.ts';
 import { recordFactory, type WriteProblem } from '../../support/inventory.ts';
 import { admin, createUser } from '../../support/users.ts';
 
@@ -45,4 +46,83 @@ test.each([
 test('a tenant without any of these is deleted', async () => {
   await recordFactory(() => root)('tenants', { id: 'empty', name: 'empty' });
   await root.delete('/api/inventory/tenants/empty').expect(204);
+});
+
+describe('what is created in a tenant while it is deleted', () => {
+  const STOP = 42;
+  beforeAll(() =>
+    app.deps.db.raw(`
+      CREATE FUNCTION stop_commit() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN PERFORM pg_advisory_xact_lock_shared(${STOP}); RETURN NULL; END $$;
+      CREATE CONSTRAINT TRIGGER stopped AFTER INSERT ON audit_entries DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW EXECUTE FUNCTION stop_commit()`),
+  );
+
+  /** Stops the commit of a request until another one waits for it, which began later. */
+  async function overlap<T>(first: () => Promise<T>, second: () => Promise<T>): Promise<[T, T]> {
+    const { db } = app.deps;
+    const waiting = (count: number) =>
+      eventually(
+        () => db('pg_locks').where({ locktype: 'advisory', granted: false }),
+        (found) => found.length >= count,
+      );
+    const stop = await db.transaction();
+    await stop.raw('SELECT pg_advisory_xact_lock(?)', [STOP]);
+    try {
+      const one = first();
+      await waiting(1);
+      const other = second();
+      await waiting(2);
+      await stop.rollback();
+      return await Promise.all([one, other]);
+    } finally {
+      await stop.rollback();
+    }
+  }
+
+  const creations: [string, string, object][] = [
+    ['secrets', '/api/secrets', { name: 'router', value: 'x', pools: [] }],
+    ['backups', '/api/backup/create', {}],
+    ['workflows', '/api/workflows', { title: 'Change it', ...assignedToApprovers }],
+    ['jobs', '/api/jobs', { type: 'core.echo', payload: {} }],
+    ['users', '/api/users', { username: 'late' }],
+    [
+      'schedules',
+      '/api/schedules',
+      { name: 'late', cronExpression: '* * * * *', jobType: 'core.echo', payload: {} },
+    ],
+    [
+      'webhooks',
+      '/api/webhooks',
+      { endpointUrl: 'https://127.0.0.1/', eventTypes: ['job.created'] },
+    ],
+  ];
+
+  test.each([...creations, ['sites', '/api/inventory/sites', { name: 'late' }] as const])(
+    'before it: %s keep the tenant',
+    async (kind, path, body) => {
+      const id = `before-${kind}`;
+      await recordFactory(() => root)('tenants', { id, name: id });
+      const member = app.client.as({ actor: 'ann', roles: 'platform-admin', tenant: id });
+      const [created, deleted] = await overlap(
+        async () => (await member.post(path, body)).status,
+        async () => (await root.delete(`/api/inventory/tenants/${id}`)).status,
+      );
+      expect([201, 202]).toContain(created);
+      expect(deleted).toBe(409);
+    },
+  );
+
+  test.each(creations)('after it: %s are refused', async (kind, path, fields) => {
+    const id = `after-${kind}`;
+    // Names of users are unique in the installation.
+    const body = kind === 'users' ? { username: 'later' } : fields;
+    await recordFactory(() => root)('tenants', { id, name: id });
+    const member = app.client.as({ actor: 'ann', roles: 'platform-admin', tenant: id });
+    const [deleted, created] = await overlap(
+      async () => (await root.delete(`/api/inventory/tenants/${id}`)).status,
+      async () => (await member.post(path, body)).status,
+    );
+    expect([deleted, created]).toEqual([204, 503]);
+  });
 });
