@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { finished } from 'node:stream/promises';
 import { from as copyFrom } from 'pg-copy-streams';
-import type { ArchivedTable } from '../../platform/archive/index.ts';
+import { ArchiveError, type ArchivedTable } from '../../platform/archive/index.ts';
 import type { BackupConnection } from './backupConnection.ts';
 import { quoteIdentifier } from './catalog.ts';
 import { columnList } from './sql.ts';
@@ -10,8 +10,6 @@ import { columnList } from './sql.ts';
 export type Copy = {
   /** The index of the table in the header. */
   table: number;
-  /** The number of bytes written. */
-  bytes: number;
   write(bytes: Buffer): Promise<void>;
   end(): Promise<void>;
 };
@@ -22,33 +20,34 @@ export type RowLoader = {
   end(): Promise<void>;
 };
 
+/** The table with this index in a header. Error: `ArchiveError`. */
+export function archivedTable(tables: readonly ArchivedTable[], index: number): ArchivedTable {
+  const table = tables[index];
+  if (table) return table;
+  throw new ArchiveError(
+    'archive_damaged',
+    'The archive is damaged: it has rows of a table that its header does not name.',
+  );
+}
+
 /** The statement that loads the rows of an archived table. */
 export const copyIntoSql = (schema: string, { name, columns }: ArchivedTable): string =>
   `COPY ${quoteIdentifier(schema)}.${quoteIdentifier(name)} (${columnList(columns)}) FROM STDIN`;
 
 /** Starts a COPY for the table with this index in the header. */
-export function openCopy(
-  connection: BackupConnection,
-  table: number,
-  sql: string,
-  afterEnd: () => Promise<void> = () => Promise.resolve(),
-): Copy {
+export function openCopy(connection: BackupConnection, table: number, sql: string): Copy {
   const stream = connection.query(copyFrom(sql));
   const done = finished(stream);
   // A failure is reported by the next write or by the end.
   done.catch(() => undefined);
-  const copy: Copy = {
+  return {
     table,
-    bytes: 0,
     async write(bytes) {
-      copy.bytes += bytes.length;
       if (!stream.write(bytes)) await Promise.race([once(stream, 'drain'), done]);
     },
     async end() {
       stream.end();
       await done;
-      await afterEnd();
     },
   };
-  return copy;
 }

@@ -1,24 +1,21 @@
 import { to as copyTo } from 'pg-copy-streams';
 import {
   ArchiveError,
-  type ArchivedTable,
   type ArchiveHeader,
   type ArchiveManifest,
   type ArchivePart,
 } from '../../platform/archive/index.ts';
+import { assertDefined } from '../../domain/shared/assert.ts';
 import { createPause } from '../../platform/turns.ts';
 import type { BackupConnection } from './backupConnection.ts';
 import { quoteIdentifier, readColumns } from './catalog.ts';
-import { copyIntoSql, openCopy, type Copy, type RowLoader } from './copyInto.ts';
+import { archivedTable, copyIntoSql, openCopy, type Copy, type RowLoader } from './copyInto.ts';
+import { createJsonRows } from './jsonRows.ts';
 import { createBulkLoader } from './loadBulk.ts';
-import { copyStatement, JSON_LINES } from './snapshot.ts';
+import { copyStatement } from './snapshot.ts';
 import { createRowSum, type RowSum } from './rowSum.ts';
 import { columnList, countRows, queryOn } from './sql.ts';
 import { createStaging, lockStaging, type LoadedArchive, type Staging } from './staging.ts';
-
-/** Lines of JSON are converted to rows in batches of about this size. */
-const JSON_BATCH_BYTES = 64 << 20;
-const NEWLINE = 10;
 
 type OnRows = (part: Extract<ArchivePart, { kind: 'rows' }>) => Promise<void> | void;
 
@@ -42,11 +39,7 @@ export async function loadArchive(
     if (part.kind === 'header') {
       ({ header } = part);
       pendingMigrations = await createStaging(staging, header);
-      const { bulk } = staging;
-      rows =
-        bulk && header.engine === 'snapshot' && pendingMigrations.length === 0
-          ? createBulkLoader(bulk, schema, header)
-          : await createRowLoader(connection, schema, header);
+      rows = await openLoader(staging, header, pendingMigrations.length > 0);
     } else if (part.kind === 'rows') {
       await rows?.write(part.table, part.bytes);
       await onRows(part);
@@ -59,6 +52,20 @@ export async function loadArchive(
     throw new ArchiveError('archive_truncated', 'The archive ends too early.');
   await assertRowCounts(staging, manifest);
   return { header, manifest, pendingMigrations };
+}
+
+/** `isOlder`: the archive needs migrations. */
+async function openLoader(
+  staging: Staging,
+  header: ArchiveHeader,
+  isOlder: boolean,
+): Promise<RowLoader> {
+  const { connection, schema, bulk } = staging;
+  const rows =
+    bulk && !isOlder
+      ? createBulkLoader(bulk, schema, header)
+      : createRowLoader(connection, schema, header);
+  return header.engine === 'portable' ? createJsonLoader(rows, staging, header, isOlder) : rows;
 }
 
 async function assertRowCounts(
@@ -77,13 +84,12 @@ async function assertRowCounts(
       );
 }
 
-/** Loads rows table by table: one COPY for each table, or for each batch of JSON lines. */
-async function createRowLoader(
+/** Loads rows table by table: one COPY for each table. */
+function createRowLoader(
   connection: BackupConnection,
   schema: string,
-  header: ArchiveHeader,
-): Promise<RowLoader> {
-  await connection.query(`CREATE UNLOGGED TABLE ${quoteIdentifier(schema)}._lines (line text)`);
+  { tables }: ArchiveHeader,
+): RowLoader {
   let copy: Copy | undefined;
 
   async function endCopy(): Promise<void> {
@@ -91,74 +97,41 @@ async function createRowLoader(
     copy = undefined;
   }
 
-  /** Ends a full batch after the last complete line in `bytes`. Returns the bytes that follow. */
-  async function endFullBatch(current: Copy, bytes: Buffer): Promise<Buffer> {
-    const isFull = header.engine === 'portable' && current.bytes > JSON_BATCH_BYTES;
-    const lineEnd = isFull ? bytes.lastIndexOf(NEWLINE) + 1 : 0;
-    if (lineEnd === 0) return bytes;
-    await current.write(bytes.subarray(0, lineEnd));
-    await endCopy();
-    return bytes.subarray(lineEnd);
-  }
-
   return {
-    async write(table, bytes) {
-      if (copy && copy.table !== table) await endCopy();
-      const rest = copy ? await endFullBatch(copy, bytes) : bytes;
-      copy ??= openTableCopy(connection, schema, header, table);
-      await copy.write(rest);
+    async write(index, bytes) {
+      if (copy && copy.table !== index) await endCopy();
+      copy ??= openCopy(connection, index, copyIntoSql(schema, archivedTable(tables, index)));
+      await copy.write(bytes);
     },
     end: endCopy,
   };
 }
 
-/**
- * Starts the COPY for rows of one table. Error: `ArchiveError` when the header has no such table.
- */
-function openTableCopy(
-  connection: BackupConnection,
-  schema: string,
-  { engine, tables }: ArchiveHeader,
-  index: number,
-): Copy {
-  const table = tables[index];
-  if (!table)
-    throw new ArchiveError(
-      'archive_damaged',
-      'The archive is damaged: it has rows of a table that its header does not name.',
-    );
-  const quoted = quoteIdentifier(schema);
-  if (engine === 'portable') {
-    const sql = `COPY ${quoted}._lines FROM STDIN ${JSON_LINES}`;
-    return openCopy(connection, index, sql, () => insertJsonLines(connection, schema, table));
-  }
-  return openCopy(connection, index, copyIntoSql(schema, table));
-}
+/** Loads rows of the engine `portable`: `rows` gets them as COPY text. */
+async function createJsonLoader(
+  rows: RowLoader,
+  { connection, schema }: Staging,
+  { tables }: ArchiveHeader,
+  isOlder: boolean,
+): Promise<RowLoader> {
+  // Staging tables have the columns of the archive, but NOT NULL only if migrations have made them.
+  const columnsOf = await readColumns(queryOn(connection), isOlder ? schema : 'public');
+  const pause = createPause();
+  let current: { index: number; rows: ReturnType<typeof createJsonRows> } | undefined;
 
-/** Converts the lines of a batch to rows. */
-async function insertJsonLines(
-  connection: BackupConnection,
-  schema: string,
-  { name, columns }: ArchivedTable,
-): Promise<void> {
-  const quoted = quoteIdentifier(schema);
-  const target = `${quoted}.${quoteIdentifier(name)}`;
-  const types = new Map(
-    (await readColumns(queryOn(connection), 'public'))
-      .get(name)
-      ?.map((column) => [column.name, column]),
-  );
-  const valueOf = (column: string) => {
-    const known = types.get(column);
-    const value = `r.${quoteIdentifier(column)}`;
-    // In a column that is NOT NULL, JSON null is the JSON value null.
-    return known?.notNull && known.type.startsWith('json') ? `coalesce(${value}, 'null')` : value;
+  function open(index: number): ReturnType<typeof createJsonRows> {
+    const { name, columns } = archivedTable(tables, index);
+    const known = new Map(columnsOf.get(name)?.map((column) => [column.name, column]));
+    return createJsonRows(columns.map((column) => assertDefined(known.get(column), column)));
+  }
+
+  return {
+    async write(index, bytes) {
+      if (current?.index !== index) current = { index, rows: open(index) };
+      await rows.write(index, await current.rows.convert(bytes, pause));
+    },
+    end: () => rows.end(),
   };
-  await connection.query(
-    `INSERT INTO ${target} (${columnList(columns)}) SELECT ${columns.map(valueOf).join(', ')}
-     FROM ${quoted}._lines AS l, json_populate_record(NULL::${target}, l.line::json) AS r`,
-  );
-  await connection.query(`TRUNCATE ${quoted}._lines`);
 }
 
 /** Checksums of the rows of an archive, by the index of their table. */

@@ -1,6 +1,6 @@
-import { ArchiveError, type ArchiveHeader } from '../../platform/archive/index.ts';
+import type { ArchiveHeader } from '../../platform/archive/index.ts';
 import type { BackupConnection } from './backupConnection.ts';
-import { copyIntoSql, openCopy, type Copy, type RowLoader } from './copyInto.ts';
+import { archivedTable, copyIntoSql, openCopy, type Copy, type RowLoader } from './copyInto.ts';
 import { createNewTable } from './newTables.ts';
 import { isTakenWhole } from './tables.ts';
 
@@ -30,12 +30,7 @@ export function createBulkLoader(
 
   /** Sends what is held of the current table, by all connections or by one. */
   async function send(isLarge: boolean): Promise<void> {
-    const table = tables[index ?? 0];
-    if (!table)
-      throw new ArchiveError(
-        'archive_damaged',
-        'The archive is damaged: it has rows of a table that its header does not name.',
-      );
+    const table = archivedTable(tables, index ?? 0);
     const isNew =
       isLarge &&
       isTakenWhole(table.name) &&

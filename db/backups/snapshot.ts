@@ -45,7 +45,7 @@ export type Snapshot = {
  * COPY options for lines of JSON, under which COPY neither quotes nor escapes: the delimiter and
  * the quote are control characters, which JSON never contains unescaped.
  */
-export const JSON_LINES = `(FORMAT csv, DELIMITER E'\\x02', QUOTE E'\\x01')`;
+const JSON_LINES = `(FORMAT csv, DELIMITER E'\\x02', QUOTE E'\\x01')`;
 
 /**
  * The COPY statement that returns the rows of a query in the format of an engine. White space

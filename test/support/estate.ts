@@ -17,6 +17,9 @@ const PLATFORM_RESOURCES: ReadonlySet<string> = new Set([
   'users',
 ]);
 
+/** Text that JSON can contain and PostgreSQL's text cannot. Payloads are stored as they were sent. */
+const ODD = '\u0000 \ud800';
+
 /** Records of every section, made as people make them: an estate, accounts with rights, webhooks, schedules, jobs, a request. */
 export async function seedEstate(app: TestApp, tenant = 'platform'): Promise<void> {
   const root = admin(app);
@@ -123,17 +126,17 @@ export async function seedEstate(app: TestApp, tenant = 'platform'): Promise<voi
       cronExpression: '0 3 1 1 *',
       timezone: 'UTC',
       jobType: 'core.echo',
-      payload: { message: name },
+      payload: { message: name, odd: ODD },
     });
   await atTenant.post(
     '/api/jobs',
-    { type: 'core.echo', payload: { message: 'hello' } },
+    { type: 'core.echo', payload: { message: 'hello', odd: ODD } },
     { prefer: 'wait=20' },
   );
   await post('/api/workflows', {
     type: 'change',
     title: 'Decide',
-    payload: { why: 'test' },
+    payload: { why: 'test', odd: ODD },
     assignedUserIds: [],
     assignedRoleIds: ['approver'],
   });
