@@ -28,8 +28,15 @@ const MAX_LISTED = 30;
 /** Schema keyword with a description of `pattern` for error messages. */
 const RULE_KEYWORD = 'x-rule';
 
-/** Schema keywords that describe values and check nothing; see `api/http/references.ts`. */
-const ANNOTATIONS = ['x-reference', 'x-person', 'x-subject', 'x-field-change', 'x-any-id'];
+/** Schema keywords that check nothing; see `api/http/references.ts`, and `ANY_TEXT` in `api/http/schemas.ts`. */
+const ANNOTATIONS = [
+  'x-reference',
+  'x-person',
+  'x-subject',
+  'x-field-change',
+  'x-any-id',
+  'x-any-text',
+];
 
 /** Schema keyword: a query parameter can have several values, separated by commas. */
 export const COMMA_SEPARATED = 'x-comma-separated';

@@ -15,6 +15,7 @@ const ANNOTATIONS = [
   'examples',
   'x-reference',
   'x-person',
+  'x-any-text',
 ] as const;
 
 /** Of these, the ones that say what the schema is, if they are the same everywhere. */

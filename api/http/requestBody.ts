@@ -105,15 +105,9 @@ export async function readForm(ctx: Context, limitBytes: number): Promise<Record
   return Object.fromEntries(form);
 }
 
-/** True for a property that holds free JSON, such as a payload: any text is stored in it. */
-const isFree = (schema: TSchema | undefined, name: string): boolean => {
+const acceptsAnyText = (schema: TSchema | undefined, name: string): boolean => {
   const { properties = {} } = (schema ?? {}) as Partial<TObject>;
-  if (!Object.hasOwn(properties, name)) return false;
-  const property = properties[name] as { properties?: object; description?: string; type?: string };
-  const { description: _, ...keywords } = property;
-  return property.type === 'object'
-    ? Object.keys(property.properties ?? {}).length === 0
-    : Object.keys(keywords).length === 0;
+  return Object.hasOwn(properties, name) && 'x-any-text' in (properties[name] as object);
 };
 
 /**
@@ -138,7 +132,7 @@ export async function readJson(
   const bytes = await readBytes(ctx, limitBytes);
   if (bytes.length === 0) return schema ? {} : undefined;
   if (!isJson) throw mediaTypeError();
-  const { value, errors } = parseStrictJson(decode(bytes), (name) => isFree(schema, name));
+  const { value, errors } = parseStrictJson(decode(bytes), (name) => acceptsAnyText(schema, name));
   if (errors.length > 0) throw invalidFields(errors.map((error) => ({ in: 'body', ...error })));
   if (schema === undefined && typeof value === 'object' && Object.keys(value ?? {}).length > 0)
     throw invalidField('body', '', 'unknown_field', 'must be empty: this request takes no body');

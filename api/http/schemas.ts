@@ -83,6 +83,13 @@ export const Name = (options: TSchemaOptions = {}) =>
 export const JsonObject = <T extends object = object>(options: TSchemaOptions = {}) =>
   Type.Unsafe<T>(Type.Object({}, { title: 'JsonObject', additionalProperties: true, ...options }));
 
+/**
+ * A property of a body in which any text is accepted, also what a column of the type `text` cannot store:
+ * a payload, which is stored as it was sent in a column of the type `json`, or what the operation checks
+ * itself. SQL must not read such columns with JSON functions, which refuse this text.
+ */
+export const ANY_TEXT = { 'x-any-text': true } as const;
+
 /** A time in RFC 3339. */
 export const Timestamp = Type.String({
   title: 'Timestamp',

@@ -134,10 +134,10 @@ export async function consumePendingLogin(
 }
 
 /** Whether another OIDC provider uses the callback without an id, which only one may use. */
-export const isSharedCallbackTaken = async (db: Knex, exceptId = ''): Promise<boolean> =>
-  (await Provider.query(db)
+export async function isSharedCallbackTaken(db: Knex, exceptId = ''): Promise<boolean> {
+  const others = await Provider.query(db)
     .where({ kind: 'oidc' })
     .whereNot({ id: exceptId })
-    .whereRaw(`config ->> 'ownCallback' IS DISTINCT FROM 'true'`)
-    .select('id')
-    .first()) !== undefined;
+    .select('config');
+  return others.some(({ config }) => config.ownCallback !== true);
+}

@@ -118,7 +118,15 @@ const STAYS_DISABLED = 's.enabled AND coalesce(l.enabled, false)';
 /** The value that a record has now; of one that the restore adds, that of the backup. */
 const present = (column: string) => `CASE WHEN l.id IS NULL THEN s.${column} ELSE l.${column} END`;
 
-const IS_SAME_CONFIG = 'l.id IS NOT NULL AND l.config::jsonb = s.config::jsonb';
+/** JSON that may contain text which `jsonb` refuses: earlier versions accepted it in configurations. */
+const mayBeRefused = (json: string) => String.raw`${json}::text ~* '\\u(0000|d[89a-f])'`;
+
+/** The order of the fields does not matter; with text that `jsonb` refuses it does. */
+const IS_SAME_CONFIG = `CASE
+  WHEN l.id IS NULL THEN false
+  WHEN l.config::text = s.config::text THEN true
+  WHEN ${mayBeRefused('l.config')} OR ${mayBeRefused('s.config')} THEN false
+  ELSE l.config::jsonb = s.config::jsonb END`;
 
 /** All tables that backups contain, in an order in which rows can be inserted. */
 export const TABLES: readonly BackedUpTable[] = [
@@ -148,7 +156,7 @@ export const TABLES: readonly BackedUpTable[] = [
     hidden: ['config', 'secrets'],
     // With another configuration other people could sign in, or with a key that was replaced.
     guarded: {
-      enabled: `${STAYS_DISABLED} AND ${IS_SAME_CONFIG}`,
+      enabled: `${STAYS_DISABLED} AND (${IS_SAME_CONFIG})`,
       secrets: `CASE WHEN ${IS_SAME_CONFIG} THEN l.secrets ELSE s.secrets END`,
     },
   }),

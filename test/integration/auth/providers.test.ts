@@ -24,6 +24,14 @@ const createProvider = (body: object = {}) =>
   });
 
 describe('a provider', () => {
+  test('can be created beside one whose configuration has text that is refused now', async () => {
+    const { body } = await createProvider();
+    const config = JSON.stringify({ ...body.config, clientId: '\u0000 \ud800' });
+    await app.deps.db('providers').where({ id: body.id }).update({ config });
+    await createProvider({ config: { ...oidc, ownCallback: true } }).expect(201);
+    await admin(app).delete(`/api/auth/providers/${body.id}`).expect(204);
+  });
+
   test('can be created, read, changed partially and deleted; secrets are masked', async () => {
     const { status, headers, body } = await createProvider({ name: 'Company' });
     expect([status, headers.get('location'), headers.get('etag')]).toEqual([
@@ -164,6 +172,7 @@ describe('a provider', () => {
       { entryPoint: 'javascript:alert(1)', idpEntityId: 'x', idpCertificates: ['x'] },
       '/config/entryPoint',
     ],
+    ['oidc', { ...oidc, clientId: 'a\u0000' }, '/config/clientId'],
   ])('of kind %s with an invalid configuration is rejected: %j', async (kind, config, pointer) => {
     await expectInvalid(createProvider({ kind, config }), pointer);
   });

@@ -206,7 +206,10 @@ const MEMBERS: Record<string, () => Promise<Ended>> = {
     };
   },
   'a provider that was disabled': async () => {
-    const { path, client } = await newMember('Disabled');
+    const { path, client, provider } = await newMember('Disabled');
+    // Versions before 0.3 accepted text that PostgreSQL's JSON functions refuse.
+    const config = JSON.stringify({ ...provider.config, bindDn: '\u0000 \ud800' });
+    await app.deps.db('providers').where({ id: provider.id }).update({ config });
     return {
       end: () => put(path, { enabled: false }),
       async check() {
