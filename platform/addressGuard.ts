@@ -1,6 +1,8 @@
 import { lookup as dnsLookup, type LookupAddress, type LookupAllOptions } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import ipaddr from 'ipaddr.js';
+import { assertDefined } from '../domain/shared/assert.ts';
+import { readNetwork } from './network.ts';
 import { createOwnEndpoints, parseAddress, type OwnEndpoints } from './ownEndpoints.ts';
 
 export type OutboundErrorCode =
@@ -134,26 +136,44 @@ type AllowedNetwork = { network: ReturnType<typeof ipaddr.parseCIDR>; ports: [nu
 
 const ALLOWED = /^\[?([^[\]]+?)\]?(?::(\d{1,5})(?:-(\d{1,5}))?)?$/;
 
-/**
- * Parses an entry of `HOLDFAST_OUTBOUND_ALLOW`: a CIDR, or a CIDR with a port or ports, such as
- * `10.0.0.0/8`, `127.0.0.1/32:9000`, `[::1/128]:9000-9099`. Undefined if it is none.
- */
-export function parseAllowedNetwork(text: string): AllowedNetwork | undefined {
-  if (ipaddr.isValidCIDR(text)) return { network: ipaddr.parseCIDR(text), ports: [0, 65_535] };
-  const [, cidr = '', first, last = first] = ALLOWED.exec(text) ?? [];
-  if (first === undefined || !ipaddr.isValidCIDR(cidr)) return undefined;
+const NO_ALLOWED_NETWORK =
+  'is not a CIDR such as 10.0.0.0/8, or a CIDR with ports such as 127.0.0.1/32:9000-9099 or [::1/128]:9000';
+
+/** The CIDR of an entry, and its ports if it names some. Undefined for any other text. */
+function splitAllowed(
+  text: string,
+): { cidr: string; ports: [number, number] | undefined } | undefined {
+  const [, cidr, first, last = first] = ALLOWED.exec(text) ?? [];
   // Without brackets it would be unclear where an IPv6 network ends.
-  if (cidr.includes(':') !== text.startsWith('[')) return undefined;
+  if (cidr === undefined || first === undefined || cidr.includes(':') !== text.startsWith('['))
+    return { cidr: text, ports: undefined };
   const ports: [number, number] = [Number(first), Number(last)];
-  return ports[0] <= ports[1] && ports[1] <= 65_535
-    ? { network: ipaddr.parseCIDR(cidr), ports }
-    : undefined;
+  return ports[0] <= ports[1] && ports[1] <= 65_535 ? { cidr, ports } : undefined;
+}
+
+/**
+ * Reads an entry of `HOLDFAST_OUTBOUND_ALLOW`, a CIDR or a CIDR with a port or ports: `10.0.0.0/8`,
+ * `127.0.0.1/32:9000`, `[::1/128]:9000-9099`. Returns it in canonical form, or why it is refused.
+ */
+export function readAllowedNetwork(text: string): ReturnType<typeof readNetwork> {
+  const parts = splitAllowed(text);
+  if (!parts?.cidr.includes('/')) return { problem: NO_ALLOWED_NETWORK };
+  const read = readNetwork(parts.cidr);
+  if ('problem' in read) return read;
+  const { network } = read;
+  if (!parts.ports) return { network };
+  const host = network.includes(':') ? `[${network}]` : network;
+  return { network: `${host}:${parts.ports.join('-')}` };
 }
 
 function parseAllowed(text: string): AllowedNetwork {
-  const parsed = parseAllowedNetwork(text);
-  if (!parsed) throw new Error(`${text} is not a network`);
-  return parsed;
+  const read = readAllowedNetwork(text);
+  if ('problem' in read) throw new Error(`${text} ${read.problem}`);
+  const { cidr, ports = [0, 65_535] } = assertDefined(
+    splitAllowed(read.network),
+    'allowed network',
+  );
+  return { network: ipaddr.parseCIDR(cidr), ports };
 }
 
 const inside = (parsed: ParsedAddress, [net, bits]: AllowedNetwork['network']): boolean =>
@@ -165,7 +185,7 @@ const isOfCloud = (parsed: ParsedAddress): boolean => {
 };
 
 export type GuardOptions = {
-  /** Networks that are not public, as `parseAllowedNetwork` reads them. */
+  /** Networks that are not public, as `readAllowedNetwork` reads them. */
   allow: readonly string[];
   ownEndpoints?: OwnEndpoints;
   /** Replaces `dns.lookup`. */

@@ -1,6 +1,6 @@
-import ipaddr from 'ipaddr.js';
 import { readFileSync } from 'node:fs';
-import { parseAllowedNetwork } from './addressGuard.ts';
+import { readAllowedNetwork } from './addressGuard.ts';
+import { readNetwork } from './network.ts';
 
 export type Env = Readonly<Record<string, string | undefined>>;
 
@@ -17,14 +17,18 @@ export function createEnvReader(env: Env) {
   const unknownVariables = (own: RegExp) =>
     Object.keys(env).filter((name) => own.test(name) && !known.has(name));
   const addProblem = (name: string, what: string) => void problems.push(`${name}: ${what}`);
-  const list = (name: string, isValid: (part: string) => boolean, what: string) => {
-    const parts = (raw(name) ?? '')
+  const texts = (name: string): string[] =>
+    (raw(name) ?? '')
       .split(',')
       .map((part) => part.trim())
       .filter((part) => part !== '');
-    for (const part of parts) if (!isValid(part)) addProblem(name, `"${part}" is not ${what}`);
-    return parts;
-  };
+  const networks = (name: string, parse: typeof readNetwork): string[] =>
+    texts(name).flatMap((part) => {
+      const parsed = parse(part);
+      if ('network' in parsed) return [parsed.network];
+      addProblem(name, `"${part}" ${parsed.problem}`);
+      return [];
+    });
   return {
     problems,
     unknownVariables,
@@ -59,16 +63,10 @@ export function createEnvReader(env: Env) {
       return false;
     },
     /** Texts, separated by commas. */
-    texts: (name: string) => list(name, () => true, 'a text'),
-    cidrs: (name: string) =>
-      list(name, (part) => ipaddr.isValidCIDR(part), 'a CIDR such as 10.0.0.0/8 or ::1/128'),
+    texts,
+    cidrs: (name: string) => networks(name, readNetwork),
     /** CIDRs, each optionally with the allowed ports. */
-    networks: (name: string) =>
-      list(
-        name,
-        (part) => parseAllowedNetwork(part) !== undefined,
-        'a CIDR such as 10.0.0.0/8, or a CIDR with ports such as 127.0.0.1/32:9000-9099 or [::1/128]:9000',
-      ),
+    networks: (name: string) => networks(name, readAllowedNetwork),
     file(name: string) {
       const path = raw(name);
       if (path === undefined) return undefined;

@@ -10,7 +10,7 @@ import {
   invalidFields,
   type FieldError,
 } from '../../../domain/shared/errors.ts';
-import { isNetwork, isWithinNetwork } from '../../../platform/network.ts';
+import { isWithinNetwork, readNetwork } from '../../../platform/network.ts';
 import type { Access } from '../../access/access.ts';
 import {
   requesterOf,
@@ -56,16 +56,12 @@ async function at<T>(pointer: string, check: () => Promise<T>): Promise<T> {
 export async function checkLimits(
   { db, access }: { db: Knex; access: Access },
   caller: Caller,
-  { resourceScopes, ...limits }: TokenLimits,
+  { resourceScopes, ...request }: TokenLimits,
 ): Promise<CheckedLimits> {
-  for (const [i, network] of (limits.allowedNetworks ?? []).entries())
-    if (!isNetwork(network))
-      throw invalidField(
-        'body',
-        `/allowedNetworks/${i}`,
-        'format',
-        'must be a CIDR such as 10.20.0.0/16 or 2001:db8::/32',
-      );
+  const limits = {
+    ...request,
+    ...(request.allowedNetworks && { allowedNetworks: readNetworks(request.allowedNetworks) }),
+  };
   if (resourceScopes === undefined) return limits;
   if (resourceScopes === null) return { ...limits, resourceScopes };
   const requester = requesterOf(access, caller, ...PERMISSIONS);
@@ -78,6 +74,14 @@ export async function checkLimits(
   }
   return { ...limits, resourceScopes: resolved };
 }
+
+/** CIDRs in canonical form. Error: `invalid_request`. */
+const readNetworks = (networks: readonly string[]): string[] =>
+  networks.map((text, i) => {
+    const read = readNetwork(text);
+    if ('network' in read) return read.network;
+    throw invalidField('body', `/allowedNetworks/${i}`, 'format', read.problem);
+  });
 
 /** Error: `invalid_request` unless a token may expire then. */
 export function checkExpiry(expiresAt: Date, now: Date, maxDays: number): void {

@@ -398,7 +398,7 @@ describe('the scope of a token', () => {
     await expectInvalid(
       (await createUser(app)).client.post('/api/auth/tokens', {
         name: 'x',
-        allowedNetworks: ['10.0.0.0/8', '10.0.0.1'],
+        allowedNetworks: ['10.0.0.0/8', '10.20/16'],
       }),
       '/allowedNetworks/1',
     );

@@ -43,6 +43,8 @@ test.each([
   '2000::/3',
   '*',
   '10.0.0.1',
+  '10.20/16',
+  '010.0.0.0/8',
 ])('%s is no trusted gateway', (cidr) => {
   expect(() => readConfig({ DATABASE_URL, HOLDFAST_TRUSTED_GATEWAYS: cidr })).toThrow(
     'HOLDFAST_TRUSTED_GATEWAYS',

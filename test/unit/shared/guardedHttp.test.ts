@@ -5,7 +5,7 @@ import { createServer as createTcpServer, type AddressInfo, type Socket } from '
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import {
   createAddressGuard,
-  parseAllowedNetwork,
+  readAllowedNetwork,
   type Resolve,
 } from '../../../platform/addressGuard.ts';
 import { createGuardedHttp } from '../../../platform/guardedHttp.ts';
@@ -536,8 +536,19 @@ test('a network is allowed at its ports only', () => {
     '10.0.0.1 is not a public address, and no exception is configured for it',
   );
   expect(() => guard.requirePermitted('127.0.0.1', 9_000)).not.toThrow();
-  for (const text of ['::1/128:9000', '[10.0.0.0/8]:1', '10.0.0.0/8:', '10.0.0.0/8:9-1', '1:2'])
-    expect(parseAllowedNetwork(text)).toBeUndefined();
+  for (const text of [
+    '::1/128:9000',
+    '[10.0.0.0/8]:1',
+    '10.0.0.0/8:',
+    '10.0.0.0/8:9-1',
+    '1:2',
+    '10/8:1',
+  ])
+    expect([text, readAllowedNetwork(text)]).toEqual([text, { problem: expect.any(String) }]);
+  expect(readAllowedNetwork('[2001:DB8::/32]:1')).toEqual({ network: '[2001:db8::/32]:1-1' });
+  expect(readAllowedNetwork('10.1.2.3/8:9')).toEqual({
+    problem: 'has host bits set; suggested: 10.0.0.0/8',
+  });
 });
 
 test('a redirect to an internal address is returned and not followed', async () => {
