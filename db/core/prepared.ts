@@ -28,7 +28,7 @@ type QueryClient = {
   emit(event: 'query', query: { sql: string; bindings: readonly unknown[] }): boolean;
 };
 type Connection = { query(statement: Statement): Promise<unknown> };
-type Result<R> = { rows: R[]; rowCount: number };
+type Result<R> = { rows: R[]; rowCount: number; isCut?: boolean };
 
 /**
  * Saves a round trip of a transaction. `waits`: nobody needs the result, and the statement is sent with
@@ -44,24 +44,42 @@ type InTransaction = Pick<Statement, 'waits' | 'isLast'>;
  * It uses the connection of Knex, but not its query builder, which converts the text of a statement
  * several times; for large statements that costs more than sending them.
  */
-export async function prepared<R extends object>(
+export const prepared = <R extends object>(
   db: Knex,
   sql: string,
   bindings: readonly Knex.RawBinding[],
   inTransaction: InTransaction = {},
-): Promise<Result<R>> {
+): Promise<Result<R>> => send(db, { ...statementOf(sql), ...inTransaction, values: bindings });
+
+/**
+ * The result of a statement of a transaction, in pieces of up to `maxRows` rows. The server computes a
+ * piece when it is read: a reader that stops saves the rest, and a result of one piece costs no more than
+ * with `prepared`. In the meantime the transaction may have no other statement. A statement that is
+ * rarely repeated is not `isPrepared`.
+ */
+export async function* inPieces<R extends object>(
+  trx: Knex,
+  sql: string,
+  bindings: readonly Knex.RawBinding[],
+  { maxRows, isPrepared = true }: { maxRows: number; isPrepared?: boolean },
+): AsyncGenerator<R[]> {
+  const statement = { ...(isPrepared ? statementOf(sql) : { text: numbered(sql) }), maxRows };
+  let piece: Result<R> = await send(trx, { ...statement, values: bindings });
+  while (piece.isCut) {
+    yield piece.rows;
+    piece = await send(trx, { ...statement, resumes: true });
+  }
+  yield piece.rows;
+}
+
+async function send<R extends object>(db: Knex, statement: Statement): Promise<Result<R>> {
   if ('isCompleted' in db && (db as Knex.Transaction).isCompleted())
     throw new Error('The transaction of a statement is over');
-  const statement = statementOf(sql);
   const client = db.client as QueryClient;
   const connection = await client.acquireConnection();
   try {
-    client.emit('query', { sql: statement.text, bindings });
-    return (await connection.query({
-      ...statement,
-      ...inTransaction,
-      values: bindings,
-    })) as Result<R>;
+    client.emit('query', { sql: statement.text, bindings: statement.values ?? [] });
+    return (await connection.query(statement)) as Result<R>;
   } finally {
     await client.releaseConnection(connection);
   }

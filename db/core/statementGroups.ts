@@ -1,8 +1,9 @@
 import pg from 'pg';
 
 /**
- * A statement as the driver takes it, with two properties of ours. `waits`: it goes with the next
- * statement of its transaction. `isLast`: COMMIT goes with it.
+ * A statement as the driver takes it, with properties of ours. `waits`: it goes with the next
+ * statement of its transaction. `isLast`: COMMIT goes with it. `maxRows`: in a transaction, the result comes in
+ * pieces of that many rows. `resumes`: the next piece of the last statement of the transaction.
  */
 export type Statement = {
   text: string;
@@ -10,9 +11,13 @@ export type Statement = {
   values?: readonly unknown[];
   waits?: boolean;
   isLast?: boolean;
+  maxRows?: number;
+  resumes?: boolean;
 };
 
 type Result = {
+  /** True: the result has more rows. */
+  isCut?: boolean;
   command: string | null;
   rows: object[];
   rowCount: number | null;
@@ -51,8 +56,12 @@ const isKnown = (wire: Wire, { name, text }: Statement): boolean =>
   name !== undefined && wire.parsedStatements[name] === text;
 
 /** True for a statement that the driver sends with the extended query protocol. */
-const isExtended = ({ name, values = [] }: Statement): boolean =>
-  name !== undefined || values.length > 0;
+const isExtended = ({ name, values = [], maxRows }: Statement): boolean =>
+  name !== undefined || values.length > 0 || maxRows !== undefined;
+
+/** True for a statement that the driver does not send as it has to be. */
+const isOurs = ({ name, maxRows }: Statement): boolean =>
+  name !== undefined || maxRows !== undefined;
 
 /** How Knex ends a transaction. */
 const IS_END = /^(COMMIT;?|ROLLBACK;?)$/;
@@ -184,6 +193,12 @@ class StatementGroup {
     this.#result.fields = this.#shape?.fields ?? [];
   }
 
+  handlePortalSuspended(): void {
+    this.#at += 1;
+    this.#result.isCut = true;
+    this.#result.fields = this.#shape?.fields ?? [];
+  }
+
   handleEmptyQuery(): void {
     this.#at += 1;
   }
@@ -209,24 +224,32 @@ class StatementGroup {
 }
 
 function send(wire: Wire, statement: Statement, describes: boolean): void {
-  const { name, text, values = [] } = statement;
-  if (!isKnown(wire, statement)) wire.parse({ name, text });
-  wire.bind({ statement: name, values });
+  const { name, text, values = [], maxRows = 0, resumes = false } = statement;
+  if (!resumes) {
+    if (!isKnown(wire, statement)) wire.parse({ name, text });
+    wire.bind({ statement: name, values });
+  }
   if (describes) wire.describe({ type: 'P', name: '' });
-  wire.execute({});
+  wire.execute({ rows: maxRows });
 }
 
 type SendOne = GroupingConnection['query'];
 type Run = (statement: Statement, done: Done) => void;
 
 /** Sends statements by themselves. What comes in the meantime follows in its order, by `run`. */
-function createApart(sendOne: SendOne, run: Run) {
+function createApart(sendOne: SendOne, known: Map<string, Shape>, run: Run) {
   let later: { statement: Statement; done: Done }[] | undefined;
 
   function sendEach([first, ...rest]: readonly Statement[], done: Done): void {
     if (!first) return done(null);
     sendOne(first, (error: Error | null) => (error ? done(error) : sendEach(rest, done)));
   }
+
+  /** The driver would read all pieces of a result. */
+  const sendLast: Run = (main, done) =>
+    void (main.maxRows === undefined
+      ? sendOne(main, done)
+      : sendOne(new StatementGroup({ before: [], main, after: [] }, known, done)));
 
   return {
     isSending: (): boolean => later !== undefined,
@@ -240,7 +263,7 @@ function createApart(sendOne: SendOne, run: Run) {
         const following = later ?? [];
         later = undefined;
         if (error) done(error);
-        else sendOne(main, done);
+        else sendLast(main, done);
         // BEGIN may have failed: nothing of its transaction may be carried out by itself.
         let failure = error;
         for (const each of following) {
@@ -264,7 +287,7 @@ export function groupStatements(connection: GroupingConnection): void {
   const known = new Map<string, Shape>();
   let waiting: Statement[] = [];
   let isCommitted = false;
-  const apart = createApart(sendOne, (statement, done) => run(statement, done));
+  const apart = createApart(sendOne, known, (statement, done) => run(statement, done));
 
   function sendGroup(main: Statement, done: Done): void {
     const before = waiting.splice(0);
@@ -303,7 +326,7 @@ export function groupStatements(connection: GroupingConnection): void {
   function run(statement: Statement, done: Done): void {
     if (apart.isSending()) apart.sendLater(statement, done);
     else if (isPostponed(statement)) process.nextTick(() => done(null, NO_ROWS));
-    else if (waiting.length > 0 || statement.isLast || statement.name !== undefined)
+    else if (waiting.length > 0 || statement.isLast || isOurs(statement))
       sendGroup(statement, done);
     else sendOne(statement.text === 'COMMIT;' ? COMMIT : statement, done);
   }

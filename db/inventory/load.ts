@@ -1,5 +1,5 @@
 import type { Knex } from '../core/knex.ts';
-import { prepared } from '../core/prepared.ts';
+import { inPieces } from '../core/prepared.ts';
 import type { Scope } from '../../domain/access/scope.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { RESOURCE_NAMES, type ResourceName } from '../../domain/inventory/names.ts';
@@ -34,12 +34,26 @@ const MAX_ROWS = 50_000;
 const MAX_PREPARED_PARTS = 12;
 /** Rows that are added to a snapshot before other work gets a turn. */
 const ROWS_PER_TURN = 500;
+/** Rows that the server returns before their size is checked. A row has up to 100 KiB. */
+const ROWS_PER_PIECE = 250;
+
+/** What each row costs besides its values. */
+const BYTES_PER_ROW = 100;
+
+/** What a plan keeps of the database: the number of rows, and their size. */
+export type Loaded = { rows: number; bytes: number };
+
+/** The most that a plan may load. */
+export const MAX_LOADED: Readonly<Loaded> = { rows: 300_000, bytes: 64 * 1_048_576 };
 
 /**
  * `part` is a resource, `fact:usage` with the id of a prefix as `key`, or `fact` with the position of
  * the need. The `key` of a resource says how its row was found.
  */
 type FoundRow = { part: string; key: string | null; row: Record<string, unknown> };
+
+/** `size` is 0 for a row that the statement has returned before. */
+type SizedRow = FoundRow & { size: number };
 
 /**
  * Row locks for a plan that will be written. Of the rows that are loaded by id, those in the scope
@@ -63,18 +77,20 @@ type LoadOptions = {
   pause(): Promise<void>;
   /** Without it, networks come without the usage that a warning is about. */
   warns: boolean;
+  /** What the plan has loaded already. */
+  loaded: Readonly<Loaded>;
 };
 
 /**
- * Loads the needs of a plan into its snapshot, in one statement. Returns the number of rows, and those
- * that a plan to be written reads without a lock. Error: `limit_reached`.
+ * Loads the needs of a plan into its snapshot, in one statement. Returns what it has loaded, and the rows
+ * that a plan to be written reads without a lock. Error: `limit_reached`, with nothing loaded.
  */
 export async function loadNeeds(
   db: Knex,
   snapshot: PlanSnapshot,
   needs: readonly DataNeed[],
-  { locking, visible, pause, warns }: LoadOptions,
-): Promise<{ count: number; unlocked: UnlockedRow[] }> {
+  { locking, visible, pause, warns, loaded }: LoadOptions,
+): Promise<Loaded & { unlocked: UnlockedRow[] }> {
   const parts = [
     ...rowParts(ofKind(needs, 'row'), locking),
     ...lookupParts(ofKind(needs, 'rows')),
@@ -85,21 +101,78 @@ export async function loadNeeds(
     ...rangeParts(ofKind(needs, 'ranges'), ofKind(needs, 'sharedInside')),
     ...factParts(needs),
   ];
-  const found: FoundRow[] = [];
-  if (parts.length > 0) {
-    const { sql, bindings } = unionOf(parts);
-    const { rows } = await (parts.length <= MAX_PREPARED_PARTS
-      ? prepared(db, sql, bindings)
-      : db.raw(sql, bindings));
-    found.push(...rows);
+  const found = parts.length > 0 ? await readParts(db, snapshot, parts, loaded) : [];
+  const bytes = await addToSnapshot(snapshot, needs, found, pause);
+  return { rows: found.length, bytes, unlocked: unlockedIn(found) };
+}
+
+/**
+ * The rows of a union. It ends as soon as they are more than the plan may load: records can be large, and
+ * what a change reads depends on records that its request does not name.
+ */
+async function readParts(
+  db: Knex,
+  snapshot: PlanSnapshot,
+  parts: readonly QueryPart[],
+  loaded: Readonly<Loaded>,
+): Promise<SizedRow[]> {
+  const { sql, bindings } = unionOf(parts);
+  const found: SizedRow[] = [];
+  const distinct = new Map<string, FoundRow>();
+  let { bytes } = loaded;
+  const pieces = inPieces<FoundRow>(db, sql, bindings, {
+    maxRows: ROWS_PER_PIECE,
+    isPrepared: parts.length <= MAX_PREPARED_PARTS,
+  });
+  for await (const piece of pieces) {
+    for (const each of piece) {
+      const sized = withSize(each, distinct);
+      found.push(sized);
+      if (!isKept(snapshot, each)) bytes += sized.size;
+    }
+    assertWithinLimits({ rows: loaded.rows + found.length, bytes }, found.length);
   }
-  if (found.length > MAX_ROWS)
-    throw new AppError(
-      'limit_reached',
-      `The change affects more than ${MAX_ROWS} records. Split it into smaller changes.`,
-    );
-  await addToSnapshot(snapshot, needs, found, pause);
-  return { count: found.length, unlocked: unlockedIn(found) };
+  return found;
+}
+
+/** Error: `limit_reached`. */
+function assertWithinLimits({ rows, bytes }: Loaded, inRound: number): void {
+  const maxRows = inRound > MAX_ROWS ? MAX_ROWS : MAX_LOADED.rows;
+  const exceeded = [
+    ...(inRound > MAX_ROWS || rows > maxRows ? [`affects more than ${maxRows} records`] : []),
+    ...(bytes > MAX_LOADED.bytes
+      ? [`depends on records of more than ${MAX_LOADED.bytes / 1_048_576} MiB`]
+      : []),
+  ];
+  if (exceeded[0] === undefined) return;
+  throw new AppError('limit_reached', `The change ${exceeded[0]}. Split it into smaller changes.`);
+}
+
+const isFact = ({ part }: Pick<FoundRow, 'part'>): boolean => part.startsWith('fact');
+
+/** True for a row that the snapshot has already: it is not kept twice. */
+const isKept = (snapshot: PlanSnapshot, { part, row }: FoundRow): boolean =>
+  !isFact({ part }) && snapshot.peek(part as ResourceName, String(row.id))?.version === row.version;
+
+/** A row with its size. One that the statement has returned before shares the memory of the first. */
+function withSize(found: FoundRow, distinct: Map<string, FoundRow>): SizedRow {
+  const { part, key, row } = found;
+  if (isFact(found)) return { part, key, row, size: sizeOf(row) };
+  const id = `${part}/${String(row.id)}`;
+  const known = distinct.get(id);
+  if (known && known.row.version === row.version) return { part, key, row: known.row, size: 0 };
+  distinct.set(id, found);
+  return { part, key, row, size: sizeOf(row) };
+}
+
+/** The size of the values of a row, about as JSON. */
+function sizeOf(row: Readonly<Record<string, unknown>>): number {
+  let size = 0;
+  for (const value of Object.values(row)) {
+    if (typeof value === 'string') size += value.length;
+    else if (typeof value === 'object' && value !== null) size += JSON.stringify(value).length;
+  }
+  return size + BYTES_PER_ROW;
 }
 
 function unionOf(parts: readonly QueryPart[]): SharedQuery {
@@ -125,13 +198,13 @@ function unlockedIn(found: readonly FoundRow[]): UnlockedRow[] {
     });
 }
 
+/** Returns the size of what it has added. */
 async function addToSnapshot(
   snapshot: PlanSnapshot,
   needs: readonly DataNeed[],
-  found: readonly FoundRow[],
+  found: readonly SizedRow[],
   pause: () => Promise<void>,
-): Promise<void> {
-  const isFact = ({ part }: FoundRow) => part.startsWith('fact');
+): Promise<number> {
   const facts = Map.groupBy(found.filter(isFact), ({ part, key }) => `${part}|${key ?? ''}`);
   const keys = Map.groupBy(found, ({ key }) => key);
   for (const [i, need] of needs.entries()) {
@@ -147,16 +220,18 @@ async function addToSnapshot(
     snapshot.markLoaded(need, factOf('usage', [row]));
   }
   const rows = found.filter((each) => !isFact(each));
+  let bytes = found.filter(isFact).reduce((sum, { size }) => sum + size, 0);
   for (let start = 0; start < rows.length; start += ROWS_PER_TURN) {
-    const added = snapshot.addLoadedRows(
-      rows.slice(start, start + ROWS_PER_TURN).map(({ part, row }) => {
-        const resource = part as ResourceName;
-        return { resource, row: rowOf(RESOURCES[resource], row) };
-      }),
-    );
-    for (const _ of added) await pause();
+    const some = rows.slice(start, start + ROWS_PER_TURN).map(({ part, row, size }) => {
+      const resource = part as ResourceName;
+      return { resource, row: rowOf(RESOURCES[resource], row), size };
+    });
+    for (const _ of snapshot.addLoadedRows(some)) await pause();
+    for (const { resource, row, size } of some)
+      if (snapshot.peek(resource, row.id) === row) bytes += size;
     await pause();
   }
+  return bytes;
 }
 
 /** Converts the rows of a fact to its value. A prefix without rows uses no addresses. */

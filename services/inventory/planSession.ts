@@ -1,6 +1,8 @@
 import type { Knex } from '../../db/core/knex.ts';
 import {
   loadNeeds,
+  MAX_LOADED,
+  type Loaded,
   type Locking,
   type Targets,
   type UnlockedRow,
@@ -36,8 +38,8 @@ export type Segment = {
   unlocked: ReadonlyMap<string, UnlockedRow>;
 };
 
-/** What a plan has cost, for tests of its growth. */
-export type PlanCost = { statements: number; rows: number; attempts: number };
+/** What a plan has loaded, and what it has cost, for tests of its growth. */
+export type PlanCost = Loaded & { statements: number; attempts: number };
 
 type Options = {
   viewer: Viewer;
@@ -53,9 +55,6 @@ export type PlanSession = ReturnType<typeof createPlanSession>;
 
 /** Attempts to plan one mutation after which a plan that still lacks data is a bug. */
 const MAX_ROUNDS = 500;
-
-/** The number of rows that a session keeps, loaded and planned. */
-const MAX_SESSION_ROWS = 300_000;
 
 /** Rounds in which all mutations are tried, so that their needs are loaded together. */
 const FULL_ROUNDS = 3;
@@ -77,6 +76,8 @@ export function createPlanSession(db: Knex, { viewer, visible, locks, pause, cos
   const context = { snapshot, prefixTree, spans: new Spans(snapshot), viewer };
 
   const unlocked = new Map<string, UnlockedRow>();
+  /** What further mutations fail with: each would only read until it reaches the limit again. */
+  let full: AppError | undefined;
 
   async function load(needs: readonly DataNeed[], locking: Locking): Promise<void> {
     const distinct = [...new Map(needs.map((need) => [needKey(need), need])).values()].filter(
@@ -84,22 +85,23 @@ export function createPlanSession(db: Knex, { viewer, visible, locks, pause, cos
     );
     if (distinct.length === 0) return;
     cost.statements++;
-    const { count, unlocked: found } = await loadNeeds(db, snapshot, distinct, {
+    const {
+      rows,
+      bytes,
+      unlocked: found,
+    } = await loadNeeds(db, snapshot, distinct, {
       locking,
       visible,
       pause,
       warns: viewer.warns,
+      loaded: cost,
     });
-    cost.rows += count;
+    cost.rows += rows;
+    cost.bytes += bytes;
     for (const each of found) {
       const key = recordKey(each.resource, each.row.id);
       if (!unlocked.has(key)) unlocked.set(key, each);
     }
-    if (cost.rows > MAX_SESSION_ROWS)
-      throw new AppError(
-        'limit_reached',
-        `The changes affect more than ${MAX_SESSION_ROWS} records. Split them.`,
-      );
   }
 
   async function undoTo(mark: number): Promise<void> {
@@ -140,6 +142,7 @@ export function createPlanSession(db: Knex, { viewer, visible, locks, pause, cos
   return {
     /** Plans mutations. Error: `limit_reached`, with nothing planned. */
     async plan(mutations: readonly Mutation[]): Promise<Segment> {
+      if (full) throw full;
       const locking: Locking = locks && { targets: targetsOf(mutations), writable: locks };
       const planned: Planned[] = [];
       let bound = createFindingsBound();
@@ -177,6 +180,8 @@ export function createPlanSession(db: Knex, { viewer, visible, locks, pause, cos
         }
       } catch (error) {
         await undoTo(0);
+        if (isMostlyFull(cost) && error instanceof AppError && error.code === 'limit_reached')
+          full = error;
         throw error;
       }
       return { planned, steps: snapshot.finalize(), unlocked };
@@ -187,6 +192,10 @@ export function createPlanSession(db: Knex, { viewer, visible, locks, pause, cos
       snapshot.isChanged(resource, id) ? snapshot.peek(resource, id) !== undefined : undefined,
   };
 }
+
+/** True when a smaller change may reach the limit as well. */
+const isMostlyFull = ({ rows, bytes }: Loaded): boolean =>
+  rows > MAX_LOADED.rows / 2 || bytes > MAX_LOADED.bytes / 2;
 
 /** Error: `limit_reached`. */
 function assertFewEffects(count: number): void {

@@ -71,7 +71,7 @@ export type Questions = {
   cost: Readonly<PlanCost>;
 };
 
-const noCost = (): PlanCost => ({ statements: 0, rows: 0, attempts: 0 });
+const noCost = (): PlanCost => ({ statements: 0, rows: 0, bytes: 0, attempts: 0 });
 
 /**
  * The single planning path of all writes and questions. The rules are in `domain/inventory`. The

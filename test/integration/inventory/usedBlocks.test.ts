@@ -188,7 +188,9 @@ test('a search and a plan read no networks of other spaces', async () => {
     const many = Array.from({ length: 10 }, (_, n) => near(`10.0.${30 + n}.0/24`));
     for (const needs of [[near('10.0.40.0/24')], [near('10.0.40.0/21')], many]) {
       const visible = { kind: 'everywhere' } as const;
-      const options = { locking: null, visible, warns: true, pause: () => Promise.resolve() };
+      const loaded = { rows: 0, bytes: 0 };
+      const pause = () => Promise.resolve();
+      const options = { locking: null, visible, warns: true, pause, loaded };
       const load = (trx: Knex) => loadNeeds(trx, new PlanSnapshot(), needs, options);
       expect(await readsOf(load)).toBeLessThan(20 * needs.length);
     }
@@ -298,6 +300,7 @@ async function loadAround(trx: Knex, stored: readonly Stored[], networks: readon
     visible: { kind: 'everywhere' },
     warns: true,
     pause: () => Promise.resolve(),
+    loaded: { rows: 0, bytes: 0 },
   });
   const near = stored.filter(({ id }) => snapshot.isLoaded({ kind: 'fact', name: 'usage', id }));
   return { rows: [...rows].sort(), near: idsOf(near) };

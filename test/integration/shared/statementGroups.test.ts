@@ -3,7 +3,7 @@ import type { Knex } from '../../../db/core/knex.ts';
 import { withDatabase } from '../../support/database.ts';
 
 // The module is loaded for this file: a process has a limited number of names, which other files may have used up.
-const { prepared } = (await import(
+const { inPieces, prepared } = (await import(
   new URL('../../../db/core/prepared.ts?own', import.meta.url).href
 )) as typeof import('../../../db/core/prepared.ts');
 
@@ -67,6 +67,40 @@ test.each([
   // The connection is usable, and its next transaction is committed.
   expect(await answersTo(() => createRegion(`reg_${code}`))).toBe(2);
   expect(await regions()).toEqual([...before, `reg_${code}`].sort());
+});
+
+/** A number for each row that the server has computed. */
+const NUMBERS = "SELECT n, nextval('numbered_rows') AS at FROM generate_series(1, ?) AS n";
+
+/** Reads rows in pieces of two in a transaction of its own, until `upTo` have come. */
+const readNumbers = (count: number, upTo: number, isPrepared: boolean) =>
+  db.transaction(async (trx) => {
+    const found: number[] = [];
+    const options = { maxRows: 2, isPrepared };
+    for await (const piece of inPieces<{ n: number }>(trx, NUMBERS, [count], options)) {
+      expect(piece.length).toBeLessThanOrEqual(2);
+      found.push(...piece.map(({ n }) => n));
+      if (found.length >= upTo) break;
+    }
+    return found;
+  });
+
+test.each([true, false])('a result comes in pieces, prepared: %s', async (isPrepared) => {
+  await db.raw('CREATE SEQUENCE IF NOT EXISTS numbered_rows');
+  const computed = async () => {
+    const { rows } = await db.raw<{ rows: { at: number }[] }>(
+      "SELECT nextval('numbered_rows')::integer AS at",
+    );
+    return rows[0]?.at ?? 0;
+  };
+  const read = (count: number, upTo: number) => readNumbers(count, upTo, isPrepared);
+  expect(await read(5, 5)).toEqual([1, 2, 3, 4, 5]);
+  const before = await computed();
+  expect(await read(1_000, 3)).toEqual([1, 2, 3, 4]);
+  expect((await computed()) - before).toBe(5);
+  // A small result costs one answer, as COMMIT does.
+  expect(await answersTo(() => read(1, 1))).toBe(2);
+  expect(await read(0, 1)).toEqual([]);
 });
 
 test('a transaction that fails before its first statement sends nothing', async () => {

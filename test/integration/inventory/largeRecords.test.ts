@@ -1,0 +1,68 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { MAX_LOADED } from '../../../db/inventory/load.ts';
+import { systemCaller } from '../../../domain/shared/caller.ts';
+import { startApp, type TestApp } from '../../support/app.ts';
+import type { Validation } from '../../support/inventory.ts';
+import { admin } from '../../support/users.ts';
+import type { ProblemBody } from '../../support/client.ts';
+
+/** Records have up to 64 KiB of custom fields: the size of what a plan loads is bounded, too. */
+const SIZE = 65_000;
+const MANY = Math.ceil((MAX_LOADED.bytes / SIZE) * 1.2);
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startApp({}, { idle: true });
+  await app.deps.db.raw(
+    `INSERT INTO prefixes (id, tenant_id, cidr, status, allocation_mode, custom_fields)
+     SELECT 'pfx_' || lpad(n::text, 26, '0'), 'platform', set_masklen('10.0.0.0'::cidr + n * 256, 24),
+       'active', 'static', jsonb_build_object('note', repeat('x', ?))
+     FROM generate_series(0, ?::int - 1) AS n`,
+    [SIZE, MANY],
+  );
+});
+afterAll(() => app.stop());
+
+const idOf = (n: number) => `pfx_${String(n).padStart(26, '0')}`;
+const updates = (count: number) =>
+  Array.from({ length: count }, (_, n) => ({
+    resource: 'prefixes',
+    operation: 'update',
+    record: { id: idOf(n), status: 'reserved' },
+  }));
+
+test('a change that depends on too large records is refused before they are loaded', async () => {
+  const around = { resource: 'prefixes', operation: 'create', record: { cidr: '10.0.0.0/8' } };
+  const asked = await admin(app).post<ProblemBody>('/api/validation/inventory', around).expect(409);
+  expect(asked).toMatchObject({ code: 'limit_reached' });
+  expect(asked.detail).toContain('records of more than 64 MiB');
+  await admin(app).post('/api/inventory/prefixes', around.record).expect(409);
+  // A part of them is planned as ever.
+  const some = { ...around, record: { cidr: '10.0.0.0/17' } };
+  const { effects } = await admin(app)
+    .post<Validation>('/api/validation/inventory', some)
+    .expect(200);
+  expect(effects).toHaveLength(129);
+});
+
+test('steps of a question add up, and records that it has loaded before count once', async () => {
+  await app.deps.inventory.questions.dryRunInSteps(
+    systemCaller('platform', 'test'),
+    new AbortController().signal,
+    async (questions) => {
+      const all = updates(MANY);
+      const fitting = Math.floor(MAX_LOADED.bytes / SIZE / 500) * 500;
+      for (let from = 0; from < fitting; from += 500)
+        await questions.plan(all.slice(from, from + 500));
+      const { bytes, statements } = questions.cost;
+      await questions.plan(all.slice(0, fitting));
+      expect(questions.cost.bytes).toBe(bytes);
+      const planning = expect.objectContaining({ code: 'limit_reached' });
+      await expect(questions.plan(all.slice(fitting))).rejects.toEqual(planning);
+      // The rest is refused without reading it.
+      const asked = questions.cost.statements;
+      await expect(questions.plan(all.slice(-1))).rejects.toEqual(planning);
+      expect([asked > statements, questions.cost.statements]).toEqual([true, asked]);
+    },
+  );
+});
