@@ -37,9 +37,12 @@ export class User extends Model {
 /** SQL expression for `version` in an update that does not read the row first. */
 export const nextVersion = (): number => User.raw('version + 1') as unknown as number;
 
-/** Narrows a query to users with this name, compared case-insensitively. */
+/**
+ * Narrows a query to users with this name in any letter case and Unicode form (`fold_name` of the schema):
+ * `lower` of a database with the locale C changes only the letters A to Z.
+ */
 export const whereUsername = (query: QueryBuilder<User>, username: string): void =>
-  void query.whereRaw('lower(username) = lower(?)', [username]);
+  void query.whereRaw('fold_name(username) = fold_name(?)', [username]);
 
 /** Narrows a query to users who had this group at their last login. */
 export const whereGroup = (query: QueryBuilder<User>, group: string): void =>
@@ -54,12 +57,35 @@ export function whereUserText(query: QueryBuilder<User>, text: string): void {
   void query.whereRaw(sql, bindings);
 }
 
-/** The local account with this user name, compared case-insensitively. */
+/**
+ * The local account with this user name (`whereUsername`). Before 0.3.0 there could be several, which differ in letters
+ * beyond ASCII: then it is the one that is written so, or else the oldest.
+ */
 export const findLocalUser = (db: Knex, username: string) =>
   User.query(db)
     .where({ provider_id: LOCAL_PROVIDER })
-    .whereRaw('lower(username) = lower(?)', [username])
+    .modify(whereUsername, username)
+    .orderByRaw('username = ? DESC, lower(username) = lower(?) DESC, id', [username, username])
     .first();
+
+/**
+ * True if another local account, or another service account of the tenant, has this name (`whereUsername`). Requires
+ * `lockAccess`, so that no other is created until the commit.
+ */
+export async function isNameTaken(
+  trx: Knex,
+  {
+    id,
+    providerId,
+    tenantId,
+    username,
+  }: Pick<User, 'providerId' | 'tenantId' | 'username'> & { id?: string },
+): Promise<boolean> {
+  const query = User.query(trx).where({ provider_id: providerId }).modify(whereUsername, username);
+  if (providerId !== LOCAL_PROVIDER) void query.where({ tenant_id: tenantId });
+  if (id !== undefined) void query.whereNot({ id });
+  return (await query.first().select('id')) !== undefined;
+}
 
 type NewUser = Partial<Pick<User, 'ownerId'>> &
   Pick<

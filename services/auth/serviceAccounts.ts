@@ -1,9 +1,14 @@
 import { addControllers } from '../../db/auth/accountControllers.ts';
 import type { Commit } from '../../db/core/commit.ts';
-import { isUniqueViolation } from '../../db/core/constraints.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { scopedRepository } from '../../db/core/scopedRepository.ts';
-import { insertUser, User, whereUsername, whereUserText } from '../../db/models/User.ts';
+import {
+  insertUser,
+  isNameTaken,
+  User,
+  whereUsername,
+  whereUserText,
+} from '../../db/models/User.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
 import { covers } from '../../domain/access/scope.ts';
 import { NO_PROVIDER } from '../../domain/auth/providers.ts';
@@ -30,10 +35,17 @@ export type ServiceAccountFilter = { name?: string; q?: string };
 
 type Deps = { db: Knex; commit: Commit; access: Access; ids: Ids };
 
-const nameTaken = (error: unknown, name: string): unknown =>
-  isUniqueViolation(error)
-    ? new AppError('conflict', `A service account named ${name} already exists in the tenant.`)
-    : error;
+const nameTaken = (name: string) =>
+  new AppError('conflict', `A service account named ${name} already exists in the tenant.`);
+
+/** Error: `conflict` if another service account of the tenant has the name. */
+async function assertNameFree(
+  trx: Knex,
+  account: Pick<User, 'id' | 'tenantId' | 'username'>,
+): Promise<void> {
+  if (await isNameTaken(trx, { ...account, providerId: NO_PROVIDER }))
+    throw nameTaken(account.username);
+}
 
 /** Accounts of programs: users without password and provider, who authenticate by API tokens. */
 export function createServiceAccounts({ db, commit, access, ids }: Deps) {
@@ -102,9 +114,8 @@ export function createServiceAccounts({ db, commit, access, ids }: Deps) {
           passwordHash: null,
           mustChangePassword: false,
         };
-        const user = await insertUser(trx, account, work.now).catch((error: unknown) => {
-          throw nameTaken(error, name);
-        });
+        await assertNameFree(trx, account);
+        const user = await insertUser(trx, account, work.now);
         await addControllers(trx, id, { owners: [user.ownerId] }, work.now);
         serviceAccountRecord.created(work, user);
         work.result(user.id);
@@ -136,16 +147,18 @@ export function createServiceAccounts({ db, commit, access, ids }: Deps) {
         const { enabled, ...rest } = change;
         if (enabled === true || name !== undefined || Object.keys(rest).length > 0)
           await assertMayRevive(currentCaller, trx, before);
-        const after = await User.query(trx)
-          .patchAndFetchById(id, {
-            ...change,
-            ...(name !== undefined && { username: name }),
-            updatedAt: work.now,
-            version: before.version + 1,
-          })
-          .catch((error: unknown) => {
-            throw nameTaken(error, name ?? before.username);
-          });
+        const { username = before.username, tenantId = before.tenantId } = {
+          ...change,
+          username: name,
+        };
+        if (username !== before.username || tenantId !== before.tenantId)
+          await assertNameFree(trx, { id, username, tenantId });
+        const after = await User.query(trx).patchAndFetchById(id, {
+          ...change,
+          username,
+          updatedAt: work.now,
+          version: before.version + 1,
+        });
         if (after.ownerId !== before.ownerId) {
           const owners = [before.ownerId, after.ownerId];
           await addControllers(trx, id, { caller: currentCaller, owners }, work.now);

@@ -1,11 +1,11 @@
 import { guardLastAdministrator } from '../../db/access/access.ts';
 import { endSessions } from '../../db/auth/sessions.ts';
 import type { Commit } from '../../db/core/commit.ts';
-import { isUniqueViolation } from '../../db/core/constraints.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { scopedRepository } from '../../db/core/scopedRepository.ts';
 import {
   insertLocalUser,
+  isNameTaken,
   nextVersion,
   User,
   whereGroup,
@@ -142,11 +142,9 @@ export function createUsers({
           passwordHash,
           mustChangePassword,
         };
-        const user = await insertLocalUser(trx, account, work.now).catch((error: unknown) => {
-          throw isUniqueViolation(error)
-            ? new AppError('conflict', `A local account named ${username} already exists.`)
-            : error;
-        });
+        if (await isNameTaken(trx, { ...account, providerId: LOCAL_PROVIDER }))
+          throw new AppError('conflict', `A local account named ${username} already exists.`);
+        const user = await insertLocalUser(trx, account, work.now);
         userRecord.created(work, user);
         work.result(user.id);
         return { user, oneTimePassword };

@@ -145,6 +145,13 @@ describe('service accounts', () => {
       '/assignedUserIds/0',
     );
     await expectProblem(create({ name: 'EXPORTER', ownerId: person.id }), 409, 'conflict');
+    const other = await create({ name: 'Översikt', ownerId: person.id }).expect(201);
+    await expectProblem(create({ name: 'översikt', ownerId: person.id }), 409, 'conflict');
+    await expectProblem(
+      root.put(`/api/service-accounts/${other.id}`, { name: 'exPorter' }),
+      409,
+      'conflict',
+    );
     await expectInvalid(create({ name: 'no-owner' }), '/ownerId');
     await expectInvalid(create({ name: 'x', ownerId: account.id }), '/ownerId');
     const found = await root

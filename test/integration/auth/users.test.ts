@@ -128,6 +128,45 @@ describe('accounts', () => {
     expect(both.map(({ status }) => status).sort()).toEqual([201, 409, 409, 409]);
   });
 
+  test.each([
+    ['Åsa', ['ÅSA', 'åsa', 'åSA', 'A\u030asa']],
+    ['ΟΔΥΣΣΕΑΣ', ['Οδυσσεας', 'οδυσσεασ']],
+    ['ｊürgen', ['JÜRGEN', 'jürgen']],
+    ['\u{10400}', ['\u{10428}']],
+  ])('named %s have one name in all letter cases and Unicode forms', async (username, others) => {
+    const account = { username, password: PASSWORD, mustChangePassword: false };
+    const user = await admin(app).post<UserRecord>('/api/users', account).expect(201);
+    for (const other of others) {
+      await expectProblem(admin(app).post('/api/users', { username: other }), 409, 'conflict');
+      await login(app, other, PASSWORD).expect(200);
+      const found = await admin(app).get<Page<UserRecord>>(
+        `/api/users?username=${encodeURIComponent(other)}`,
+      );
+      expect(found.body.items.map(({ id }) => id)).toEqual([user.id]);
+    }
+  });
+
+  test('that earlier versions have created with one name each stay apart', async () => {
+    const [first, second] = await Promise.all(
+      ['one', 'second'].map(async (username) => {
+        const account = {
+          username,
+          password: `${PASSWORD} of ${username.length}`,
+          mustChangePassword: false,
+        };
+        return admin(app).post<UserRecord>('/api/users', account).expect(201);
+      }),
+    );
+    for (const [user, username] of [
+      [first, 'Örjan'],
+      [second, 'örjan'],
+    ] as const)
+      await app.deps.db('users').where({ id: user?.id }).update({ username });
+    await login(app, 'Örjan', `${PASSWORD} of 3`).expect(200);
+    await login(app, 'örjan', `${PASSWORD} of 6`).expect(200);
+    await admin(app).put(`/api/users/${second?.id}`, { displayName: 'Second' }).expect(200);
+  });
+
   test('are listed inside the scope of the caller only', async () => {
     await admin(app).post('/api/rbac/roles', {
       id: 'hr',
