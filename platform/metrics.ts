@@ -135,7 +135,7 @@ const workCounters = (registers: Registry[]) => ({
   }),
   outboxRows: new Gauge({
     name: 'holdfast_outbox_rows',
-    help: 'Due outbox tasks, as last counted by this process.',
+    help: 'Due outbox tasks, up to 10,000, as last counted by this process.',
     registers,
   }),
   deliveryAttempts: new Counter({

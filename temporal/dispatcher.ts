@@ -1,11 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import {
-  claimOutbox,
-  countDueOutbox,
-  deleteOutbox,
-  postponeOutbox,
-  type ClaimedTask,
-} from '../db/core/outbox.ts';
+import { deleteOutbox } from '../db/core/outbox.ts';
 import type { Notifications } from '../db/core/notifications.ts';
 import type { Knex } from '../db/core/knex.ts';
 import { OUTBOX_TOPIC, type OutboxRow } from '../db/core/unitOfWork.ts';
@@ -24,6 +18,7 @@ import {
 import type { TemporalConnection } from './connection.ts';
 import { createDispatchQueue } from './dispatchQueue.ts';
 import { isTransient, executeTask } from './executeTask.ts';
+import { createOutboxRelay } from './outboxRelay.ts';
 import { createShortJobStarts, type MakeAttempts, type ShortJobRow } from './shortJobStarts.ts';
 import { createScheduleSync } from './scheduleSync.ts';
 
@@ -43,14 +38,12 @@ type Deps = {
 };
 
 /**
- * Time limits of one call, in milliseconds. Nothing waits for it. The limits are above the server's
+ * Time limit of an inline call, in milliseconds. Nothing waits for it. The limit is above the server's
  * own timeouts, because an abandoned write makes Temporal pause the shard until it is resolved.
  */
 const INLINE_DEADLINE_MS = 5_000;
-const RELAY_DEADLINE_MS = 10_000;
 
-/** Time limits of the health check, and of the wait for calls in flight when the process stops. */
-const CHECK_DEADLINE_MS = 1_000;
+/** How long a stopping process waits for calls in flight, in milliseconds. */
 const STOP_WAIT_MS = 2_000;
 
 /**
@@ -64,13 +57,6 @@ const MIN_WORKFLOW_TASK_TIMEOUT_MS = 3_000;
 
 const DELETE_EVERY_MS = 200;
 const RELAY_EVERY_MS = 1_000;
-/**
- * Longer than any call, but short: tasks that a dead process has claimed wait until the lease ends.
- */
-const LEASE_MS = 15_000;
-
-/** Tasks that the relay claims and dispatches together. */
-const RELAY_BATCH = 10;
 
 /**
  * Dispatches the outbox tasks of commits to Temporal. Each task is tried once inline, right after
@@ -188,40 +174,22 @@ export function createDispatcher({
     return completedIds.length > 0;
   }
 
-  async function relayTask({ id, task, attempts }: ClaimedTask) {
-    try {
-      await execute('relay', task, RELAY_DEADLINE_MS);
-      await deleteOutbox(db, [id]);
-    } catch (error) {
-      const waitMs = backoffMs(attempts, isTransient(error));
-      log.warn(
-        { err: error, workflowId: task.workflowId, attempts, waitMs },
-        'a call to Temporal failed',
-      );
-      await postponeOutbox(db, id, new Date(Date.now() + waitMs), String(error));
-    }
-  }
-
-  async function relayBatch(): Promise<boolean> {
-    const due = await countDueOutbox(db, new Date());
-    metrics.outboxRows.set(due);
-    if (due === 0 && !unreachable) return false;
-    try {
-      await temporal.check(CHECK_DEADLINE_MS);
-    } catch (error) {
-      reportUnreachable(error);
-      return false;
-    }
-    if (unreachable) log.info({ due }, 'Temporal is reachable again');
-    unreachable = false;
-    const claimed = await claimOutbox(db, {
-      now: new Date(),
-      leaseMs: LEASE_MS,
-      limit: RELAY_BATCH,
-    });
-    await Promise.all(claimed.map(relayTask));
-    return claimed.length > 0;
-  }
+  const relayBatch = createOutboxRelay({
+    db,
+    temporal,
+    metrics,
+    log,
+    execute: (task, deadlineMs) => execute('relay', task, deadlineMs),
+    isStopping: () => loops.length === 0,
+    reachability: {
+      isUnreachable: () => unreachable,
+      reportUnreachable,
+      reportReachable(due) {
+        log.info({ due }, 'Temporal is reachable again');
+        unreachable = false;
+      },
+    },
+  });
 
   return {
     /** False while tasks go to the relay directly. */
@@ -272,15 +240,6 @@ const spanOptionsOf = (task: OutboxTask | StartShortJobsTask, path: string) =>
     kind: 'producer',
     attributes: { 'temporal.workflow.id': task.workflowId, 'holdfast.dispatch.path': path },
   }) as const;
-
-/**
- * Delay before the next try. An unreachable server is retried within seconds; a call that the
- * server rejects is retried rarely, until an operator intervenes.
- */
-const backoffMs = (attempts: number, transient: boolean): number => {
-  const [baseMs, maxMs] = transient ? [250, 5_000] : [1_000, 60_000];
-  return Math.min(baseMs * 2 ** Math.min(attempts, 16), maxMs) * (0.75 + Math.random() / 2);
-};
 
 const isShortJob = (row: OutboxRow): row is ShortJobRow => isStartOfJob(row.task);
 

@@ -2,7 +2,8 @@ import type { Knex } from './knex.ts';
 import { prepared } from './prepared.ts';
 import type { OutboxTask } from '../../domain/dispatch/tasks.ts';
 
-export type ClaimedTask = { id: string; task: OutboxTask; attempts: number };
+/** A claimed task. `availableAt`: since when it was due. */
+export type ClaimedTask = { id: string; task: OutboxTask; attempts: number; availableAt: Date };
 
 /**
  * The oldest due tasks, among which a claim chooses: it must not read all those that have piled up.
@@ -14,29 +15,43 @@ const WINDOW = 2_000;
 const TENANT = `COALESCE(task ->> 'tenantId', task -> 'attributes' ->> 'tenant')`;
 
 /**
- * Claims due tasks for `leaseMs`, of each tenant in turn. If the process dies, another relay claims
- * them after that time.
+ * Claims due tasks for `leaseMs`, and returns them in the order in which they are to be executed: of each tenant
+ * in turn. If the process dies, another relay claims them after that time.
  */
 export async function claimOutbox(
   db: Knex,
   { now, leaseMs, limit }: { now: Date; leaseMs: number; limit: number },
 ): Promise<ClaimedTask[]> {
   const leased = new Date(now.getTime() + leaseMs);
-  const result = await db.raw<{ rows: ClaimedTask[] }>(
+  const { rows } = await db.raw<{ rows: ClaimedTask[] }>(
     `WITH due AS MATERIALIZED (
        SELECT id, available_at, row_number() OVER (
-         PARTITION BY ${TENANT} ORDER BY available_at) AS nth
+         PARTITION BY ${TENANT} ORDER BY available_at, id) AS nth
        FROM (SELECT id, available_at, task FROM outbox WHERE available_at <= ?
              ORDER BY available_at LIMIT ?) AS oldest
+     ), chosen AS MATERIALIZED (
+       SELECT o.id, due.nth, due.available_at FROM outbox AS o JOIN due USING (id)
+       WHERE o.available_at <= ?
+       ORDER BY due.nth, due.available_at LIMIT ? FOR UPDATE OF o SKIP LOCKED
+     ), claimed AS (
+       UPDATE outbox AS o SET available_at = ?, attempts = attempts + 1
+       FROM chosen WHERE o.id = chosen.id
+       RETURNING o.id, o.task, o.attempts, chosen.nth, chosen.available_at
      )
-     UPDATE outbox SET available_at = ?, attempts = attempts + 1
-     WHERE id IN (SELECT o.id FROM outbox AS o JOIN due USING (id) WHERE o.available_at <= ?
-                  ORDER BY due.nth, due.available_at LIMIT ? FOR UPDATE OF o SKIP LOCKED)
-     RETURNING id, task, attempts`,
-    [now, WINDOW, leased, now, limit],
+     SELECT id, task, attempts, available_at AS "availableAt" FROM claimed
+     ORDER BY nth, available_at, id`,
+    [now, WINDOW, now, limit, leased],
   );
-  return result.rows.sort((a, b) => (a.id < b.id ? -1 : 1));
+  return rows;
 }
+
+/** Returns claimed tasks that were not tried: they are due as before. */
+export const releaseOutbox = async (db: Knex, tasks: readonly ClaimedTask[]): Promise<void> =>
+  void (await db.raw(
+    `UPDATE outbox AS o SET available_at = t.available_at, attempts = o.attempts - 1
+     FROM unnest(?::text[], ?::timestamptz[]) AS t (id, available_at) WHERE o.id = t.id`,
+    [tasks.map(({ id }) => id), tasks.map(({ availableAt }) => availableAt) as unknown as string[]],
+  ));
 
 /**
  * Deletes the tasks whose calls have succeeded. It does not wait for the disk: a task that comes back
@@ -68,10 +83,24 @@ export const postponeOutbox = async (
     .where({ id })
     .update({ available_at: availableAt, last_error: error.slice(0, 1_000) }));
 
-/** Counts the tasks that are due. */
+/** True when tasks are due. */
+export async function hasDueOutbox(db: Knex, now: Date): Promise<boolean> {
+  const { rows }: { rows: object[] } = await prepared(
+    db,
+    'SELECT 1 FROM outbox WHERE available_at <= ?::timestamptz LIMIT 1',
+    [now],
+  );
+  return rows.length > 0;
+}
+
+/** Most tasks that are counted. */
+const MAX_COUNTED = 10_000;
+
+/** Counts the tasks that are due, up to 10,000. */
 export async function countDueOutbox(db: Knex, now: Date): Promise<number> {
-  const [row] = await db('outbox')
-    .where('available_at', '<=', now)
-    .count<{ count: number }[]>('* as count');
-  return row?.count ?? 0;
+  const { rows } = await db.raw<{ rows: [{ count: number }] }>(
+    `SELECT count(*) FROM (SELECT FROM outbox WHERE available_at <= ? LIMIT ?) AS due`,
+    [now, MAX_COUNTED],
+  );
+  return rows[0].count;
 }

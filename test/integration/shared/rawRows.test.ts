@@ -87,7 +87,7 @@ describe('raw queries return the columns that their types declare', () => {
     await createJob();
     const now = new Date(Date.now() + 3_600_000);
     const [task] = await claimOutbox(app.deps.db, { now, leaseMs: 1_000, limit: 1 });
-    expectRowShape(task, { id: 'string', task: 'json', attempts: 'number' });
+    expectRowShape(task, { id: 'string', task: 'json', attempts: 'number', availableAt: 'date' });
   });
 
   test('claimKey', async () => {
