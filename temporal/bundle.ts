@@ -33,7 +33,14 @@ async function fingerprint(): Promise<string> {
 export function withoutStackTraces(code: string): string {
   const mapAt = code.lastIndexOf(SOURCE_MAP);
   if (mapAt === -1) throw new Error('The bundle of the workflows has no source map');
-  const map = JSON.stringify({ version: 3, sources: [], names: [], mappings: '' });
+  // A bundle that is not in a file has the name in its map.
+  const map = JSON.stringify({
+    version: 3,
+    file: 'workflows.js',
+    sources: [],
+    names: [],
+    mappings: '',
+  });
   const emptyMap = SOURCE_MAP + Buffer.from(map).toString('base64');
   return `Error.stackTraceLimit = undefined;\n${code.slice(0, mapAt)}${emptyMap}\n`;
 }

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { DeterminismViolationError } from '@temporalio/workflow';
@@ -49,6 +50,14 @@ test('every branch of every workflow has a recorded history', () => {
     .concat('reconcile.success', 'reconcileSchedules.success')
     .sort();
   expect([...new Set(histories.map(({ branch }) => branch))].sort()).toEqual(wanted);
+});
+
+test('a bundle in memory replays as one in a file does', async () => {
+  const bundle = await workflowBundle();
+  if (!('codePath' in bundle)) throw bundle.writeError;
+  const code = await readFile(bundle.codePath, 'utf8');
+  const errors = await replayAll({ code }, histories.slice(0, 1));
+  expect([...errors.values()]).toEqual([undefined]);
 });
 
 describe('the code of today', () => {
