@@ -14,6 +14,12 @@ class ConcurrentChange extends Error {}
 
 type Deps = { db: Knex; commit: Commit; rights: UserRights };
 
+type Request = {
+  callerOf(schedule: Schedule): Caller;
+  /** Throws if the decision is not allowed. It is made about the schedule that this was called with. */
+  authorize?(schedule: Schedule): Promise<void>;
+};
+
 export function createDecideLocked({ db, commit, rights }: Deps) {
   /** Returns undefined when `decide` throws `NoChange`. Error: `ConcurrentChange`. */
   async function attempt<T>(
@@ -33,22 +39,23 @@ export function createDecideLocked({ db, commit, rights }: Deps) {
   }
 
   /**
-   * Commits a decision about a schedule with its row locked. The rights of the owner are read
-   * before the lock is taken, and again if the schedule changes in between. When the job exceeds a
+   * Commits a decision about a schedule with its row locked. The rights of the owner and of who asks are
+   * read before the lock is taken, and again if the schedule changes in between. When the job exceeds a
    * quota, `decide` is called again with that error, since the run must be recorded.
    *
    * Returns undefined when there is no such schedule, or when `decide` throws `NoChange`. Error:
-   * `unavailable` when the schedule keeps changing.
+   * `unavailable` when the schedule keeps changing; those of `authorize`.
    */
   return async function decideLocked<T>(
     scheduleId: string,
-    callerOf: (schedule: Schedule) => Caller,
+    { callerOf, authorize }: Request,
     decide: (context: DecisionContext) => Promise<T>,
   ): Promise<T | undefined> {
     let exceeded: AppError | undefined;
     for (let attempts = 1; attempts <= MAX_ATTEMPTS; attempts++) {
       const known = await Schedule.query(db).findById(scheduleId).whereNull('deleted_at');
       if (!known) return undefined;
+      await authorize?.(known);
       try {
         return await attempt(known, callerOf(known), decide, exceeded);
       } catch (error) {

@@ -93,7 +93,7 @@ export function createScheduleRunner({ db, commit, rights, ids, runDecisions, sc
       if (isDecided(known, dueAt)) return { outcome: 'already_handled' };
       if (runDecisions.isLeftToOthers(known, dueAt)) return { outcome: 'left_to_others' };
       if (isDelayed) await sleep(delayWithinSecondMs(known, Math.random()));
-      const run = await decideLocked(scheduleId, callerForOwner, async (context) => {
+      const run = await decideLocked(scheduleId, AS_OWNER, async (context) => {
         const { work, trx, schedule } = context;
         if (
           !isDue(timingOf(schedule), dueAt) ||
@@ -113,7 +113,7 @@ export function createScheduleRunner({ db, commit, rights, ids, runDecisions, sc
      * `cancelOther`, cancels further jobs that are unfinished. Error: `unavailable`.
      */
     async releaseBuffered(scheduleId: string): Promise<ScheduleRunResult> {
-      const released = await decideLocked(scheduleId, callerForOwner, async (context) => {
+      const released = await decideLocked(scheduleId, AS_OWNER, async (context) => {
         const { work, trx, schedule } = context;
         const run = await findBufferedRun(trx, scheduleId);
         if (!run || runDecisions.isLeftToOthers(schedule, run.decidedAt)) throw new NoChange();
@@ -131,21 +131,21 @@ export function createScheduleRunner({ db, commit, rights, ids, runDecisions, sc
 
     /**
      * Runs a schedule now as its owner, paused or not. Errors: `not_found`, `permission_denied` (also
-     * the permission of the job type), `conflict` when the job type has just changed,
-     * `schedule_busy` when the overlap policy skips the run, `schedule_not_runnable`,
+     * the permission of the job type), `schedule_busy` when the overlap policy skips the run, `schedule_not_runnable`,
      * `quota_exceeded`, `unavailable`.
      */
     async trigger(caller: Caller, scheduleId: string): Promise<ScheduleRunData> {
       const known = await schedules.findToAct(caller, scheduleId, 'schedule:write');
       const { tenantId } = known;
-      await schedules.requireCancelPermission(caller, known.overlapPolicy, known);
-      await schedules.requireToRun(caller, known);
-      const callerOf = () => ({ ...caller, tenantId });
-      const triggered = await decideLocked(scheduleId, callerOf, async (context) => {
+      const request = {
+        callerOf: () => ({ ...caller, tenantId }),
+        async authorize(schedule: Schedule) {
+          await schedules.requireCancelPermission(caller, schedule.overlapPolicy, schedule);
+          await schedules.requireToRun(caller, schedule);
+        },
+      };
+      const triggered = await decideLocked(scheduleId, request, async (context) => {
         const { work, schedule } = context;
-        // The permission was checked for the job type as it was read.
-        if (schedule.jobType !== known.jobType)
-          throw new AppError('conflict', 'The schedule has just changed. Try again.');
         const decision = await decide(context);
         if ('reason' in decision) throw context.exceeded ?? triggerError(decision.reason, schedule);
         const { actorId } = caller;
@@ -163,16 +163,18 @@ export function createScheduleRunner({ db, commit, rights, ids, runDecisions, sc
      * occurrence that has run or waits to run, and for one that catch-up can still run. An earlier
      * backfill that could not run is replaced. Result `purged` for an occurrence up to which runs
      * were purged: it may have run, and `held` if a legal hold keeps the earlier backfill: history
-     * that is held is neither deleted nor changed. Error: `unavailable`.
+     * that is held is neither deleted nor changed. `authorize` throws if who asked for the backfill may not
+     * run the schedule as it is then. Errors: `unavailable`, those of `authorize`.
      */
     async backfillOccurrence(
       caller: Caller,
       scheduleId: string,
       dueAt: Date,
+      authorize: (schedule: Schedule) => Promise<void>,
     ): Promise<ScheduleRunResult> {
-      const callerOf = () => caller;
+      const request = { callerOf: () => caller, authorize };
       let leftOut: 'purged' | 'held' | undefined;
-      const backfilled = await decideLocked(scheduleId, callerOf, async (context) => {
+      const backfilled = await decideLocked(scheduleId, request, async (context) => {
         const { trx, schedule } = context;
         if (!isDue(timingOf(schedule), dueAt)) throw new NoChange();
         // From now on, no hold is created before the commit.
@@ -197,6 +199,8 @@ export function createScheduleRunner({ db, commit, rights, ids, runDecisions, sc
     },
   };
 }
+
+const AS_OWNER = { callerOf: callerForOwner };
 
 /** The decision to skip an occurrence whatever the overlap policy; null when it may run. */
 function skipDecision(schedule: Schedule, dueAt: Date, now: Date): RunDecision | null {

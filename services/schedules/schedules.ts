@@ -18,7 +18,7 @@ import {
 } from '../../domain/schedules/schedules.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { authorKeyOf, type Caller } from '../../domain/shared/caller.ts';
-import { invalidFields } from '../../domain/shared/errors.ts';
+import { checkVersion, invalidFields } from '../../domain/shared/errors.ts';
 import { withItems, type ListAnswer, type ListRequest } from '../../domain/shared/lists.ts';
 import type { Warning } from '../../domain/shared/warnings.ts';
 import type { Ids } from '../../platform/ids.ts';
@@ -197,12 +197,15 @@ export function createSchedules(deps: Deps) {
       caller,
       known,
       expectedVersion,
-      (work, before, trx) =>
-        saveSchedule(work, trx, before, {
+      (work, before, trx) => {
+        // The permission was checked for the record as it was read.
+        if (enabled) checkVersion(before, known.version);
+        return saveSchedule(work, trx, before, {
           changed: enabledChange(enabled, caller.actorId, pauseReason, work.now),
           verb: enabled ? 'resume' : 'pause',
           details: { reason: pauseReason },
-        }),
+        });
+      },
     );
     return withLastRun(saved);
   }

@@ -5,7 +5,7 @@ import type { Timing } from '../../domain/schedules/occurrences.ts';
 import type { Warning } from '../../domain/shared/warnings.ts';
 import { authorKeyOf, type Caller } from '../../domain/shared/caller.ts';
 import type { TargetRef } from '../../domain/jobs/targets.ts';
-import { invalidField, versionConflict } from '../../domain/shared/errors.ts';
+import { checkVersion, invalidField } from '../../domain/shared/errors.ts';
 import { authorityOf } from '../access/rights.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import {
@@ -145,8 +145,9 @@ export const createUpdateSchedule =
     await permissions.requireCancel(caller, update.overlapPolicy, { tenantId, target });
 
     const saved = repository.commitLocked(caller, known, expectedVersion, (work, before, trx) => {
-      // The job was checked for the record as it was read.
-      if (changesOwner && before.version !== known.version) throw versionConflict(before.version);
+      // The job, and who may decide when it runs, were checked for the record as it was read.
+      if (changesOwner || changesRuns(update, known) || changesRuns(update, before))
+        checkVersion(before, known.version);
       const timing = checkUpdatedTiming(before, update, work.now);
       const { takeOver: _, jobType: __, payload: ___, target: ____, enabled, ...fields } = update;
       const changed: Partial<Schedule> = { ...fields, ...jobUpdate, timezone: timing.timezone };

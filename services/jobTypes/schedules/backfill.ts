@@ -45,10 +45,13 @@ export const scheduleBackfill = ({
       const schedule = await Schedule.query(db).findById(scheduleId).whereNull('deleted_at');
       if (!schedule)
         throw new JobFailure('schedule_deleted', 'The schedule was deleted', { retryable: false });
-      if (!(await mayRunSchedule(tools.caller, schedule))) {
-        const message = `${tools.caller.actorId} may no longer run ${schedule.jobType} here`;
+      // The schedule may change while the job runs, which would run it as it is then.
+      const authorize = async (current: Schedule) => {
+        if (await mayRunSchedule(tools.caller, current)) return;
+        const message = `${tools.caller.actorId} may no longer run ${current.jobType} here`;
         throw new JobFailure('permission_lost', message, { retryable: false });
-      }
+      };
+      await authorize(schedule);
       const times = listOccurrences(
         timingOf(schedule),
         new Date(Date.parse(since) - 1),
@@ -59,7 +62,7 @@ export const scheduleBackfill = ({
       const caller = systemCaller(schedule.tenantId, jobWorkflowId(jobId));
       for (const [index, dueAt] of times.entries()) {
         signal.throwIfAborted();
-        const { outcome } = await backfillOccurrence(caller, scheduleId, dueAt);
+        const { outcome } = await backfillOccurrence(caller, scheduleId, dueAt, authorize);
         counts[outcome] = (counts[outcome] ?? 0) + 1;
         progress((100 * (index + 1)) / times.length, dueAt.toISOString());
       }

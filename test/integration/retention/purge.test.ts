@@ -190,7 +190,12 @@ describe('the purge of other records', () => {
     const due = (await db()('schedule_runs').where({ id: runs[5] }).first()) as { due_at: Date };
     const at = (minutes: number) => new Date(due.due_at.getTime() + minutes * 60_000);
     const backfill = (minutes: number) =>
-      app.deps.runner.backfillOccurrence(systemCaller(tenant, 'test'), scheduleId, at(minutes));
+      app.deps.runner.backfillOccurrence(
+        systemCaller(tenant, 'test'),
+        scheduleId,
+        at(minutes),
+        () => Promise.resolve(),
+      );
     expect([await backfill(-5), await backfill(-1), await backfill(-100)]).toEqual(
       Array(3).fill({ outcome: 'purged' }),
     );

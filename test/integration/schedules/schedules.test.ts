@@ -304,6 +304,59 @@ describe('a preview', () => {
   });
 });
 
+/** Changes the row of a schedule while a request, which has read it before, waits to lock it. */
+async function changeDuring<T>(
+  id: string,
+  change: object,
+  request: () => PromiseLike<T>,
+): Promise<T> {
+  const answer = await app.deps.db.transaction(async (trx) => {
+    await trx('schedules').where({ id }).forUpdate().select('id');
+    const waiting = Promise.resolve(request());
+    await eventually(
+      () =>
+        app.deps
+          .db('pg_stat_activity')
+          .whereLike('query', '%for update%')
+          .where({ wait_event_type: 'Lock' }),
+      (rows) => rows.length > 0,
+    );
+    await trx('schedules')
+      .where({ id })
+      .update({ ...change, version: 2 });
+    return { waiting };
+  });
+  return answer.waiting;
+}
+
+describe('a schedule that becomes one that the caller may not run, while a request is made', () => {
+  const RESTORE = { job_type: 'backup.restore', payload: '{"backupId":"bkp_x"}' };
+
+  it.each([
+    ['is not triggered', 403, (client: TestClient, path: string) => client.post(`${path}/trigger`)],
+    [
+      'is not resumed',
+      412,
+      (client: TestClient, path: string) => client.post(`${path}/resume`, {}),
+    ],
+    [
+      'has no new times',
+      412,
+      (client: TestClient, path: string) => client.put(path, { cronExpression: '* * * * *' }),
+    ],
+  ])('%s', async (_title, expected, send) => {
+    const client = clientOfNewTenant();
+    const { id } = await createSchedule(client, { enabled: false });
+    const { status } = await changeDuring(id, RESTORE, () => send(client, `/api/schedules/${id}`));
+    expect(status).toBe(expected);
+    expect(await readSchedule(client, id)).toMatchObject({
+      cronExpression: request.cronExpression,
+      enabled: false,
+      lastRun: null,
+    });
+  });
+});
+
 describe('an update', () => {
   it('is rejected if it leaves no occurrence', async () => {
     const client = clientOfNewTenant();
@@ -324,22 +377,9 @@ describe('an update', () => {
   it('of the payload is rejected if the schedule changes after it was checked', async () => {
     const client = clientOfNewTenant();
     const { id } = await createSchedule(client);
-    const trx = await app.deps.db.transaction();
-    await trx('schedules').where({ id }).forUpdate().select('id');
-    const waiting = rejectedUpdate(client, id, { payload: { hello: 2 } }, 412);
-    await eventually(
-      () =>
-        app.deps
-          .db('pg_stat_activity')
-          .whereLike('query', '%for update%')
-          .where({ wait_event_type: 'Lock' }),
-      (rows) => rows.length > 0,
+    await changeDuring(id, { job_type: 'core.sleep', payload: '{"durationMs":1}' }, () =>
+      rejectedUpdate(client, id, { payload: { hello: 2 } }, 412),
     );
-    await trx('schedules')
-      .where({ id })
-      .update({ job_type: 'core.sleep', payload: '{"durationMs":1}', version: 2 });
-    await trx.commit();
-    await waiting;
     expect(await readSchedule(client, id)).toMatchObject({
       jobType: 'core.sleep',
       payload: { durationMs: 1 },

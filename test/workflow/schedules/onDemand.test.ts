@@ -224,6 +224,30 @@ describe('a backfill', () => {
     expect(await resultOf(step(-9), step(-8))).toEqual({ occurrences: 2, fired: 2 });
   });
 
+  it('ends when the schedule becomes one that who started it may not run', async () => {
+    const client = clientOfNewTenant();
+    const { id } = await createMinutelySchedule(client, { cronExpression: '0 * * * *' });
+    const hour = stepsFromNow(3_600);
+    const { db } = fixture.app.deps;
+    const started = await db.transaction(async (trx) => {
+      await trx('schedules').where({ id }).forUpdate().select('id');
+      const backfilling = backfill(client, id, hour(-5), hour(-1));
+      await eventually(
+        () => db('pg_locks').where({ granted: false, locktype: 'transactionid' }),
+        (waiting) => waiting.length > 0,
+      );
+      await trx('schedules')
+        .where({ id })
+        .update({ job_type: 'backup.restore', payload: '{"backupId":"bkp_x"}', version: 2 });
+      return { backfilling: Promise.resolve(backfilling) };
+    });
+    expect(await started.backfilling).toMatchObject({
+      status: 'failed',
+      error: { code: 'permission_lost' },
+    });
+    expect(await backfillRuns(client, id)).toEqual([]);
+  });
+
   const tenMinutesAhead = new Date(Date.now() + 600_000).toISOString();
   it.each([
     ['too_many', { since: '2026-01-01T00:00:00Z', until: '2026-01-03T00:00:00Z' }],
