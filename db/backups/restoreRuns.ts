@@ -3,7 +3,7 @@ import type { LoadPurpose, RestoreReport } from '../../domain/backups/backups.ts
 import type { JobError } from '../../domain/jobs/jobs.ts';
 import type { Knex } from '../core/knex.ts';
 import { notifySql } from '../core/unitOfWork.ts';
-import { RestoreRun } from '../models/Backup.ts';
+import { Backup, RestoreRun } from '../models/Backup.ts';
 
 type RestoreRunWithError = RestoreRun & { jobError: JobError | null };
 
@@ -40,6 +40,13 @@ export async function findJobUsingArchive(
     .first();
   return run?.jobId ?? null;
 }
+
+/**
+ * A backup whose archive a job will load: it is not deleted before the transaction ends, nor afterwards
+ * while the job has a run. Undefined for one that is deleted.
+ */
+export const lockToLoad = async (trx: Knex, id: string): Promise<Backup | undefined> =>
+  Backup.query(trx).findById(id).whereNotIn('status', ['deleting', 'deleted']).forShare();
 
 /** Stores the report of a run and notifies `topic`. */
 export async function storeReport(

@@ -1,3 +1,4 @@
+import { lockToLoad } from '../../db/backups/restoreRuns.ts';
 import { isKnownSchema } from '../../db/backups/staging.ts';
 import type { Commit } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
@@ -16,7 +17,7 @@ import type { RestoreJobData, RestoreRunData } from '../../domain/backups/record
 import { isFinal } from '../../domain/jobs/jobs.ts';
 import { JobFailure } from '../../domain/jobs/jobType.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
-import { AppError, invalidField } from '../../domain/shared/errors.ts';
+import { AppError, invalidField, notFound } from '../../domain/shared/errors.ts';
 import type { Slots } from '../../platform/slots.ts';
 import type { Access } from '../access/access.ts';
 import type { JobFactory } from '../jobs/createJob.ts';
@@ -86,7 +87,10 @@ export function createRestores({
     assertRestorable(backup, payload);
     if (purpose === 'restore') await requireSections(caller, backup, payload);
     const callerAtTenant = { ...caller, tenantId: backup.tenantId };
-    return commit(callerAtTenant, (work) => {
+    return commit(callerAtTenant, async (work) => {
+      const locked = await lockToLoad(await work.trx(), backup.id);
+      if (!locked) throw notFound('backup', backup.id);
+      assertRestorable(locked, payload);
       const job = jobFactory.create(
         work,
         jobTypes.get(type),
@@ -165,10 +169,18 @@ export function createRestores({
     ): Promise<RestoreRun> {
       const existing = await RestoreRun.query(db).findById(jobId);
       if (existing) return existing;
-      const backup = await findRequested(db, caller.tenantId, payload);
-      assertRestorable(backup, payload);
-      if (purpose === 'restore') await requireSections(caller, backup, payload);
-      return RestoreRun.query(db).insertAndFetch(newRun(jobId, backup, purpose, new Date()));
+      // A backup that is deleted when it is locked is not found again: another one is the newest, or none.
+      for (;;) {
+        const backup = await findRequested(db, caller.tenantId, payload);
+        assertRestorable(backup, payload);
+        if (purpose === 'restore') await requireSections(caller, backup, payload);
+        const created = await db.transaction(async (trx) =>
+          (await lockToLoad(trx, backup.id))
+            ? RestoreRun.query(trx).insertAndFetch(newRun(jobId, backup, purpose, new Date()))
+            : undefined,
+        );
+        if (created) return created;
+      }
     },
   };
 }

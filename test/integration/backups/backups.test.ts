@@ -35,6 +35,21 @@ const testRestore = (label: string) =>
     )
     .expect(201);
 
+/** Deletes a backup while a request, which has read it before, waits to lock it. */
+async function deleteDuring<T>({ id }: { id: string }, request: () => PromiseLike<T>): Promise<T> {
+  const { db } = app.deps;
+  const answer = await db.transaction(async (trx) => {
+    await trx('backups').where({ id }).update({ status: 'deleting' });
+    const waiting = Promise.resolve(request());
+    await eventually(
+      () => db('pg_locks').where({ granted: false, locktype: 'transactionid' }),
+      (found) => found.length > 0,
+    );
+    return { waiting };
+  });
+  return answer.waiting;
+}
+
 type NamedRun = RestoreRunRecord & { included: unknown };
 type TestRestore = { status: string; error: { code: string; message: string } | null };
 
@@ -211,5 +226,25 @@ describe('a backup', () => {
       code: 'backup_not_found',
       message: expect.stringContaining('"never"'),
     });
+  });
+});
+
+describe('a backup that is deleted while a job that needs it is requested', () => {
+  test('is not found', async () => {
+    const backup = await createBackup({ label: 'deleted' });
+    const { status } = await deleteDuring(backup, () =>
+      root.post('/api/backup/restore/validate', { backupId: backup.id }),
+    );
+    expect(status).toBe(404);
+  });
+
+  test('is not the newest one', async () => {
+    const older = await createBackup({ label: 'newest' });
+    const newest = await createBackup({ label: 'newest' });
+    expect(await deleteDuring(newest, () => testRestore('newest'))).toMatchObject({
+      status: 'succeeded',
+    });
+    const { restoreTestedAt } = await root.get<BackupRecord>(`/api/backup/${older.id}`).expect(200);
+    expect(restoreTestedAt).not.toBeNull();
   });
 });
