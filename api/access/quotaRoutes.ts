@@ -1,4 +1,5 @@
 import { Type, type Static } from 'typebox';
+import { TENANT_ID } from '../../domain/access/tenantId.ts';
 import { RBAC_READERS } from '../../domain/access/permissions.ts';
 import { MAX_QUOTA, QUOTAS, QUOTA_NAMES, type QuotaName } from '../../domain/access/quotas.ts';
 import type { Quotas, TenantQuotas } from '../../services/access/quotas.ts';
@@ -83,7 +84,7 @@ export function quotaRoutes(quotas: Quotas): Route[] {
       handle: ({ caller, query }) =>
         listResponse(
           'quotas',
-          /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/,
+          new RegExp(TENANT_ID),
           query,
           (page) => quotas.list(caller, page),
           view,

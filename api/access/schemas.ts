@@ -1,4 +1,5 @@
 import { Type, type Static } from 'typebox';
+import { TENANT_ID, TENANT_ID_RULE } from '../../domain/access/tenantId.ts';
 import { PERMISSIONS } from '../../domain/access/permissions.ts';
 import { JOB_TYPE_PATTERN } from '../../domain/access/jobTypePatterns.ts';
 import { LEVELS } from '../../domain/access/scope.ts';
@@ -27,9 +28,8 @@ export const JobTypePattern = Type.String({
 export const TenantId = (description?: string) =>
   Type.String({
     title: 'TenantId',
-    pattern: '^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$',
-    'x-rule':
-      'must be the id of a tenant: up to 63 letters, digits, dots, hyphens and underscores, a letter or digit first',
+    pattern: TENANT_ID,
+    'x-rule': TENANT_ID_RULE,
     ...(description !== undefined && { description }),
     'x-reference': 'tenants',
   });

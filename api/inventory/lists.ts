@@ -1,4 +1,5 @@
 import { Type, type TSchema } from 'typebox';
+import { TENANT_ID } from '../../domain/access/tenantId.ts';
 import { SLUG } from '../../domain/inventory/fields.ts';
 import { isSorted, kindOf } from '../../domain/inventory/lists.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
@@ -18,7 +19,8 @@ export const RECORD_ID = /^[\x21-\x7e]{1,100}$/;
 /** The id of a record of a resource, or one of `words`. */
 export function idFilter(resource: Resource, words: readonly string[]): TSchema {
   const { idPrefix } = resource;
-  const id = idPrefix === null ? SLUG.slice(1, -1) : `${idPrefix}_[0-9a-z]{26}`;
+  const slug = resource.name === 'tenants' ? TENANT_ID : SLUG;
+  const id = idPrefix === null ? slug.slice(1, -1) : `${idPrefix}_[0-9a-z]{26}`;
   const example =
     idPrefix === null ? 'an id' : `an id such as ${idPrefix}_01jd0cmxk5e5v8kyzwq0q8s3rt`;
   return Type.String({

@@ -1,4 +1,5 @@
 import type { Context } from 'koa';
+import { TENANT_ID, TENANT_ID_RULE } from '../../domain/access/tenantId.ts';
 import { anonymousCaller, type Caller } from '../../domain/shared/caller.ts';
 import { connectionsAreFor } from '../../platform/connectionUser.ts';
 import { AppError, invalidField } from '../../domain/shared/errors.ts';
@@ -32,13 +33,12 @@ const HEADERS = {
 } as const;
 
 const ACTOR = /^[\x21-\x7e](?:[\x20-\x7e]{0,253}[\x21-\x7e])?$/;
-const TENANT = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/;
+const TENANT = new RegExp(TENANT_ID);
 const ROLES = /^[\x20-\x7e]{1,4096}$/;
 const HEADER_RULES: Readonly<Record<string, string>> = {
   [HEADERS.actor]: 'must be 1 to 255 printable ASCII characters',
   [HEADERS.roles]: 'must be a list of role ids, separated by commas, in printable ASCII',
-  [HEADERS.tenant]:
-    'must be 1 to 63 letters, digits, dots, hyphens and underscores, a letter or digit first',
+  [HEADERS.tenant]: TENANT_ID_RULE,
 };
 const MAX_ROLES = 100;
 

@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { TENANT_ID } from '../../domain/access/tenantId.ts';
 import { RBAC_READERS } from '../../domain/access/permissions.ts';
 import type { RetentionPreviews } from '../../services/retention/preview.ts';
 import type { RetentionSettings, TenantRetention } from '../../services/retention/settings.ts';
@@ -37,7 +38,7 @@ export function retentionRoutes({ retentionSettings, retentionPreviews }: Deps):
       handle: ({ caller, query }) =>
         listResponse(
           'retention',
-          /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/,
+          new RegExp(TENANT_ID),
           query,
           (page) => retentionSettings.list(caller, page),
           view,
