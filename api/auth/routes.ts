@@ -10,7 +10,7 @@ import { readCookie, setCookie } from '../http/cookies.ts';
 import { idField, textField, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
 import { route, type Route } from '../http/route.ts';
-import { LOGIN, LOOKUP } from '../http/strangerLimits.ts';
+import { LOGIN, PROVIDER_LOGIN, SESSION } from '../http/strangerLimits.ts';
 import { sessionView, userView } from '../access/presenter.ts';
 import {
   CurrentSession,
@@ -172,7 +172,7 @@ export const authRoutes = ({ signIn, sessions, users, accessReport }: Deps): Rou
     operationId: 'loginLdap',
     tag,
     public: 'signing in needs no identity',
-    strangers: LOGIN,
+    strangers: PROVIDER_LOGIN,
     summary: 'Sign in with an LDAP directory',
     body: LdapLogin,
     example: { username: 'ada', password: 'correct horse battery', cookie: false },
@@ -190,7 +190,7 @@ export const authRoutes = ({ signIn, sessions, users, accessReport }: Deps): Rou
     operationId: 'refreshSession',
     tag,
     public: 'the refresh token identifies the session',
-    strangers: LOOKUP,
+    strangers: SESSION,
     summary: 'Exchange a refresh token for new tokens',
     description:
       'A refresh token can be used once. A second use within `HOLDFAST_REFRESH_LEEWAY_SECONDS` returns one more pair of tokens; a later one ends the session.',
@@ -218,7 +218,7 @@ export const authRoutes = ({ signIn, sessions, users, accessReport }: Deps): Rou
     operationId: 'endCurrentSession',
     tag,
     public: 'a token of the session identifies it',
-    strangers: LOOKUP,
+    strangers: SESSION,
     summary: 'End the session',
     description: 'Accepts the access token, the refresh token in the body or the cookie.',
     body: LogoutRequest,

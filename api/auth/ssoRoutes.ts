@@ -15,7 +15,7 @@ import { ok, seeOther, streamResponse } from '../http/response.ts';
 import { readCookie, setCookie } from '../http/cookies.ts';
 import { htmlPage } from '../http/page.ts';
 import { route, type Route } from '../http/route.ts';
-import { LOGIN, LOOKUP, SAML_RESPONSE, STATIC } from '../http/strangerLimits.ts';
+import { LOGIN, LOOKUP, PROVIDER_LOGIN, SAML_RESPONSE, STATIC } from '../http/strangerLimits.ts';
 import { ProviderId } from '../access/schemas.ts';
 import { REQUEST_ID } from '../middleware/requestContext.ts';
 import { refreshCookie, requestSource, type SignInRequest } from './routes.ts';
@@ -189,7 +189,7 @@ export function ssoRoutes(sso: Sso): Route[] {
       operationId: 'startOidcLogin',
       tag,
       public: publicReason,
-      strangers: LOGIN,
+      strangers: PROVIDER_LOGIN,
       summary: 'Start a login with OpenID Connect',
       body: SsoStartRequest,
       example: { returnTo: '/api/auth/signed-in', failureTo: '/api/auth/signed-in' },
@@ -202,7 +202,7 @@ export function ssoRoutes(sso: Sso): Route[] {
       operationId: 'completeOidcLogin',
       tag,
       public: publicReason,
-      strangers: LOGIN,
+      strangers: PROVIDER_LOGIN,
       summary: 'Complete a login with OpenID Connect',
       description: 'The provider redirects the browser here.',
       query: OidcCallbackQuery,
@@ -216,7 +216,7 @@ export function ssoRoutes(sso: Sso): Route[] {
       operationId: 'completeOidcLoginOfProvider',
       tag,
       public: publicReason,
-      strangers: LOGIN,
+      strangers: PROVIDER_LOGIN,
       summary: 'Complete a login with a provider that has its own callback',
       description: 'The provider redirects the browser here.',
       params: Type.Object({ id: ProviderId }, closed),

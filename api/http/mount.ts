@@ -163,13 +163,13 @@ function createHandler(route: Route, routes: readonly Route[], deps: MountDeps) 
  * is refused before it is read. Errors: `too_many_requests`, `body_too_large`; those of `handle`.
  */
 const admitStranger = (
-  { bodyBytes, cost }: StrangerLimits,
+  limits: StrangerLimits,
   { clientAddress, strangers }: MountDeps,
   ctx: Context,
   handle: () => Promise<void>,
 ): Promise<void> =>
-  strangers.admit(clientAddress.addressOf(ctx), cost, () => {
-    checkContentLength(ctx, bodyBytes);
+  strangers.admit(clientAddress.addressOf(ctx), limits, () => {
+    checkContentLength(ctx, limits.bodyBytes);
     return handle();
   });
 

@@ -33,6 +33,11 @@ export type StrangerLimits = {
   bodyBytes: number;
   /** Share of the budget of its address that a request costs (`HOLDFAST_STRANGER_BUDGET`). */
   cost: number;
+  /**
+   * Requests of each group have slots of their own in a process: those that may wait for an identity
+   * provider, those of people who are signed in already, and the others.
+   */
+  slots?: 'provider' | 'session';
 };
 
 /** The permissions that allow calling a route; each suffices. None for routes without permission. */

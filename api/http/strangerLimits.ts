@@ -6,11 +6,14 @@ export const STATIC: StrangerLimits = { bodyBytes: 0, cost: 1 };
 /** A few reads or writes in PostgreSQL. A body has a token or a path. */
 export const LOOKUP: StrangerLimits = { bodyBytes: 8_192, cost: 2 };
 
-/**
- * A step of a login: a password to verify, or a request to an identity provider. The longest
- * password has 6 KiB in JSON.
- */
+/** The same, for a session that exists. */
+export const SESSION: StrangerLimits = { ...LOOKUP, slots: 'session' };
+
+/** A step of a login: a password to verify. The longest password has 6 KiB in JSON. */
 export const LOGIN: StrangerLimits = { bodyBytes: 8_192, cost: 5 };
+
+/** A step of a login with a request to an identity provider, which may not answer. */
+export const PROVIDER_LOGIN: StrangerLimits = { ...LOGIN, slots: 'provider' };
 
 /** A large document, which is serialized for each request. */
 export const DOCUMENT: StrangerLimits = { bodyBytes: 0, cost: 5 };

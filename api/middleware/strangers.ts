@@ -2,10 +2,14 @@ import { LRUCache } from 'lru-cache';
 import { AppError, type ErrorCode } from '../../domain/shared/errors.ts';
 import { createBoundedQueue } from '../../platform/boundedQueue.ts';
 import { networkOf } from '../../platform/network.ts';
+import type { StrangerLimits } from '../http/route.ts';
 
 export type Strangers = ReturnType<typeof createStrangers>;
 
-/** Requests at public routes that a process handles concurrently: for all addresses, and for each. */
+/**
+ * Requests at public routes that a process handles concurrently, of each group: for all
+ * addresses, and for each. A provider that does not answer holds slots of its group only.
+ */
 const MAX_CONCURRENT = 200;
 const MAX_CONCURRENT_PER_ADDRESS = 20;
 
@@ -49,7 +53,11 @@ export function createStrangers({
 }) {
   const budgets = new LRUCache<string, Budget>({ max: MAX_ADDRESSES });
   const running = new Map<string, number>();
-  let allRunning = 0;
+  const addRunning = (key: string, change: 1 | -1): void => {
+    const count = (running.get(key) ?? 0) + change;
+    if (count > 0) running.set(key, count);
+    else running.delete(key);
+  };
   const knownTokens = new LRUCache<string, true>({ max: MAX_KNOWN_TOKENS });
   const lookups = createBoundedQueue({
     maxRunning: MAX_CONCURRENT_LOOKUPS,
@@ -87,21 +95,26 @@ export function createStrangers({
      * Counts a request at a public route and handles it. Errors: `too_many_requests`; those of
      * `handle`.
      */
-    async admit<T>(address: string | null, cost: number, handle: () => Promise<T>): Promise<T> {
-      const network = networkOf(address);
-      const ownRunning = running.get(network) ?? 0;
+    async admit<T>(
+      address: string | null,
+      { cost, slots }: Pick<StrangerLimits, 'cost' | 'slots'>,
+      handle: () => Promise<T>,
+    ): Promise<T> {
+      const all: string = slots ?? 'other';
+      const own = `${all} ${networkOf(address)}`;
       spend(address, cost);
-      if (allRunning >= MAX_CONCURRENT || ownRunning >= MAX_CONCURRENT_PER_ADDRESS)
+      if (
+        (running.get(all) ?? 0) >= MAX_CONCURRENT ||
+        (running.get(own) ?? 0) >= MAX_CONCURRENT_PER_ADDRESS
+      )
         throw tooMany('Too many concurrent requests without an accepted identity.', 1);
-      allRunning += 1;
-      running.set(network, ownRunning + 1);
+      addRunning(all, 1);
+      addRunning(own, 1);
       try {
         return await handle();
       } finally {
-        allRunning -= 1;
-        const left = (running.get(network) ?? 1) - 1;
-        if (left > 0) running.set(network, left);
-        else running.delete(network);
+        addRunning(all, -1);
+        addRunning(own, -1);
       }
     },
 

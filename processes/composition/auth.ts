@@ -15,6 +15,7 @@ import { createLdap } from '../../services/auth/providers/kinds/ldap.ts';
 import { createOidc } from '../../services/auth/providers/kinds/oidc.ts';
 import { createSaml, createSamlThreads } from '../../services/auth/providers/kinds/saml.ts';
 import { createProviders } from '../../services/auth/providers/providers.ts';
+import { createProviderWaits } from '../../services/auth/providers/waits.ts';
 import { createConnectionTest } from '../../services/auth/providers/testConnection.ts';
 import { createServiceAccounts } from '../../services/auth/serviceAccounts.ts';
 import { createSessions } from '../../services/auth/sessions.ts';
@@ -39,7 +40,8 @@ export function composeAuth(core: Core) {
   const providers = createProviders(core);
   const tokenUses = createTokenUses(core);
   const users = createUsers({ ...core, loginThrottle });
-  const login = { ...core, ...kinds, loginThrottle, loginSession, providers };
+  const providerWaits = createProviderWaits();
+  const login = { ...core, ...kinds, loginThrottle, loginSession, providers, providerWaits };
   return {
     sessions,
     tokenUses,

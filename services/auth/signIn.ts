@@ -9,6 +9,7 @@ import type { Passwords } from './passwords.ts';
 import type { createLdap } from './providers/kinds/ldap.ts';
 import type { LdapConfig } from './providers/kinds/ldapConfig.ts';
 import type { Providers } from './providers/providers.ts';
+import type { ProviderWaits } from './providers/waits.ts';
 import type { RequestSource, SessionTokens } from './sessions.ts';
 import { localAccountKey, type LoginThrottle } from './loginThrottle.ts';
 
@@ -23,6 +24,7 @@ type Deps = {
   loginThrottle: LoginThrottle;
   loginSession: LoginSession;
   providers: Providers;
+  providerWaits: ProviderWaits;
   ldap: ReturnType<typeof createLdap>;
 };
 
@@ -36,6 +38,7 @@ export function createSignIn({
   loginThrottle,
   loginSession,
   providers,
+  providerWaits,
   ldap,
 }: Deps) {
   /**
@@ -92,18 +95,21 @@ export function createSignIn({
       const attempt = await countAttempt(source, provider.id, `${provider.id}:${username}`);
       const authenticate = async () =>
         ldap.authenticate(providers.openConfig(provider) as LdapConfig, username, password);
-      const profile = await authenticate().catch(async (error: unknown) => {
-        if (error instanceof SignInRefused)
-          return loginSession.reject(
-            source,
-            { providerId: provider.id, reason: error.message },
-            WRONG_CREDENTIALS,
-          );
-        // The directory did not check the password, so the attempt does not count.
-        await attempt.inconclusive();
-        log.warn({ err: error, providerId: provider.id }, 'LDAP directory is not available');
-        throw new AppError('provider_unavailable', 'The directory is not available.');
-      });
+      const profile = await providerWaits
+        .run(provider.id, authenticate)
+        .catch(async (error: unknown) => {
+          if (error instanceof SignInRefused)
+            return loginSession.reject(
+              source,
+              { providerId: provider.id, reason: error.message },
+              WRONG_CREDENTIALS,
+            );
+          // The directory did not check the password, so the attempt does not count.
+          await attempt.inconclusive();
+          if (error instanceof AppError && error.code === 'too_many_requests') throw error;
+          log.warn({ err: error, providerId: provider.id }, 'LDAP directory is not available');
+          throw new AppError('provider_unavailable', 'The directory is not available.');
+        });
       await attempt.succeeded();
       return loginSession.startForProfile(provider, profile, source, tenantId);
     },

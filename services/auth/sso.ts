@@ -19,6 +19,7 @@ import type { createSaml } from './providers/kinds/saml.ts';
 import type { SamlPending } from './providers/kinds/samlClient.ts';
 import type { SamlConfig } from './providers/kinds/samlConfig.ts';
 import type { Providers } from './providers/providers.ts';
+import type { ProviderWaits } from './providers/waits.ts';
 import type { RequestSource, SessionTokens } from './sessions.ts';
 import type { LoginThrottle } from './loginThrottle.ts';
 import { newToken, hashToken } from './tokens.ts';
@@ -65,6 +66,7 @@ type Deps = {
   loginThrottle: LoginThrottle;
   loginSession: LoginSession;
   providers: Providers;
+  providerWaits: ProviderWaits;
   oidc: ReturnType<typeof createOidc>;
   saml: ReturnType<typeof createSaml>;
 };
@@ -81,6 +83,7 @@ export function createSso({
   loginThrottle,
   loginSession,
   providers,
+  providerWaits,
   oidc,
   saml,
 }: Deps) {
@@ -219,10 +222,8 @@ export function createSso({
     startOidc: ({ origin, ...start }: SsoStart, source: RequestSource): Promise<SsoRedirect> =>
       startLogin('oidc', start, source, (provider, state) => {
         const config = providers.openConfig(provider) as OidcConfig;
-        return oidc.start(config, {
-          state,
-          redirectUri: origin + callbackPath(provider.id, config),
-        });
+        const redirectUri = origin + callbackPath(provider.id, config);
+        return providerWaits.run(provider.id, () => oidc.start(config, { state, redirectUri }));
       }),
 
     /** Errors: `login_failed`, `provider_unavailable`, `too_many_requests`. */
@@ -244,10 +245,12 @@ export function createSso({
           });
         }
         const profile = await verifiedProfile(provider, source, () =>
-          oidc.finish(
-            providers.openConfig(provider) as OidcConfig,
-            openSealed(login, 'sealed_request') as OidcPending,
-            query,
+          providerWaits.run(provider.id, async () =>
+            oidc.finish(
+              providers.openConfig(provider) as OidcConfig,
+              openSealed(login, 'sealed_request') as OidcPending,
+              query,
+            ),
           ),
         );
         return {

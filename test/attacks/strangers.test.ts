@@ -82,6 +82,21 @@ describe('a public route', () => {
     }
   });
 
+  test('that may wait for an identity provider does not share slots with others', () => {
+    const withSlots = (slots: string) =>
+      PUBLIC()
+        .filter(({ strangers }) => strangers.slots === slots)
+        .map(({ operationId }) => operationId)
+        .sort();
+    expect(withSlots('provider')).toEqual([
+      'completeOidcLogin',
+      'completeOidcLoginOfProvider',
+      'loginLdap',
+      'startOidcLogin',
+    ]);
+    expect(withSlots('session')).toEqual(['endCurrentSession', 'refreshSession']);
+  });
+
   test('serves an address until its budget is used up, and others still', async () => {
     for (const route of PUBLIC()) {
       const address = newAddress();
@@ -173,6 +188,11 @@ describe('a public route', () => {
     const send = () =>
       sendRaw(`${app.client.base}/api/auth/refresh`, { method: 'POST', headers, body: '{}' });
     expect((await send()).status).toBe(401);
+    // Whatever holds the slots of one group, the others have theirs.
+    const providers = await sendRaw(`${app.client.base}/api/auth/providers/enabled`, {
+      headers: through(address),
+    });
+    expect(providers.status).toBe(200);
     for (const sent of slow) sent.end('{}');
     await eventually(
       () => statuses,

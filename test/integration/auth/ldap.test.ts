@@ -155,6 +155,24 @@ describeWith('slapd', 'LDAP', () => {
       await expectProblem(login('ada', 'ada-secret', id), 502, 'provider_unavailable');
     });
 
+    test('is refused if too many wait for a directory that does not answer, another is not', async () => {
+      const silent = createServer((socket) => void socket.on('error', () => undefined).resume());
+      await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+      const id = await createProvider({
+        url: `ldap://localhost:${(silent.address() as AddressInfo).port}`,
+        startTls: true,
+        timeoutMs: 500,
+      });
+      const waiting = Array.from({ length: 13 }, (_, n) => login(`user-${n}`, 'secret', id));
+      const first = await Promise.race(waiting);
+      expect([first.status, first.headers.get('retry-after')]).toEqual([429, '2']);
+      await login('ada', 'ada-secret').expect(200);
+      const statuses = (await Promise.all(waiting)).map(({ status }) => status).sort();
+      expect(statuses).toEqual([429, ...Array<number>(12).fill(502)]);
+      silent.close();
+      await app.deps.db('rate_limits').delete();
+    });
+
     test('does not hang on a server that never completes the TLS handshake', async () => {
       // It accepts StartTLS (RFC 4511, 4.14) and sends nothing more.
       let handshakes = 0;
