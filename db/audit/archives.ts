@@ -3,7 +3,7 @@ import { GENESIS } from '../../domain/audit/chainHash.ts';
 import type { Knex } from '../core/knex.ts';
 import { AuditArchive } from '../models/AuditArchive.ts';
 import { notHeld } from '../retention/holds.ts';
-import { CONTENT_SQL } from './content.ts';
+import { CONTENT_SQL, readContents } from './content.ts';
 
 /** Where the chain of a tenant begins: the end of its newest archive with a checkpoint. */
 export type Checkpoint = {
@@ -99,19 +99,24 @@ export type SealedEntry = { position: number; hash: Buffer; content: string };
 
 const READ_BATCH = 1_000;
 
-/** The entries of a segment in the order of the chain. */
+/** The entries of a segment in the order of the chain, few of large ones together. */
 export async function* readEntries(
   db: Knex,
   tenantId: string,
   { firstPosition, position }: Pick<Segment, 'firstPosition' | 'position'>,
 ): AsyncGenerator<SealedEntry[]> {
-  for (let from = firstPosition; from <= position; from += READ_BATCH) {
-    const { rows } = await db.raw<{ rows: SealedEntry[] }>(
-      `SELECT position, hash, ${CONTENT_SQL} FROM audit_entries
-       WHERE tenant_id = ? AND position BETWEEN ? AND ? ORDER BY position`,
-      [tenantId, from, Math.min(position, from + READ_BATCH - 1)],
+  for (let from = firstPosition; from <= position;) {
+    const to = Math.min(position, from + READ_BATCH - 1);
+    const { entries, isCut } = await db.transaction((trx) =>
+      readContents(
+        trx,
+        `SELECT position, hash, ${CONTENT_SQL} FROM audit_entries
+         WHERE tenant_id = ? AND position BETWEEN ? AND ? ORDER BY position`,
+        [tenantId, from, to],
+      ),
     );
-    yield rows;
+    yield entries;
+    from = 1 + (isCut ? (entries.at(-1)?.position ?? to) : to);
   }
 }
 

@@ -1,33 +1,31 @@
 import { tryLockUntilCommit } from '../core/advisoryLocks.ts';
 import type { Knex } from '../core/knex.ts';
+import { inPieces } from '../core/prepared.ts';
 import { chainHash, GENESIS } from '../../domain/audit/chainHash.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { findCheckpoint } from './archives.ts';
-import { CONTENT_SQL } from './content.ts';
+import { CONTENT_SQL, ENTRIES_PER_PIECE, readContents, type ChainEntry } from './content.ts';
 
 type ChainLink = { position: number; hash: Buffer };
-type ChainEntry = {
-  id: string;
-  tenant_id: string;
-  content: string;
-  position: number;
-  hash: Buffer;
-};
+
+/** How many entries were sealed, 0 also when another process is sealing, and whether there may be more. */
+type Sealed = { count: number; hasMore: boolean };
 
 /**
  * Seals up to `limit` unsealed entries, oldest first: each gets the next position in its tenant's
  * chain and a hash that covers the previous entry. Writers of new entries never wait for this.
- * Returns the number of entries sealed; 0 also when another process is sealing.
  */
-export async function sealEntries(db: Knex, limit: number): Promise<number> {
+export async function sealEntries(db: Knex, limit: number): Promise<Sealed> {
   return db.transaction(async (trx) => {
-    if (!(await tryLockUntilCommit(trx, 'auditSealing'))) return 0;
-    const { rows } = await trx.raw<{ rows: ChainEntry[] }>(
+    const none = { count: 0, hasMore: false };
+    if (!(await tryLockUntilCommit(trx, 'auditSealing'))) return none;
+    const { entries: rows, isCut } = await readContents(
+      trx,
       `SELECT id, tenant_id, ${CONTENT_SQL} FROM audit_entries
        WHERE position IS NULL ORDER BY id LIMIT ?`,
       [limit],
     );
-    if (rows.length === 0) return 0;
+    if (rows.length === 0) return none;
     const heads = await readHeads(trx, rows);
     const sealed = rows.map((entry) => {
       const head = heads.get(entry.tenant_id) ?? { position: 0, hash: GENESIS };
@@ -51,7 +49,7 @@ export async function sealEntries(db: Knex, limit: number): Promise<number> {
         [...heads.values()].map((h) => h.hash),
       ],
     );
-    return rows.length;
+    return { count: rows.length, hasMore: isCut || rows.length === limit };
   });
 }
 
@@ -121,19 +119,25 @@ async function checkChain(trx: Knex.Transaction, tenantId: string): Promise<Chai
   if (checkpoint && !checkpoint.isInChain) return result(from, { position: from, id: null });
   let last: ChainLink = { position: from, hash: checkpoint?.hash ?? GENESIS };
   for (;;) {
-    const { rows } = await trx.raw<{ rows: ChainEntry[] }>(
+    let found = 0;
+    const entries = inPieces<ChainEntry>(
+      trx,
       `SELECT id, position, hash, ${CONTENT_SQL} FROM audit_entries
        WHERE tenant_id = ? AND position > ? ORDER BY position LIMIT ?`,
       [tenantId, last.position, CHECK_BATCH],
+      { maxRows: ENTRIES_PER_PIECE },
     );
-    for (const entry of rows) {
-      const position = last.position + 1;
-      const hash = chainHash(last.hash, position, entry.content);
-      if (entry.position !== position) return result(last.position, { position, id: null });
-      if (!hash.equals(entry.hash)) return result(last.position, { position, id: entry.id });
-      last = { position, hash };
+    for await (const piece of entries) {
+      found += piece.length;
+      for (const entry of piece) {
+        const position = last.position + 1;
+        const hash = chainHash(last.hash, position, entry.content);
+        if (entry.position !== position) return result(last.position, { position, id: null });
+        if (!hash.equals(entry.hash)) return result(last.position, { position, id: entry.id });
+        last = { position, hash };
+      }
     }
-    if (rows.length < CHECK_BATCH) break;
+    if (found < CHECK_BATCH) break;
   }
   // Deleting the last entries leaves valid links, but the head has the position of the last one.
   const isIntact = (head?.position ?? 0) === last.position;

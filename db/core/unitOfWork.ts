@@ -1,5 +1,6 @@
 import type { Model } from 'objection';
 import type { Knex } from './knex.ts';
+import { jsonArrays } from './jsonArrays.ts';
 import { prepared } from './prepared.ts';
 import type { OutboxTask } from '../../domain/dispatch/tasks.ts';
 import type { EventType } from '../../domain/events/events.ts';
@@ -115,25 +116,30 @@ export async function notifyTopics(db: Knex, topics: readonly string[]): Promise
   await prepared(db, `SELECT ${sql}`, bindings);
 }
 
+/** SQL: inserts rows that come as one JSON text. */
+const insertionOf = (table: string, columns: string): string =>
+  `INSERT INTO ${table} (${columns}) SELECT ${columns} FROM json_populate_recordset(NULL::${table}, ?::json)`;
+
+/** A row as an object of its columns. */
+const namedValues = (columns: string, row: readonly ColumnValue[]): object =>
+  Object.fromEntries(columns.split(', ').map((name, i) => [name, row[i]]));
+
 /** Collects the common table expressions and bindings of one statement. */
 function createStatement() {
   const ctes: string[] = [];
   const bindings: Knex.RawBinding[] = [];
+  function insertText(table: string, columns: string, text: string) {
+    ctes.push(`i${ctes.length} AS (${insertionOf(table, columns)})`);
+    bindings.push(text);
+  }
   return {
     ctes,
     bindings,
+    insertText,
     insert(table: string, columns: string, rows: readonly (readonly ColumnValue[])[]) {
       if (rows.length === 0) return;
       if (rows.length >= MANY_ROWS) {
-        const names = columns.split(', ');
-        ctes.push(
-          `i${ctes.length} AS (INSERT INTO ${table} (${columns}) SELECT ${columns} FROM json_populate_recordset(NULL::${table}, ?::json))`,
-        );
-        bindings.push(
-          JSON.stringify(
-            rows.map((row) => Object.fromEntries(names.map((name, i) => [name, row[i]]))),
-          ),
-        );
+        insertText(table, columns, JSON.stringify(rows.map((row) => namedValues(columns, row))));
         return;
       }
       const tuples = rows.map((row) => `(${row.map(() => '?').join(', ')})`).join(', ');
@@ -146,7 +152,8 @@ function createStatement() {
 /**
  * Writes a unit of work in one statement, so in one round trip. Without a transaction around it,
  * the statement is a transaction itself. With `isLast`, COMMIT may be sent with it: the transaction has
- * to be committed next. Error: SQLSTATE `NO_CHANGE`, with nothing written.
+ * to be committed next; audit entries that are large together are written before. Error: SQLSTATE
+ * `NO_CHANGE`, with nothing written.
  */
 export async function writeUnitOfWork(
   db: Knex,
@@ -164,12 +171,14 @@ export async function writeUnitOfWork(
     const { tableName } = record.constructor as typeof Model;
     sql.insert(tableName, Object.keys(row).join(', '), [Object.values(row)]);
   }
+  await insertAudit(db, sql, unitOfWork.audit, isLast);
   insertLogRows(sql, unitOfWork);
   const notify = notifySql([
     ...unitOfWork.topics,
     ...unitOfWork.changes.flatMap((change) => change.topics),
   ]);
-  const text = `WITH ${sql.ctes.join(', ')} SELECT ${[...checks, notify.sql].join(', ')}`;
+  const ctes = sql.ctes.length > 0 ? `WITH ${sql.ctes.join(', ')} ` : '';
+  const text = `${ctes}SELECT ${[...checks, notify.sql].join(', ')}`;
   const bindings = [...sql.bindings, ...notify.bindings];
   await (bindings.length <= MAX_PREPARED_BINDINGS
     ? prepared(db, text, bindings, { isLast })
@@ -190,29 +199,49 @@ export async function writeChanges(db: Knex, changes: RecordChange[]): Promise<b
   }
 }
 
+const AUDIT_COLUMNS =
+  'id, tenant_id, actor_id, via, action, outcome, subject_type, subject_id, before, after, request_id, address, at';
+
+const auditValues = (a: AuditRow): ColumnValue[] => [
+  a.id,
+  a.tenantId,
+  a.actorId,
+  a.via,
+  a.action,
+  a.outcome,
+  a.subject.type,
+  a.subject.id,
+  a.before,
+  a.after,
+  a.requestId,
+  a.address,
+  a.at,
+];
+
+/**
+ * Adds the audit entries to a statement. One change can have thousands, each with its record before and
+ * after it: what is too large for one text is inserted right away `inTransaction`.
+ */
+async function insertAudit(
+  db: Knex,
+  sql: ReturnType<typeof createStatement>,
+  audit: readonly AuditRow[],
+  inTransaction: boolean,
+): Promise<void> {
+  if (audit.length < MANY_ROWS)
+    return void sql.insert('audit_entries', AUDIT_COLUMNS, audit.map(auditValues));
+  const rowOf = (each: AuditRow) => namedValues(AUDIT_COLUMNS, auditValues(each));
+  for (const { text, isFull } of jsonArrays(audit, rowOf)) {
+    if (isFull && inTransaction)
+      await prepared(db, insertionOf('audit_entries', AUDIT_COLUMNS), [text]);
+    else sql.insertText('audit_entries', AUDIT_COLUMNS, text);
+  }
+}
+
 function insertLogRows(
   sql: ReturnType<typeof createStatement>,
-  { audit, events, outbox }: UnitOfWork,
+  { events, outbox }: UnitOfWork,
 ): void {
-  sql.insert(
-    'audit_entries',
-    'id, tenant_id, actor_id, via, action, outcome, subject_type, subject_id, before, after, request_id, address, at',
-    audit.map((a) => [
-      a.id,
-      a.tenantId,
-      a.actorId,
-      a.via,
-      a.action,
-      a.outcome,
-      a.subject.type,
-      a.subject.id,
-      a.before,
-      a.after,
-      a.requestId,
-      a.address,
-      a.at,
-    ]),
-  );
   sql.insert(
     'events',
     'id, type, tenant_id, subject_type, subject_id, actor_id, data, created_at',

@@ -1,4 +1,5 @@
 import type { Knex } from '../core/knex.ts';
+import { jsonArrays } from '../core/jsonArrays.ts';
 import { prepared } from '../core/prepared.ts';
 import type { RecordChange as StatementPart } from '../core/unitOfWork.ts';
 import { ConcurrencyError } from '../core/constraints.ts';
@@ -216,8 +217,8 @@ async function insert(
   await prepared(trx, sql, [rows]);
 }
 
-function assertAllWritten(count: number, steps: readonly PlannedChange[]): void {
-  if (count < steps.length) throw new ConcurrencyError();
+function assertAllWritten(written: number, count: number): void {
+  if (written < count) throw new ConcurrencyError();
 }
 
 async function remove(
@@ -229,10 +230,10 @@ async function remove(
     `DELETE FROM ${tableOf(RESOURCES[resource])} WHERE (id, version) IN (SELECT * FROM unnest(?::text[], ?::integer[]))`,
     [steps.map(({ id }) => id), steps.map(({ before }) => before?.version ?? 0)],
   );
-  assertAllWritten(rowCount, steps);
+  assertAllWritten(rowCount, steps.length);
 }
 
-/** Updates changed columns only, so that triggers on other columns do not fire. */
+/** Updates, and sends, changed columns only: triggers on others do not fire, and records can be large. */
 async function update(
   trx: Knex,
   resource: ResourceName,
@@ -244,10 +245,17 @@ async function update(
       steps.flatMap(({ before, after }) => (before && after ? changedFields(before, after) : [])),
     ),
   ].map(columnOf);
-  const { rowCount } = await trx.raw<{ rowCount: number }>(
-    `UPDATE ${table} AS t SET ${columns.map((column) => `${column} = r.${column}`).join(', ')} FROM json_populate_recordset(NULL::${table}, ?::json) AS r
+  const sent = ['id', ...columns];
+  const rowOf = ({ after }: PlannedChange) => {
+    const stored = after ? storedForm(RESOURCES[resource], after) : {};
+    return Object.fromEntries(sent.map((column) => [column, stored[column]]));
+  };
+  for (const { text, count } of jsonArrays(steps, rowOf)) {
+    const { rowCount } = await trx.raw<{ rowCount: number }>(
+      `UPDATE ${table} AS t SET ${columns.map((column) => `${column} = r.${column}`).join(', ')} FROM json_populate_recordset(NULL::${table}, ?::json) AS r
      WHERE t.id = r.id AND t.version = r.version - 1`,
-    [rowsOf(resource, steps)],
-  );
-  assertAllWritten(rowCount, steps);
+      [text],
+    );
+    assertAllWritten(rowCount, count);
+  }
 }

@@ -7,6 +7,7 @@ import { labelOf } from '../../domain/inventory/ownership.ts';
 import type {
   DataNeed,
   FactName,
+  PlannedChange,
   PlanSnapshot,
   Referrer,
 } from '../../domain/inventory/planSnapshot.ts';
@@ -135,8 +136,12 @@ async function readParts(
   return found;
 }
 
+/** The size of the records that changes replace or delete. They are kept until the commit. */
+export const sizeOfReplaced = (changes: readonly PlannedChange[]): number =>
+  changes.reduce((sum, { before }) => sum + (before ? sizeOf(before) : 0), 0);
+
 /** Error: `limit_reached`. */
-function assertWithinLimits({ rows, bytes }: Loaded, inRound: number): void {
+export function assertWithinLimits({ rows, bytes }: Loaded, inRound = rows): void {
   const maxRows = inRound > MAX_ROWS ? MAX_ROWS : MAX_LOADED.rows;
   const exceeded = [
     ...(inRound > MAX_ROWS || rows > maxRows ? [`affects more than ${maxRows} records`] : []),

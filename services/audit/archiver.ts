@@ -182,7 +182,7 @@ export function createAuditArchiver(deps: Deps) {
   async function waitUntilSealed({ id }: AuditArchive, signal: AbortSignal): Promise<void> {
     for (let attempt = 0; attempt < SEAL_ATTEMPTS; attempt++) {
       if (await hasCheckpoint(db, id)) return;
-      if ((await sealEntries(db, SEAL_BATCH)) === 0)
+      if ((await sealEntries(db, SEAL_BATCH)).count === 0)
         await sleep(SEAL_WAIT_MS, undefined, { signal });
     }
     throw failure('not_sealed', 'The checkpoint is not in the chain yet', true);

@@ -2,6 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { NoChange, ignoreNoChange, type Commit, type Work } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { MANY_CHANGES } from '../../db/inventory/apply.ts';
+import { assertWithinLimits, sizeOfReplaced } from '../../db/inventory/load.ts';
 import { waitLonger } from '../../db/inventory/locks.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
@@ -209,6 +210,7 @@ export function createInventoryWrites({ commit, access, planner, maxBusyMs }: De
           const trx = (await work.trx()) as Knex;
           if (isLast) await waitLonger(trx);
           const all: Reliance[] = [];
+          let bytes = 0;
           await steps(work, trx, async (mutations) => {
             const { planned, changes, write, relied } = await planner.planToWrite(
               trx,
@@ -216,6 +218,8 @@ export function createInventoryWrites({ commit, access, planner, maxBusyMs }: De
               mutations,
               { perMutation: true, isAllOrNone: true, now: work.now, signal },
             );
+            bytes += sizeOfReplaced(changes);
+            assertWithinLimits({ rows: 0, bytes });
             await revokeGrants(work, trx, planned);
             const record = () =>
               recordChanges(work, { planned, changes }, access.scope(caller, 'inventory:write'));

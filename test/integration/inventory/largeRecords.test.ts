@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { readEntries } from '../../../db/audit/archives.ts';
 import { MAX_LOADED } from '../../../db/inventory/load.ts';
 import { systemCaller } from '../../../domain/shared/caller.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
@@ -8,6 +9,8 @@ import type { ProblemBody } from '../../support/client.ts';
 
 /** Records have up to 64 KiB of custom fields: the size of what a plan loads is bounded, too. */
 const SIZE = 65_000;
+/** A bulk write changes some of them. */
+const CHANGED = 200;
 const MANY = Math.ceil((MAX_LOADED.bytes / SIZE) * 1.2);
 
 let app: TestApp;
@@ -65,4 +68,50 @@ test('steps of a question add up, and records that it has loaded before count on
       expect([asked > statements, questions.cost.statements]).toEqual([true, asked]);
     },
   );
+});
+
+test('steps of a write add up to the size of what they change', async () => {
+  const all = updates(MANY);
+  const write = app.deps.inventory.writes.applyInSteps(
+    systemCaller('platform', 'test'),
+    new AbortController().signal,
+    async (_, _trx, apply) => {
+      for (let from = 0; from < MANY; from += 500) await apply(all.slice(from, from + 500));
+    },
+  );
+  await expect(write).rejects.toMatchObject({ code: 'limit_reached' });
+  expect(await app.deps.db('prefixes').where('version', '>', 1)).toEqual([]);
+});
+
+test('a change of many large records, and its audit, are written in parts', async () => {
+  const { db } = app.deps;
+  let longest = 0;
+  const note = ({ bindings = [] }: { bindings?: readonly unknown[] }) => {
+    for (const value of bindings)
+      if (typeof value === 'string') longest = Math.max(longest, value.length);
+  };
+  db.on('query', note);
+  await admin(app)
+    .post('/api/inventory/bulk', { mutations: updates(CHANGED) })
+    .expect(200);
+  db.off('query', note);
+  expect(longest).toBeLessThan(8 * 1_048_576);
+  const changed = db('prefixes').where({ status: 'reserved', version: 2 });
+  expect(await changed.count()).toEqual([{ count: CHANGED }]);
+  const kept = await db('prefixes').whereRaw("length(custom_fields->>'note') = ?", [SIZE]).count();
+  expect(kept).toEqual([{ count: MANY }]);
+});
+
+test('large entries of the audit log are sealed, verified and archived in parts', async () => {
+  const { db, auditSealer } = app.deps;
+  const sealed: number[] = [];
+  for (let count: number; (count = await auditSealer.seal()) > 0;) sealed.push(count);
+  expect(Math.max(...sealed)).toBeLessThan(100);
+  const { checked, broken } = await auditSealer.verify('platform');
+  expect([checked >= CHANGED, broken]).toEqual([true, null]);
+  const read: number[] = [];
+  for await (const batch of readEntries(db, 'platform', { firstPosition: 1, position: checked }))
+    read.push(batch.length);
+  expect(Math.max(...read)).toBeLessThan(100);
+  expect(read.reduce((sum, count) => sum + count, 0)).toBe(checked);
 });
