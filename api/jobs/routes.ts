@@ -240,11 +240,11 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes, streamSlots: Slots): R
             return { messages: toEvents(log, logPresenter(job, caller)) };
           });
         }
-        const { job, lines } = await jobs.logs(caller, jobId, { after, limit: query.limit + 1 });
-        const items = lines.slice(0, query.limit);
-        const more = lines.length > query.limit ? items.at(-1) : undefined;
+        const { limit } = query;
+        const { job, lines, hasMore } = await jobs.logs(caller, jobId, { after, limit });
+        const more = hasMore ? lines.at(-1) : undefined;
         return ok({
-          items: await presentAll(items, logPresenter(job, caller)),
+          items: await presentAll(lines, logPresenter(job, caller)),
           nextCursor: more ? encodeCursor(`logs:${jobId}`, String(more.line)) : null,
         });
       },

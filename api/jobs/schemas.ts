@@ -170,7 +170,9 @@ export const JobRecord = Type.Object(
       },
     ),
     result: Nullable(JsonObject()),
-    logs: Type.Array(LogRecord, { description: 'The last 200 lines, oldest first.' }),
+    logs: Type.Array(LogRecord, {
+      description: 'The last 200 lines, fewer when they have 1 MiB, oldest first.',
+    }),
     dataPurgedAt: Nullable(
       Type.String({
         ...Timestamp,

@@ -56,12 +56,13 @@ type Large = { largeColumns?: readonly string[] };
 
 /**
  * Reads a page of up to `limit` records of a query that has an order: fewer if the `largeColumns` of their
- * model are large, at least one. `bytes` is their size; `before` is that of other rows of the same page.
+ * model are large, at least one. `bytes` is their size; `before` is that of other rows of the same page,
+ * which may have `maxBytes`.
  */
 export async function readBounded<M extends Model>(
   query: QueryBuilder<M, M[]>,
   limit: number,
-  before = 0,
+  { before = 0, maxBytes: pageBytes = MAX_PAGE_BYTES }: { before?: number; maxBytes?: number } = {},
 ): Promise<{ items: M[]; hasMore: boolean; bytes: number }> {
   const model: ModelClass<M> & Large = query.modelClass();
   const bounded = query.limit(limit + 1);
@@ -72,7 +73,7 @@ export async function readBounded<M extends Model>(
   const size = model.largeColumns
     .map((column) => `coalesce(octet_length(found."${column}"::text), 0)`)
     .join(' + ');
-  const maxBytes = MAX_PAGE_BYTES - before;
+  const maxBytes = pageBytes - before;
   const { rows } = await query
     .knex()
     .raw<{ rows: object[] }>(

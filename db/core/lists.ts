@@ -142,7 +142,7 @@ async function readPage<M extends Model & { id: string }>(
       void query.select(raw(`${columnIn(source, sort.field)}::text`).as(SORT_KEY));
     }
     refine(query as unknown as Query);
-    const part = await readBounded(query, limit - items.length, bytes);
+    const part = await readBounded(query, limit - items.length, { before: bytes });
     items.push(...part.items);
     ({ hasMore } = part);
     bytes += part.bytes;

@@ -1,5 +1,6 @@
 import type { Knex } from '../core/knex.ts';
 import { Job } from '../models/Job.ts';
+import { readBounded } from '../core/boundedRows.ts';
 import { JobLog } from '../models/JobLog.ts';
 import { scopeCondition } from '../core/scopeSql.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
@@ -290,7 +291,10 @@ export async function lockIfCurrentAttempt(
   return rows.length > 0;
 }
 
-/** A job and the last `limit` lines of its log, oldest first, in one statement. */
+/** The size of the lines that come with a job. */
+const MAX_EMBEDDED_BYTES = 1_048_576;
+
+/** A job and the last lines of its log, up to `limit`, fewer of large ones, oldest first, in one statement. */
 export async function findWithLogs(
   db: Knex,
   jobId: string,
@@ -302,10 +306,16 @@ export async function findWithLogs(
     db,
     `SELECT ${JOB_COLUMNS}, (
        SELECT json_agg(l ORDER BY l.line)
-       FROM (SELECT line, attempt, level, message, data, at FROM job_logs WHERE job_id = j.id ORDER BY line DESC LIMIT ?) AS l
+       FROM (
+         SELECT line, attempt, level, message, data, at FROM (
+           SELECT last.*, sum(octet_length(message) + coalesce(octet_length(data::text), 0))
+             OVER (ORDER BY line DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS bytes
+           FROM (SELECT line, attempt, level, message, data, at FROM job_logs WHERE job_id = j.id ORDER BY line DESC LIMIT ?) AS last
+         ) AS sized WHERE coalesce(bytes, 0) < ?
+       ) AS l
      ) AS logs
      FROM jobs AS j WHERE j.id = ? AND ${inScope.sql}`,
-    [limit, jobId, ...inScope.bindings],
+    [limit, MAX_EMBEDDED_BYTES, jobId, ...inScope.bindings],
   );
   if (!rows[0]) return undefined;
   const { logs, ...row } = rows[0];
@@ -316,14 +326,21 @@ export async function findWithLogs(
   };
 }
 
-/** Log lines after line number `line`, oldest first, at most `limit`. */
-export const logLinesAfter = async (
+/**
+ * Log lines after line number `line`, oldest first: up to `limit`, fewer when they have `maxBytes`, by
+ * default the size of a page.
+ */
+export const logLinesAfter = (
   db: Knex,
   jobId: string,
   line: number,
-  limit: number,
-): Promise<JobLog[]> =>
-  JobLog.query(db).where({ job_id: jobId }).where('line', '>', line).orderBy('line').limit(limit);
+  { limit, maxBytes }: { limit: number; maxBytes?: number },
+): Promise<{ items: JobLog[]; hasMore: boolean }> =>
+  readBounded(
+    JobLog.query(db).where({ job_id: jobId }).where('line', '>', line).orderBy('line'),
+    limit,
+    maxBytes === undefined ? {} : { maxBytes },
+  );
 
 type JobLogRow = { at: string };
 

@@ -7,6 +7,7 @@ export class JobLog extends Model {
   static override idColumn = ['job_id', 'line'];
   static override jsonAttributes = ['data'];
   static override columnNameMappers = snakeCaseMappers();
+  static largeColumns = ['message', 'data'];
 
   declare jobId: string;
   declare line: number;

@@ -1,7 +1,7 @@
 import type { Notifications } from '../../db/core/notifications.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { Job } from '../../db/models/Job.ts';
-import { JobLog } from '../../db/models/JobLog.ts';
+import { logLinesAfter } from '../../db/jobs/jobs.ts';
 import { isFinal, type JobStatus } from '../../domain/jobs/jobs.ts';
 import type { JobLogData, JobSummaryData } from '../../domain/jobs/records.ts';
 import { jobLogTopic } from './jobAudit.ts';
@@ -16,7 +16,8 @@ export type LogStreamItem =
   | { kind: 'end'; status: JobStatus }
   | { kind: 'idle' };
 
-const FOLLOW_BATCH = 500;
+/** Lines that a stream holds while its client reads them. */
+const FOLLOW_BATCH = { limit: 200, maxBytes: 262_144 };
 /** Interval of the `idle` items of a stream without new lines, which keep connections open. */
 const FOLLOW_IDLE_MS = 10_000;
 
@@ -42,11 +43,7 @@ export async function* followLog(
     const { status, attempts, progress } = job;
     const state = { status, attempts, progress };
     if (!isFinal(status) && isNew(state)) yield { kind: 'job', job: state };
-    const lines = await JobLog.query(db)
-      .where({ job_id: jobId })
-      .where('line', '>', last)
-      .orderBy('line')
-      .limit(FOLLOW_BATCH);
+    const { items: lines } = await logLinesAfter(db, jobId, last, FOLLOW_BATCH);
     for (const line of lines) yield { kind: 'line', line };
     last = lines.at(-1)?.line ?? last;
     if (lines.length > 0) {

@@ -218,15 +218,15 @@ export function createJobs({
     job: JobSummaryData,
     after: number,
     limit: number,
-  ): Promise<JobLogData[]> {
-    const lines = await logLinesAfter(db, job.id, after, limit);
+  ): Promise<{ lines: JobLogData[]; hasMore: boolean }> {
+    const { items: lines, hasMore } = await logLinesAfter(db, job.id, after, { limit });
     const first = lines[0]?.line ?? job.logCount + 1;
     // Lines have no gaps, and those that the job had when it was read are visible.
     if (first > after + 1 && job.logCount > after && limit > 0)
       throw new AppError('log_purged', `Lines before ${first} of the log are purged.`, {
         oldestLine: first,
       });
-    return lines;
+    return { lines, hasMore };
   }
 
   return {
@@ -254,16 +254,16 @@ export function createJobs({
       }),
 
     /**
-     * A job with its log lines after line number `after`, oldest first, at most `limit`. Error:
-     * `not_found`, `log_purged`.
+     * A job with its log lines after line number `after`, oldest first, at most `limit`, fewer when they
+     * have the size of a page. Error: `not_found`, `log_purged`.
      */
     async logs(
       caller: Caller,
       jobId: string,
       { after, limit }: { after: number; limit: number },
-    ): Promise<{ job: JobSummaryData; lines: JobLogData[] }> {
+    ): Promise<{ job: JobSummaryData; lines: JobLogData[]; hasMore: boolean }> {
       const job = await repository.find(caller, jobId);
-      return { job, lines: await linesAfter(job, after, limit) };
+      return { job, ...(await linesAfter(job, after, limit)) };
     },
 
     /**
