@@ -48,6 +48,8 @@ export const MAX_ASSIGNEES = 50;
 export const MAX_COMMENTS = 500;
 /** Records that one request may change. An approver has to read all of them. */
 export const MAX_PLANNED_EFFECTS = 2_000;
+/** The size of a plan as JSON: each read of the request has it. */
+export const MAX_PLAN_BYTES = 8 * 1_048_576;
 
 const DAY_MS = 86_400_000;
 export const DEFAULT_EXPIRY_MS = 14 * DAY_MS;

@@ -7,6 +7,7 @@ import {
   INVENTORY_APPLY,
   contentHash,
   DEFAULT_EXPIRY_MS,
+  MAX_PLAN_BYTES,
   MAX_PLANNED_EFFECTS,
   type ApprovalContent,
 } from '../../domain/approvals/approvals.ts';
@@ -198,11 +199,7 @@ export function createApprovalRequests({
     const frozen = freezePlan(dryRun);
     if (frozen.effects.length === 0)
       throw invalidField('body', '/validationRequest', 'no_changes', 'would change nothing');
-    if (frozen.effects.length > MAX_PLANNED_EFFECTS)
-      throw new AppError(
-        'limit_reached',
-        `A request can change at most ${MAX_PLANNED_EFFECTS} records, with those that change as a consequence.`,
-      );
+    assertReadable(frozen);
     const outside = frozen.requiredScopes.find((scope) => !contains(resourceScope, scope));
     if (outside)
       throw invalidField(
@@ -338,4 +335,18 @@ function insertAssignees(
     ...approvalEventData(approval),
     ...assigned,
   });
+}
+
+/** An approver reads the whole plan. Error: `limit_reached`. */
+function assertReadable(plan: FrozenPlan): void {
+  if (plan.effects.length > MAX_PLANNED_EFFECTS)
+    throw new AppError(
+      'limit_reached',
+      `A request can change at most ${MAX_PLANNED_EFFECTS} records, with those that change as a consequence.`,
+    );
+  if (Buffer.byteLength(JSON.stringify(plan)) > MAX_PLAN_BYTES)
+    throw new AppError(
+      'limit_reached',
+      `The plan of a request can have at most ${MAX_PLAN_BYTES / 1_048_576} MiB. Split it into smaller requests.`,
+    );
 }

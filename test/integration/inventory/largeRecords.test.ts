@@ -4,6 +4,7 @@ import { MAX_LOADED } from '../../../db/inventory/load.ts';
 import { systemCaller } from '../../../domain/shared/caller.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { Validation } from '../../support/inventory.ts';
+import { assignedToApprovers, changeRequest } from '../../support/approvals.ts';
 import { admin } from '../../support/users.ts';
 import type { ProblemBody } from '../../support/client.ts';
 
@@ -68,6 +69,23 @@ test('steps of a question add up, and records that it has loaded before count on
       expect([asked > statements, questions.cost.statements]).toEqual([true, asked]);
     },
   );
+});
+
+test('the plan of an approval request is not larger than its readers can load', async () => {
+  const deletes = (count: number) =>
+    updates(count).map(({ record: { id } }): [string, string, object] => [
+      'delete',
+      'prefixes',
+      { id },
+    ]);
+  const request = (count: number) =>
+    admin(app).post<ProblemBody>('/api/workflows', {
+      title: 'large',
+      ...assignedToApprovers,
+      ...changeRequest(...deletes(count)),
+    });
+  expect(await request(150).expect(409)).toMatchObject({ code: 'limit_reached' });
+  await request(50).expect(201);
 });
 
 test('steps of a write add up to the size of what they change', async () => {
