@@ -83,6 +83,12 @@ const KindRecord = Type.Object(
         description: 'Field of `config`; when it changes, secrets must be sent again.',
       }),
     ),
+    identity: Type.Array(
+      Type.String({
+        description:
+          'Field of `config`; when it changes, and the provider has accounts, `keepAccounts` is needed.',
+      }),
+    ),
   },
   { title: 'ProviderKind', ...closed },
 );
@@ -192,11 +198,12 @@ export function providerRoutes({ providers, connectionTest }: Deps): Route[] {
         Promise.resolve(
           ok({
             items: Object.values(KIND_DEFINITIONS).map(
-              ({ kind, config, secrets, destinations }) => ({
+              ({ kind, config, secrets, destinations, identity }) => ({
                 kind,
                 configSchema: config,
                 secrets,
                 destinations,
+                identity,
               }),
             ),
             nextCursor: null,

@@ -350,6 +350,24 @@ describePages(
         .expect(200);
       expect(stored).toMatchObject({ enabled: true, config: { allowPrivateNetwork: true } });
 
+      const person = await createUser(console.app);
+      await console.app.deps
+        .db('users')
+        .where({ id: person.id })
+        .update({ provider_id: id, external_id: '7', password_hash: null });
+      await page.getByRole('button', { name: 'Edit' }).click();
+      await field(page, /^Issuer/).fill(`${peer.issuer}/moved`);
+      await page.locator('input[type=password]').fill(SECRET);
+      await page.getByRole('button', { name: 'Save changes' }).click();
+      await page
+        .getByText(/may belong to other people/)
+        .first()
+        .waitFor();
+      await page.getByLabel(/^Keep the accounts/).check();
+      expect(await accessibilityProblems(page)).toEqual([]);
+      await page.getByRole('button', { name: 'Save changes' }).click();
+      await page.getByRole('heading', { name: 'Company' }).waitFor();
+
       await page.getByRole('button', { name: 'Delete' }).click();
       await page.getByRole('dialog').getByRole('textbox').fill('Company');
       await page.getByRole('button', { name: 'Delete identity provider' }).click();

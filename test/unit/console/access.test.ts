@@ -6,7 +6,7 @@ import { accountsListQuery } from '../../../ui/areas/access/accountsSearch.ts';
 import { grantText } from '../../../ui/areas/access/grants/grantText.ts';
 import { missingOfScope, scopeIds, scopeOfText } from '../../../ui/areas/access/grants/scopes.ts';
 import {
-  changesDestination,
+  changesAny,
   configChange,
   configRequest,
   secretsRequest,
@@ -116,8 +116,8 @@ describe('the settings of a provider', () => {
     const started = { url: 'ldaps://one', groupBaseDn: 'dc=x', scopes: ['a'] };
     const change = configChange({ url: 'ldaps://two', scopes: ['a'] }, started);
     expect(change).toEqual({ url: 'ldaps://two', groupBaseDn: null });
-    expect(changesDestination(change, ['url'])).toBe(true);
-    expect(changesDestination({ groupBaseDn: null }, ['url'])).toBe(false);
+    expect(changesAny(change, ['url'])).toBe(true);
+    expect(changesAny({ groupBaseDn: null }, ['url'])).toBe(false);
     expect(configChange(started, started)).toEqual({});
     expect(configRequest(started, started, {})).toEqual({});
     expect(configRequest({ ...started, url: 'ldaps://two' }, started, {})).toEqual({

@@ -1,3 +1,4 @@
+import { Checkbox } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
@@ -13,7 +14,7 @@ import { useVersionedForm } from '../../../parts/versioned/useVersionedForm.ts';
 import { UnreadRecord } from '../UnreadRecord.tsx';
 import { ConfigForm } from './ConfigForm.tsx';
 import {
-  changesDestination,
+  changesAny,
   configChange,
   configRequest,
   secretsRequest,
@@ -54,6 +55,7 @@ type Props = { provider: Provider; kind: Kind };
 
 /** The form of a provider; what is typed into its hidden fields is kept beside it. */
 function useProviderForm({ provider, kind }: Props, secrets: Secrets) {
+  const [keepAccounts, setKeepAccounts] = useState(false);
   const { id } = provider;
   const client = useQueryClient();
   const names = useMemo(() => kind.secrets.map(({ name }) => name), [kind]);
@@ -61,24 +63,45 @@ function useProviderForm({ provider, kind }: Props, secrets: Secrets) {
     values: { name, config: withoutSecrets(config, names) },
     etag: `"${version}"`,
   });
-  return useVersionedForm<Draft>({
+  const form = useVersionedForm<Draft>({
     record: versionOf(provider),
     save: async ({ name, config }, etag, started) =>
       versionOf(
         await answer(
           api.PUT('/api/auth/providers/{id}', {
             params: { path: { id }, header: { 'If-Match': etag } },
-            body: { name: name.trim(), ...configRequest(config, started.config, secrets) },
+            body: {
+              name: name.trim(),
+              ...configRequest(config, started.config, secrets),
+              ...(keepAccounts && { keepAccounts }),
+            },
           }),
         ),
       ),
     readAgain: async () => versionOf(await client.query({ ...providerQuery(id), staleTime: 0 })),
   });
+  return { ...form, keepAccounts, setKeepAccounts };
 }
 
 function reasonOf(isIncomplete: boolean, isChanged: boolean): string | undefined {
   if (isIncomplete) return 'A field is incomplete.';
   return isChanged ? undefined : 'Nothing has been changed.';
+}
+
+type KeepAccountsProps = {
+  form: Pick<ReturnType<typeof useProviderForm>, 'keepAccounts' | 'setKeepAccounts'>;
+};
+
+/** Whether the accounts stay with the ids that they have, though these may be those of other people now. */
+function KeepAccounts({ form }: KeepAccountsProps) {
+  return (
+    <Checkbox
+      label="Keep the accounts"
+      description="Only if the same service has a new address or name and has kept the ids of its users. Otherwise another person may get an account and its roles."
+      checked={form.keepAccounts}
+      onChange={(event) => form.setKeepAccounts(event.currentTarget.checked)}
+    />
+  );
 }
 
 function Editor({ provider, kind }: Props) {
@@ -128,10 +151,11 @@ function Editor({ provider, kind }: Props) {
             onIncomplete={setIncomplete}
           />
         )}
+        {changesAny(change, kind.identity) && <KeepAccounts form={form} />}
         <SecretFields
           fields={kind.secrets}
           stored={storedSecrets(provider.config, kind.secrets)}
-          isMoved={changesDestination(change, kind.destinations)}
+          isMoved={changesAny(change, kind.destinations)}
           values={secrets}
           onChange={setSecrets}
           errors={errors}

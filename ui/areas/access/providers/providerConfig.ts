@@ -50,6 +50,6 @@ export function configRequest(
   return Object.keys(change).length > 0 ? { config: change } : {};
 }
 
-/** Whether a change leads to another server, so that the secrets must be sent again. */
-export const changesDestination = (change: Config, destinations: readonly string[]): boolean =>
-  destinations.some((name) => name in change);
+/** Whether a change has one of these fields. */
+export const changesAny = (change: Config, fields: readonly string[]): boolean =>
+  fields.some((name) => name in change);

@@ -15,13 +15,21 @@ export type Kind = {
   schema: JsonSchema;
   secrets: readonly { name: string; description: string | undefined }[];
   destinations: readonly string[];
+  /** The settings that say whose ids the accounts have. */
+  identity: readonly string[];
 };
 
 type Reading = { signal: AbortSignal };
 
 export const PROVIDERS_KEY = ['access', 'providers'] as const;
 
-function kindOf({ kind, configSchema, secrets, destinations }: Schemas['ProviderKind']): Kind {
+function kindOf({
+  kind,
+  configSchema,
+  secrets,
+  destinations,
+  identity,
+}: Schemas['ProviderKind']): Kind {
   const { properties = {}, required = [], ...schema } = configSchema as JsonSchema;
   const isSecret = (name: string) => secrets.includes(name);
   return {
@@ -40,6 +48,7 @@ function kindOf({ kind, configSchema, secrets, destinations }: Schemas['Provider
     },
     secrets: secrets.map((name) => ({ name, description: properties[name]?.description })),
     destinations,
+    identity,
   };
 }
 
