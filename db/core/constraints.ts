@@ -65,14 +65,18 @@ const CONCURRENCY_SQLSTATES: ReadonlySet<string> = new Set([
 
 /**
  * The error for a change that the schema refuses: `quota_exceeded` by `check_quota`, `legal_hold` by
- * `refuse_if_held`, `unavailable` by `share_tenant`; any other error as it is.
+ * `refuse_if_held`, `unavailable` by `share_tenant` and `share_job_type`; any other error as it is.
  */
 export function asRefusal(error: unknown): unknown {
   if (isHeld(error)) return legalHoldError();
   if (sqlState(error) === 'HF005')
-    return new AppError('unavailable', 'The tenant was deleted at that moment. Try again.', {
-      retryAfterSeconds: 1,
-    });
+    return new AppError(
+      'unavailable',
+      'What this would belong to was deleted at that moment. Try again.',
+      {
+        retryAfterSeconds: 1,
+      },
+    );
   if (sqlState(error) !== 'HF002') return error;
   const { tenantId, ...quota } = JSON.parse(detailOf(error)) as ExceededQuota & {
     tenantId: string;

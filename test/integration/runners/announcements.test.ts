@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import type { JobTypeRecord } from '../../../api/jobs/typeSchemas.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { TestClient } from '../../support/client.ts';
+import { eventually } from '../../support/eventually.ts';
 import { createRunnerToken, definition, digestOf } from '../../support/runner.ts';
 import { admin, createUser, type Page } from '../../support/users.ts';
 
@@ -173,5 +174,56 @@ describe('an announcement', () => {
     expect(states).toHaveLength(201);
     expect(states[0]?.reason).toMatch(/another pool/);
     expect(states[200]?.reason).toMatch(/200 types/);
+  });
+});
+
+/** Waits until a request waits for a transaction of the test. */
+const untilOneWaits = () =>
+  eventually(
+    () => app.deps.db('pg_locks').where({ granted: false }),
+    (waiting) => waiting.length > 0,
+  );
+
+describe('at the same time as another process', () => {
+  test('a type is deleted, and no job of it is created', async () => {
+    const { runner, name } = await poolWith(['announced.*']);
+    await runner().announce('v1');
+    const answer = await app.deps.db.transaction(async (trx) => {
+      await trx('job_type_versions').where({ name }).delete();
+      await trx('job_types').where({ name }).delete();
+      const waiting = Promise.resolve(root.post('/api/jobs', { type: name, payload: {} }));
+      await untilOneWaits();
+      return { waiting };
+    });
+    expect((await answer.waiting).status).toBe(503);
+    expect(await app.deps.db('jobs').where({ type: name })).toEqual([]);
+  });
+
+  test('a job is created, and its type is not deleted', async () => {
+    const { runner, name } = await poolWith(['announced.*']);
+    await runner().announce('v1');
+    const { db } = app.deps;
+    const { id } = await root
+      .post<{ id: string }>('/api/jobs', { type: name, payload: {} })
+      .expect(201);
+    await root.post(`/api/jobs/${id}/cancel`).expect(202);
+    const answer = await db.transaction(async (trx) => {
+      const [row] = await trx('jobs').where({ id });
+      await trx('jobs').insert({
+        ...Object.fromEntries(
+          Object.entries(row as object).map(([key, value]) => [
+            key,
+            value !== null && typeof value === 'object' && !(value instanceof Date)
+              ? JSON.stringify(value)
+              : value,
+          ]),
+        ),
+        ...{ id: `${id.slice(0, -1)}0`, status: 'queued', finished_at: null },
+      });
+      const waiting = Promise.resolve(root.delete(`/api/job-types/${name}`));
+      await untilOneWaits();
+      return { waiting };
+    });
+    expect((await answer.waiting).status).toBe(409);
   });
 });
