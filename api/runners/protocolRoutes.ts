@@ -180,6 +180,7 @@ export const protocolRoutes = ({
       ],
     },
     responses: { 200: AnnounceAnswer },
+    problems: [404],
     handle: async ({ caller, body }) => {
       const identity = requireRunner(caller);
       const { announcement, refused } = checkedAnnouncement(body);

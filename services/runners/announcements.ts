@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { ignoreNoChange, NoChange, type Commit, type Work } from '../../db/core/commit.ts';
+import { isForeignKeyViolation, isUniqueViolation } from '../../db/core/constraints.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { notifyTopics } from '../../db/core/unitOfWork.ts';
 import { Pool } from '../../db/models/Pool.ts';
@@ -210,12 +211,20 @@ export function createAnnouncements({ db, commit, ids, jobTypes }: Deps) {
     const typePool = await RemoteType.query(db).findById(type.definition.name).select('pool');
     if (typePool && typePool.pool !== pool.name) return 'The type belongs to another pool.';
     let refused: string | undefined;
-    await commit({ ...caller, tenantId: PLATFORM }, async (work) => {
-      refused = await addToType(work, await work.trx(), pool, type, caller);
-      if (refused !== undefined) throw new AppError('conflict', refused);
-    }).catch((error: unknown) => {
-      if (refused === undefined) throw error;
-    });
+    const add = () =>
+      commit({ ...caller, tenantId: PLATFORM }, async (work) => {
+        refused = await addToType(work, await work.trx(), pool, type, caller);
+        if (refused !== undefined) throw new AppError('conflict', refused);
+      });
+    await add()
+      // Another runner has just announced the type for the first time: now there is a row to lock.
+      .catch((error: unknown) => {
+        if (!isUniqueViolation(error)) throw error;
+        return add();
+      })
+      .catch((error: unknown) => {
+        if (refused === undefined) throw error;
+      });
     return refused;
   }
 
@@ -230,6 +239,38 @@ export function createAnnouncements({ db, commit, ids, jobTypes }: Deps) {
     });
   }
 
+  async function announceTo(
+    pool: Pool,
+    caller: Caller,
+    tokenId: string,
+    { runnerId, types, ...about }: Announcement,
+  ): Promise<{ runner: string; types: AnnouncedState[] }> {
+    const refused: AnnouncedState[] = [];
+    const offered: Record<string, string> = {};
+    const pause = createPause();
+    for (const type of types) {
+      await pause();
+      const { name } = type.definition;
+      const reason = Object.hasOwn(offered, name)
+        ? 'The runner has announced this name twice.'
+        : await announceType(caller, pool, type);
+      if (reason === undefined) offered[name] = type.digest;
+      else refused.push({ name, digest: type.digest, state: 'refused', reason });
+    }
+    const id = await noteRunner(db, {
+      ...about,
+      id: ids.next('rnr'),
+      processId: runnerId,
+      tokenId,
+      types: offered,
+      address: caller.address,
+    });
+    if (id === undefined)
+      throw new AppError('conflict', 'Another token has announced a runner with this id.');
+    await replaceUnused(caller, pool.name, offered);
+    return { runner: id, types: [...(await statesOf(offered)), ...refused] };
+  }
+
   return {
     /**
      * Notes what a runner offers to a pool, instead of what it has announced before. Errors:
@@ -238,36 +279,17 @@ export function createAnnouncements({ db, commit, ids, jobTypes }: Deps) {
     async announce(
       caller: Caller,
       { tokenId, pools }: RunnerIdentity,
-      { runnerId, types, ...about }: Announcement,
+      announcement: Announcement,
     ): Promise<{ runner: string; types: AnnouncedState[] }> {
-      if (!pools.includes(about.pool))
-        throw new AppError('permission_denied', `The token is not for the pool ${about.pool}.`);
-      const pool = await Pool.query(db).findById(about.pool);
-      if (!pool) throw notFound('pool', about.pool);
-      const refused: AnnouncedState[] = [];
-      const offered: Record<string, string> = {};
-      const pause = createPause();
-      for (const type of types) {
-        await pause();
-        const { name } = type.definition;
-        const reason = Object.hasOwn(offered, name)
-          ? 'The runner has announced this name twice.'
-          : await announceType(caller, pool, type);
-        if (reason === undefined) offered[name] = type.digest;
-        else refused.push({ name, digest: type.digest, state: 'refused', reason });
-      }
-      const id = await noteRunner(db, {
-        ...about,
-        id: ids.next('rnr'),
-        processId: runnerId,
-        tokenId,
-        types: offered,
-        address: caller.address,
+      const { pool: name } = announcement;
+      if (!pools.includes(name))
+        throw new AppError('permission_denied', `The token is not for the pool ${name}.`);
+      const pool = await Pool.query(db).findById(name);
+      if (!pool) throw notFound('pool', name);
+      return announceTo(pool, caller, tokenId, announcement).catch((error: unknown) => {
+        // The pool has been deleted since.
+        throw isForeignKeyViolation(error) ? notFound('pool', name) : error;
       });
-      if (id === undefined)
-        throw new AppError('conflict', 'Another token has announced a runner with this id.');
-      await replaceUnused(caller, pool.name, offered);
-      return { runner: id, types: [...(await statesOf(offered)), ...refused] };
     },
 
     /**

@@ -185,6 +185,41 @@ const untilOneWaits = () =>
   );
 
 describe('at the same time as another process', () => {
+  test('a type is announced for the first time', async () => {
+    const { runner, name, pool } = await poolWith([]);
+    const answer = await app.deps.db.transaction(async (trx) => {
+      const at = new Date();
+      await trx('job_types').insert({
+        name,
+        pool,
+        state: 'waiting',
+        created_at: at,
+        updated_at: at,
+        version: 1,
+      });
+      const waiting = runner().announce('v1');
+      await untilOneWaits();
+      return { waiting };
+    });
+    expect(await answer.waiting).toMatchObject([{ name, state: 'waiting' }]);
+  });
+
+  test('a pool is deleted', async () => {
+    const { client, pool } = await poolWith([]);
+    const answer = await app.deps.db.transaction(async (trx) => {
+      await trx('pools').where({ name: pool }).delete();
+      const waiting = Promise.resolve(
+        client.post('/api/runner/announce', {
+          ...{ runnerId: randomUUID(), name: 'hand', version: '1', slots: 1, pool },
+          types: [],
+        }),
+      );
+      await untilOneWaits();
+      return { waiting };
+    });
+    expect((await answer.waiting).status).toBe(404);
+  });
+
   test('a type is deleted, and no job of it is created', async () => {
     const { runner, name } = await poolWith(['announced.*']);
     await runner().announce('v1');
