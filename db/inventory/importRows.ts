@@ -76,8 +76,9 @@ export const pendingLines = (db: Knex, importId: string): Promise<number[]> =>
     .pluck('line');
 
 /**
- * Stores the outcomes of rows and adds them to the progress and the counts of the import. Many are
- * stored by several statements: the caller has a transaction.
+ * Stores the outcomes of rows and adds them to the progress and the counts of the import. What another
+ * attempt has stored stays as it is. Many are stored by several statements: the caller has a transaction.
+ * Requires `lockImport`.
  */
 export async function recordOutcomes(
   trx: Knex,
@@ -91,7 +92,7 @@ export async function recordOutcomes(
 async function recordSome(trx: Knex, importId: string, outcomes: string): Promise<void> {
   await trx.raw(
     `WITH r AS (SELECT * FROM json_to_recordset(?::json) AS r (line integer, outcome text, "recordId" text, report json)),
-      ended AS (UPDATE import_rows AS t SET outcome = r.outcome, record_id = r."recordId", report = r.report FROM r WHERE t.import_id = ? AND t.line = r.line RETURNING r.outcome)
+      ended AS (UPDATE import_rows AS t SET outcome = r.outcome, record_id = r."recordId", report = r.report FROM r WHERE t.import_id = ? AND t.line = r.line AND t.outcome IS NULL RETURNING r.outcome)
      UPDATE imports SET done = done + (SELECT count(*) FROM ended),
        counts = coalesce((SELECT jsonb_object_agg(outcome, rows) FROM (
          SELECT outcome, sum(rows) AS rows FROM (

@@ -85,7 +85,12 @@ export function createImportRun({
   });
 
   const storeOutcomes = (importId: string, outcomes: readonly RowOutcome[]): Promise<void> =>
-    writeUnaudited((own) => own.transaction((trx) => recordOutcomes(trx, importId, outcomes)));
+    writeUnaudited((own) =>
+      own.transaction(async (trx) => {
+        await lockImport(trx, importId);
+        await recordOutcomes(trx, importId, outcomes);
+      }),
+    );
 
   /**
    * Writes up to `limit` rows. When the whole batch is rejected, or concurrent changes always interfere,

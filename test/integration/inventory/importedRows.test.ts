@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { recordOutcomes } from '../../../db/inventory/importRows.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { TestClient } from '../../support/client.ts';
 import { importRowsAs, NO_ROWS, uploadAs } from '../../support/imports.ts';
@@ -58,4 +59,18 @@ test('a record with all the custom fields that one may have is exported and impo
     const { counts } = await upload(String(body), 'resource=sites', type).expect(202);
     expect([format, counts]).toEqual([format, { ...NO_ROWS, unchanged: 1 }]);
   }
+});
+
+test('a row that has an outcome keeps it, and counts once, if an earlier attempt ends later', async () => {
+  const file = `${JSON.stringify({ resource: 'sites', record: { name: 'once' } })}\n`;
+  const { id } = await upload(file, '', 'application/x-ndjson').expect(202);
+  const read = () => root.get<object>(`/api/inventory/imports/${id}`).expect(200);
+  const before = await read();
+  expect(before).toMatchObject({ counts: { ...NO_ROWS, created: 1 } });
+  const [row] = await rowsOf(id);
+  const late = { line: Number(row?.line), outcome: 'conflict' as const, recordId: null };
+  const report = { errors: [], conflicts: [], warnings: [] };
+  await app.deps.db.transaction((trx) => recordOutcomes(trx, id, [{ ...late, report }]));
+  expect(await read()).toEqual(before);
+  expect(await rowsOf(id)).toEqual([row]);
 });
