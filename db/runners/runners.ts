@@ -7,6 +7,7 @@ import {
 import type { Knex } from '../core/knex.ts';
 import { Job } from '../models/Job.ts';
 import { prepared } from '../core/prepared.ts';
+import type { RecordChange } from '../core/unitOfWork.ts';
 
 /** SQL: true for runners, of the alias `r`, that were heard of lately. */
 export const IS_ALIVE = `r.seen_at > now() - interval '${RUNNER_LIFETIME_SECONDS} seconds'`;
@@ -206,6 +207,13 @@ export const findWaiting = async (db: Knex, seconds: number, limit: number): Pro
     .orderBy('created_at')
     .limit(limit);
 
-/** A job is reported once. */
-export const markWaitingReported = async (trx: Knex, id: string, at: Date): Promise<void> =>
-  void (await trx('jobs').where({ id }).update({ waiting_reported_at: at }));
+/** Marks a job that is still queued as reported. Without effect if it has been, by another process. */
+export const reportWaitingChange = (id: string, at: Date): RecordChange => ({
+  topics: [],
+  sql: (name) =>
+    `${name} AS (
+       UPDATE jobs SET waiting_reported_at = ?
+       WHERE id = ? AND status = 'queued' AND waiting_reported_at IS NULL RETURNING id
+     )`,
+  bindings: [at, id],
+});

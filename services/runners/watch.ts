@@ -1,6 +1,6 @@
-import type { Commit } from '../../db/core/commit.ts';
+import { ignoreNoChange, type Commit } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
-import { findWaiting, markWaitingReported, purgeRunners } from '../../db/runners/runners.ts';
+import { findWaiting, purgeRunners, reportWaitingChange } from '../../db/runners/runners.ts';
 import { runEach } from '../../domain/shared/runEach.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
 import { jobRecord } from '../jobs/jobAudit.ts';
@@ -20,11 +20,11 @@ export function createWatchRunners({ db, commit }: { db: Knex; commit: Commit })
       const jobs = await findWaiting(db, REPORT_AFTER_SECONDS, BATCH);
       for (const job of jobs) {
         signal.throwIfAborted();
-        await commit(systemCaller(job.tenantId, 'reconcile'), async (work) => {
-          await markWaitingReported(await work.trx(), job.id, work.now);
+        await commit(systemCaller(job.tenantId, 'reconcile'), (work) => {
+          work.change(reportWaitingChange(job.id, work.now));
           jobRecord.acted(work, 'wait', job);
           jobRecord.emit(work, 'job.waiting', job);
-        });
+        }).catch(ignoreNoChange(undefined));
       }
       if (jobs.length < BATCH) return;
     }

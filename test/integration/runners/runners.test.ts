@@ -8,6 +8,7 @@ import type { ApprovalRecord } from '../../../api/approvals/schemas.ts';
 import { StoreError } from '../../../platform/stores/store.ts';
 import { createArtifacts } from '../../../services/runners/artifacts.ts';
 import { approve, createRequest } from '../../support/approvals.ts';
+import { createWatchRunners } from '../../../services/runners/watch.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { TestClient } from '../../support/client.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -466,8 +467,18 @@ describe('a job type of runners', () => {
       .db('jobs')
       .where({ id })
       .update({ created_at: new Date(Date.now() - 600_000) });
-    await app.deps.reconcile.purge(new AbortController().signal);
-    await app.deps.reconcile.purge(new AbortController().signal);
+    // Another process finds the job at the same time, and reports it first.
+    const { signal } = new AbortController();
+    const { db, commit } = app.deps;
+    const report = createWatchRunners({ db, commit });
+    await createWatchRunners({
+      db,
+      commit: async (caller, useCase) => {
+        await report(signal);
+        return commit(caller, useCase);
+      },
+    })(signal);
+    await app.deps.reconcile.purge(signal);
     const events = await app.deps
       .db('events')
       .where({ subject_id: id })
