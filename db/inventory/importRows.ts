@@ -1,3 +1,4 @@
+import { storableJson } from '../core/storableJson.ts';
 import { boundedRows, takePage } from '../core/boundedRows.ts';
 import type { Knex } from '../core/knex.ts';
 import { chunked } from '../../platform/chunks.ts';
@@ -26,7 +27,7 @@ async function* storedTogether<T>(values: AsyncIterable<T> | Iterable<T>): Async
 }
 
 async function* jsonOf<T>(values: AsyncIterable<T> | Iterable<T>): AsyncGenerator<string> {
-  for await (const value of values) yield JSON.stringify(value);
+  for await (const value of values) yield storableJson(value);
 }
 
 /** Stores rows of a file while it is received. */

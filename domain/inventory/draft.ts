@@ -1,3 +1,4 @@
+import { excerpt } from '../shared/excerpt.ts';
 import { describeResourceScope, UNREADABLE_SCOPE, type ResourceScope } from '../access/scope.ts';
 import { differences, isSame } from './difference.ts';
 import { externalReadersOf } from './externalReaders.ts';
@@ -239,9 +240,6 @@ export const missingPermission = (scope: ResourceScope, isKnown: boolean): strin
 export const missingRbac = (scope: ResourceScope): string =>
   `permission rbac:write is missing at ${describeResourceScope(scope)}`;
 
-const shortened = (message: string): string =>
-  message.length > MAX_MESSAGE_LENGTH ? `${message.slice(0, MAX_MESSAGE_LENGTH - 1)}…` : message;
-
 /** Adds errors, conflicts and warnings to a plan, without what the viewer may not read. */
 function createFindings(
   planned: Planned,
@@ -263,7 +261,7 @@ function createFindings(
       planned.errors.push({
         pointer: field === '' ? '' : `/${field}`,
         code,
-        message: shortened(message),
+        message: excerpt(message, MAX_MESSAGE_LENGTH),
       });
   }
   return {
@@ -284,7 +282,10 @@ function createFindings(
       planned.conflicts.push({
         pointer: pointerTo(field),
         code,
-        message: shortened(holder ? `${text}; evict on ${holder} removes it` : text),
+        message: excerpt(
+          holder ? `${text}; evict on ${holder} removes it` : text,
+          MAX_MESSAGE_LENGTH,
+        ),
         resource: named?.resource ?? null,
         id: isPlanned && !viewer.writesValid ? null : namedId,
       });
@@ -292,7 +293,11 @@ function createFindings(
     warn(code, message, field, about) {
       if (!viewer.warns || planned.warnings.length >= MAX_FINDINGS) return;
       if (about && !isReadable(about)) return;
-      planned.warnings.push({ pointer: pointerTo(field), code, message: shortened(message) });
+      planned.warnings.push({
+        pointer: pointerTo(field),
+        code,
+        message: excerpt(message, MAX_MESSAGE_LENGTH),
+      });
     },
   };
 }

@@ -1,3 +1,4 @@
+import { cut } from '../shared/excerpt.ts';
 import { MAX_LOG_LINES, type JobProgress } from './jobs.ts';
 
 const MAX_MESSAGE_CHARS = 8_192;
@@ -6,7 +7,7 @@ const MAX_PROGRESS_CHARS = 200;
 
 /** A message as a log keeps it. PostgreSQL cannot store NUL characters in text. */
 export const logText = (text: string): string =>
-  text.replaceAll('\0', '\uFFFD').slice(0, MAX_MESSAGE_CHARS);
+  cut(text.replaceAll('\0', '\uFFFD'), MAX_MESSAGE_CHARS);
 
 /** The data of a line as a log keeps it. */
 export function logData(data: object | undefined): object | null {
@@ -25,7 +26,7 @@ export function logData(data: object | undefined): object | null {
 /** The progress of a job as its record keeps it. */
 export const progressOf = (percent: number, message: string | undefined): JobProgress => ({
   percent: Number.isFinite(percent) ? Math.min(100, Math.max(0, percent)) : 0,
-  message: message === undefined ? null : logText(message).slice(0, MAX_PROGRESS_CHARS),
+  message: message === undefined ? null : cut(logText(message), MAX_PROGRESS_CHARS),
 });
 
 /** The last line of a log that is full. */

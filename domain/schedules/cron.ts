@@ -1,3 +1,4 @@
+import { cut } from '../shared/excerpt.ts';
 import { assertDefined } from '../shared/assert.ts';
 
 /** The five fields of a cron expression, in order. */
@@ -76,7 +77,7 @@ const invalidExpression = (message: string): { errors: CronError[] } => ({
   errors: [{ field: 'expression', message }],
 });
 
-const quoted = (text: string): string => JSON.stringify(text.slice(0, 40));
+const quoted = (text: string): string => JSON.stringify(cut(text, 40));
 
 function parseFields(texts: readonly string[]): { cron: Cron } | { errors: CronError[] } {
   const errors: CronError[] = [];

@@ -1,3 +1,5 @@
+import { cut } from './excerpt.ts';
+
 /** Longer pointers are cut: a client chooses how long its names are. */
 const MAX_POINTER_CHARS = 1_000;
 
@@ -9,7 +11,7 @@ export const escapePointer = (name: string): string =>
 export const unescapePointer = (token: string): string =>
   token.replaceAll('~1', '/').replaceAll('~0', '~');
 
-export const cutPointer = (pointer: string): string => pointer.slice(0, MAX_POINTER_CHARS);
+export const cutPointer = (pointer: string): string => cut(pointer, MAX_POINTER_CHARS);
 
 /** The pointer to a value, by the names of the fields and the positions in lists that lead to it. */
 export const pointerTo = (path: readonly (string | number)[]): string =>

@@ -1,3 +1,4 @@
+import { excerpt } from '../../domain/shared/excerpt.ts';
 import type { Socket } from 'node:net';
 import type { LogLevel } from '../../domain/jobs/jobs.ts';
 import type { AttemptTools } from './attempt.ts';
@@ -32,10 +33,8 @@ const READING_MS = 25;
 type Waiting = { stream: 'stdout' | 'stderr'; text: string; at: Date };
 
 /** PostgreSQL cannot store NUL characters in text, and UTF-8 has no half of a surrogate pair. */
-const cut = (text: string, max: number): string => {
-  const storable = text.replaceAll('\0', '\uFFFD');
-  return (storable.length <= max ? storable : `${storable.slice(0, max - 1)}…`).toWellFormed();
-};
+const storable = (text: string, max: number): string =>
+  excerpt(text.replaceAll('\0', '\uFFFD'), max).toWellFormed();
 
 /** Passes the chunks of a socket on, with pauses in which others have the processor. */
 function readInTurns(socket: Socket, onChunk: (chunk: Buffer) => void): void {
@@ -64,7 +63,7 @@ export function createOutput(tools: AttemptTools, masker: Masker, eventsPath: st
   let complaints = 0;
 
   const report = (level: LogLevel, message: string, data?: object, at = new Date()) =>
-    tools.line(level, cut(masker.text(message), MAX_LINE_CHARS), data, at);
+    tools.line(level, storable(masker.text(message), MAX_LINE_CHARS), data, at);
 
   function complain(message: string) {
     if (complaints++ < MAX_COMPLAINTS) report('warn', message);
@@ -82,7 +81,7 @@ export function createOutput(tools: AttemptTools, masker: Masker, eventsPath: st
     progress: (percent, message) =>
       tools.progress(
         Math.min(100, Math.max(0, percent)),
-        message === undefined ? undefined : cut(masker.text(message), MAX_PROGRESS_CHARS),
+        message === undefined ? undefined : storable(masker.text(message), MAX_PROGRESS_CHARS),
       ),
     log: (level, message, data) => report(level, message, maskedData(data)),
     mask(value) {

@@ -1,3 +1,4 @@
+import { cut } from '../../domain/shared/excerpt.ts';
 import {
   AppError,
   invalidFields,
@@ -31,10 +32,7 @@ export function conflictError(planned: readonly Planned[], isBatch: boolean): Ap
   );
   return new AppError(
     codeOf(conflicts),
-    conflicts
-      .map(({ message }) => message)
-      .join('; ')
-      .slice(0, 1_000),
+    cut(conflicts.map(({ message }) => message).join('; '), 1_000),
     { conflicts },
   );
 }

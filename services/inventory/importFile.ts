@@ -1,3 +1,4 @@
+import { cut } from '../../domain/shared/excerpt.ts';
 import { Readable } from 'node:stream';
 import { CsvError, parse, type CsvErrorCode, type Info } from 'csv-parse';
 import type { FileRow } from '../../db/inventory/importRows.ts';
@@ -62,7 +63,7 @@ const MAX_NAMED_COLUMNS = 100;
 function unknownColumnsMessage(resource: Resource, unknown: readonly string[]): string {
   const named = unknown
     .slice(0, MAX_NAMED_COLUMNS)
-    .map((column) => JSON.stringify(column.slice(0, 100)));
+    .map((column) => JSON.stringify(cut(column, 100)));
   const more = unknown.length > named.length ? ` and ${unknown.length - named.length} more` : '';
   return (
     `${resource.name} have no column ${named.join(', ')}${more}. ` +
@@ -131,7 +132,7 @@ export async function* readCsv(source: Readable, resource: Resource): AsyncGener
     throw error instanceof CsvError
       ? lineError(
           Number(error.lines) || 1,
-          CSV_PROBLEMS[error.code]?.(error) ?? error.message.slice(0, 200),
+          CSV_PROBLEMS[error.code]?.(error) ?? cut(error.message, 200),
         )
       : error;
   }

@@ -1,3 +1,4 @@
+import { excerpt } from '../../domain/shared/excerpt.ts';
 import { stringify } from 'csv-stringify/sync';
 import type { ReportedRow } from '../../db/inventory/importRows.ts';
 import { cellOfText } from '../../domain/inventory/imports.ts';
@@ -30,7 +31,7 @@ type Findings = { errors: PlanError[]; conflicts: PlanConflict[]; warnings: Plan
 const textOf = (value: unknown): string | null => {
   if (value === undefined) return null;
   const text = typeof value === 'string' ? value : JSON.stringify(value);
-  return text.length > MAX_VALUE_LENGTH ? `${text.slice(0, MAX_VALUE_LENGTH)}…` : text;
+  return excerpt(text, MAX_VALUE_LENGTH + 1);
 };
 
 /** The value at a JSON Pointer (RFC 6901); undefined if there is none. */

@@ -1,3 +1,4 @@
+import { cut } from '../../domain/shared/excerpt.ts';
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { ignoreNoChange, NoChange, type Commit, type Work } from '../../db/core/commit.ts';
@@ -83,7 +84,7 @@ export function createAnnouncements({ db, commit, ids, jobTypes }: Deps) {
     }
     return problem === ''
       ? undefined
-      : `The schema of the ${name} cannot be used: ${problem.slice(0, 300)}`;
+      : `The schema of the ${name} cannot be used: ${cut(problem, 300)}`;
   }
 
   /** Why a version that is not known can never be accepted; undefined if it can. */

@@ -1,3 +1,4 @@
+import { cut } from '../../domain/shared/excerpt.ts';
 import type { WriteUnaudited } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { writeChanges } from '../../db/core/unitOfWork.ts';
@@ -129,7 +130,7 @@ export function createEndAttempt({
     if ('result' in request) return succeed(job, request.result);
     if ('failure' in request) {
       const { code, message, retryable = true, retryAfterSeconds = 0 } = request.failure;
-      const text = message.replaceAll('\0', '\uFFFD').slice(0, MAX_FAILURE_CHARS);
+      const text = cut(message.replaceAll('\0', '\uFFFD'), MAX_FAILURE_CHARS);
       const retryAfterMs = retryAfterSeconds * 1_000;
       return fail(job, new JobFailure(code, text, { retryable, retryAfterMs }));
     }

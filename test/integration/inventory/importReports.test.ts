@@ -50,6 +50,29 @@ describe('files', () => {
     expect(items).toHaveLength(1);
   });
 
+  test('a message that is cut inside an emoji fails no other row', async () => {
+    const make = recordFactory(() => root);
+    const choices = Array.from({ length: 60 }, (_, i) => `${'😀'.repeat(10)}${i}`);
+    for (const [name, prefix] of [
+      ['even', ''],
+      ['odd', 'x'],
+    ] as const)
+      await make('custom-fields', {
+        ...{ resource: 'regions', name, type: 'choice' },
+        choices: [`${prefix}first`, ...choices],
+      });
+    const lines = [{ even: 'no' }, { odd: 'no' }, {}].map((customFields, i) =>
+      JSON.stringify({ name: `emoji${i}`, customFields }),
+    );
+    const ended = await upload(lines.join('\n'), 'resource=regions', 'application/x-ndjson').expect(
+      202,
+    );
+    expect(ended).toMatchObject({ status: 'succeeded', counts: { created: 1, invalid: 2 } });
+    const rows = await rowsOf(ended.id);
+    for (const { errors } of rows)
+      for (const { message } of errors) expect(message).toMatch(/[😀x\d, ]…$/u);
+  });
+
   test('an import that has written nothing can be tried again', async () => {
     const make = recordFactory(() => root);
     const dry = await upload('name\nagain1\n', 'resource=sites&dryRun=true').expect(202);
