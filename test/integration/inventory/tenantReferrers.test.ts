@@ -125,4 +125,23 @@ describe('what is created in a tenant while it is deleted', () => {
     );
     expect([deleted, created]).toEqual([204, 503]);
   });
+
+  test('takes no lock of each tenant in a restore of all, which would exceed those of a transaction', async () => {
+    const locksOf = (setting: 'on' | 'off') =>
+      app.deps.db.transaction(async (trx) => {
+        await trx.raw(`SET LOCAL holdfast.quotas = '${setting}'`);
+        await trx.raw(
+          `INSERT INTO created_records SELECT 'tenant-' || n FROM generate_series(1, 20) AS n`,
+        );
+        const { rows } = await trx.raw<{ rows: { count: number }[] }>(
+          "SELECT count(*)::integer FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()",
+        );
+        return rows[0]?.count;
+      });
+    await app.deps.db.raw(`
+      CREATE TABLE created_records (tenant_id text);
+      CREATE TRIGGER tenant_shared AFTER INSERT ON created_records
+        FOR EACH ROW EXECUTE FUNCTION share_tenant()`);
+    expect([await locksOf('on'), await locksOf('off')]).toEqual([20, 0]);
+  });
 });
