@@ -39,8 +39,12 @@ const IS_SORT_VALUE: Readonly<Record<FieldKind, (text: string) => boolean>> = {
   text: (text) => text.length <= 2_000 && !text.includes('\0') && text.isWellFormed(),
   integer: (text) => /^-?\d{1,10}$/.test(text) && Math.abs(Number(text)) < 2 ** 31,
   bigint: (text) => /^-?\d{1,16}$/.test(text) && Number.isSafeInteger(Number(text)),
+  // As PostgreSQL writes doubles; it refuses other texts that are rounded to zero.
   number: (text) =>
-    /^-?\d{1,17}(?:\.\d{1,17})?(?:e[+-]\d{1,2})?$/.test(text) && Number.isFinite(Number(text)),
+    text.length <= 40 &&
+    /^-?\d+(?:\.\d+)?(?:e[+-]\d{1,3})?$/.test(text) &&
+    Number.isFinite(Number(text)) &&
+    (Number(text) !== 0 || !/^[^e]*[1-9]/.test(text)),
   boolean: (text) => text === 'true' || text === 'false',
   time: (text) => {
     const [, day = '', time = ''] = TIME.exec(text) ?? [];

@@ -320,3 +320,40 @@ describe('a page of large records ends early', () => {
 });
 
 afterAll(() => app.stop());
+
+test('a list that is sorted by any number can be continued and filtered', async () => {
+  const doubles = fc.double({ min: -180, max: 180, noNaN: true });
+  const longitudes = [
+    ...[-0.0014770000000012828, 1e-7, -2.5e-300, 5e-324],
+    ...fc.sample(doubles, { numRuns: 20, seed: 7 }),
+  ];
+  const mutations = longitudes.map((longitude, i) => ({
+    resource: 'sites',
+    operation: 'create',
+    record: { name: `there ${i}`, longitude, latitude: 1, description: 'with longitude' },
+  }));
+  await root.post('/api/inventory/bulk', { mutations }).expect(200);
+  const found: unknown[] = [];
+  let cursor: string | null = '';
+  while (cursor !== null) {
+    const page: RecordPage = await root
+      .get<RecordPage>(
+        `/api/inventory/sites?latitude=1&sort=longitude&limit=1&cursor=${cursor}`.replace(
+          /&cursor=$/,
+          '',
+        ),
+      )
+      .expect(200);
+    found.push(...page.items.map(({ longitude }) => longitude));
+    cursor = page.nextCursor;
+  }
+  const numbers = found as number[];
+  expect(numbers.map(String)).toEqual(
+    longitudes.map((each) => String(each)).sort((a, b) => Number(a) - Number(b)),
+  );
+  for (const longitude of numbers) {
+    const filter = `longitude=${encodeURIComponent(JSON.stringify(longitude))}&latitude=1`;
+    const { items } = await root.get<RecordPage>(`/api/inventory/sites?${filter}`).expect(200);
+    expect(items.map((each) => each.longitude)).toContain(longitude);
+  }
+});

@@ -45,6 +45,15 @@ describe('numbers in queries', () => {
     expect(parseDecimal('9007199254740993', 'integer')).toBeUndefined();
   });
 
+  test('every number of a record is read as a filter', () => {
+    const number = fc.double({ noNaN: true, noDefaultInfinity: true });
+    fc.assert(
+      fc.property(number, (value) => {
+        expect(parseDecimal(JSON.stringify(value))).toBe(value === 0 ? 0 : value);
+      }),
+    );
+  });
+
   test('the items of a list and the alternatives of a union have their types', () => {
     const item = Type.Union([Type.Integer(), Type.Literal('none')]);
     const query = {
