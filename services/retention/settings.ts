@@ -1,3 +1,4 @@
+import { pointerTo } from '../../domain/shared/jsonPointer.ts';
 import { lockTenant } from '../../db/access/quotas.ts';
 import type { Commit } from '../../db/core/commit.ts';
 import type { KeysetPage, PageRequest } from '../../db/core/keyset.ts';
@@ -89,7 +90,7 @@ export function createRetentionSettings({
   ): void {
     const names = Object.keys(after);
     for (const name of names)
-      if (!Object.hasOwn(before, name)) jobTypes.get(name, `/jobTypes/${name}`);
+      if (!Object.hasOwn(before, name)) jobTypes.get(name, pointerTo(['jobTypes', name]));
     if (names.length > MAX_JOB_TYPES)
       throw invalidField(
         'body',

@@ -1,3 +1,4 @@
+import { escapePointer } from '../../shared/jsonPointer.ts';
 import { PLATFORM } from '../../access/scope.ts';
 import { isSame } from '../difference.ts';
 import type { Draft, Rules } from '../planning.ts';
@@ -129,7 +130,7 @@ export function checkCustomFields(draft: Draft): void {
     const isPresent = Object.hasOwn(present, name) && isSame(value, present[name]);
     if (!changesTenant && isPresent) continue;
     const definition = definitions.get(name);
-    const pointer = `customFields/${name}`;
+    const pointer = `customFields/${escapePointer(name)}`;
     if (definition) {
       const message = typeError(value, definition);
       if (message !== undefined) draft.error(pointer, 'custom_field', message);
@@ -139,7 +140,7 @@ export function checkCustomFields(draft: Draft): void {
   }
   for (const [name, { required }] of definitions) {
     if (required === true && !Object.hasOwn(values, name))
-      draft.error(`customFields/${name}`, 'required', 'is required');
+      draft.error(`customFields/${escapePointer(name)}`, 'required', 'is required');
   }
 }
 
@@ -163,8 +164,12 @@ function checkOptions(draft: Draft): void {
   if (isChoice && !hasChoices) draft.error('choices', 'choices', 'is required for this type');
   if (!isChoice && hasChoices)
     draft.error('choices', 'choices', 'is for the types choice and choices');
-  if (!isNumeric && (after.minimum !== null || after.maximum !== null))
-    draft.error('minimum', 'bounds', 'is for numbers');
+  const { minimum, maximum } = after;
+  if (!isNumeric) {
+    for (const bound of ['minimum', 'maximum'])
+      if (after[bound] !== null) draft.error(bound, 'bounds', 'is for numbers');
+  } else if (minimum !== null && maximum !== null && Number(minimum) > Number(maximum))
+    draft.error('maximum', 'range_reversed', 'is lower than minimum');
 }
 
 /** The definition by the platform of the name that a tenant's definition has. */

@@ -370,14 +370,16 @@ describe('custom fields and tags', () => {
       tier: 'bronze',
       zones: ['a', 'a'],
       nobody: 1,
+      'a/b~c': 1,
     };
     const { found } = await put(bad);
     expect(found.sort()).toEqual(
       [
         ...Object.keys(bad)
-          .filter((field) => field !== 'nobody')
+          .filter((field) => field !== 'nobody' && field !== 'a/b~c')
           .map((field) => `/customFields/${field} custom_field`),
         '/customFields/nobody unknown_field',
+        '/customFields/a~1b~0c unknown_field',
       ].sort(),
     );
     expect((await put({ power: null })).body.customFields).toEqual({});
@@ -392,6 +394,14 @@ describe('custom fields and tags', () => {
     expect(
       (await attempt('custom-fields', { resource: 'racks', name: 'bad', type: 'choice' })).found,
     ).toEqual(['/choices choices']);
+    for (const [type, bounds, error] of [
+      ['text', { maximum: 5 }, '/maximum bounds'],
+      ['text', { minimum: 5 }, '/minimum bounds'],
+      ['integer', { minimum: 5, maximum: 4 }, '/maximum range_reversed'],
+    ] as const)
+      expect(
+        (await attempt('custom-fields', { resource: 'racks', name: 'bad', type, ...bounds })).found,
+      ).toEqual([error]);
     const owners = await root
       .get<RecordPage>('/api/inventory/custom-fields?name=owner')
       .expect(200);
