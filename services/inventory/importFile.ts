@@ -112,7 +112,14 @@ export async function* readCsv(source: Readable, resource: Resource): AsyncGener
   };
   const text = Readable.from(decodeUtf8(source));
   const parser = text.pipe(
-    parse({ columns: header, info: true, skip_empty_lines: true, max_record_size: MAX_ROW_LENGTH }),
+    parse({
+      columns: header,
+      info: true,
+      skip_empty_lines: true,
+      max_record_size: MAX_ROW_LENGTH,
+      // By default the end of the first line decides: the last cells of others would keep a CR.
+      record_delimiter: ['\r\n', '\n', '\r'],
+    }),
   );
   text.once('error', (error) => parser.destroy(error));
   try {

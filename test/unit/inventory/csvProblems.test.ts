@@ -35,3 +35,22 @@ test('a byte order mark, other line ends, and line ends in quotes are none of th
     { name: 'ams1', address: '1\r\n2' },
   ]);
 });
+
+test.each([
+  'name,status\nams1,active\r\nams2,active\r\n',
+  'name,status\r\nams1,active\nams2,active',
+  'name,status\rams1,active\rams2,active\r',
+  'name,status\n\r\nams1,active\r\n\nams2,active\n',
+])('lines may end with LF, CRLF and CR: %j', async (text) => {
+  const rows = [
+    { name: 'ams1', status: 'active' },
+    { name: 'ams2', status: 'active' },
+  ];
+  expect(await read(text)).toEqual(rows);
+  // A piece of the file may end between CR and LF.
+  const bytes = Array.from(Buffer.from(text), (byte) => Buffer.from([byte]));
+  const found: unknown[] = [];
+  for await (const { mutation } of readCsv(Readable.from(bytes), RESOURCES.sites))
+    found.push(mutation.record);
+  expect(found).toEqual(rows);
+});
