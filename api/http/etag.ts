@@ -24,18 +24,26 @@ export function withContent(headers: ResponseHeaders, content: unknown): Respons
   return { ...headers, etag: etag.replace(/"$/, `-${digest}"`) };
 }
 
+const TAG = /(?:W\/)?"[^"]*"/;
+const TAGS = new RegExp(`^${TAG.source}(?:\\s*,\\s*${TAG.source})*$`);
+const OWN_TAG = /^"(\d{1,9})(?:\.\d+)?(?:-[0-9a-f]{16})?"$/;
+
 /**
- * Returns the version that `If-Match` requires; undefined if the header is missing or `*`.
- * Errors: `invalid_request`; `version_conflict` for a tag that this service did not create.
+ * Returns the version that `If-Match` requires; undefined if the header is missing or `*`. Of several tags
+ * (RFC 9110, 13.1.1), those that this service did not create, and weak ones, match nothing; the others must name one
+ * version, such as those of a record with and without `include`. Errors: `invalid_request`; `version_conflict` if no
+ * tag can match.
  */
 export function expectedVersion(ifMatch: string | undefined): number | undefined {
-  if (ifMatch === undefined || ifMatch.trim() === '*') return undefined;
-  const tag = ifMatch.trim();
-  if (!/^(W\/)?"[^"]*"(\s*,\s*(W\/)?"[^"]*")*$/.test(tag)) {
+  const text = ifMatch?.trim();
+  if (text === undefined || text === '*') return undefined;
+  if (!TAGS.test(text))
     throw invalidField('header', '/If-Match', 'format', 'must be an entity tag in double quotes');
-  }
-  const match = /^"(\d{1,9})(\.\d+)?(-[0-9a-f]{16})?"$/.exec(tag);
-  if (!match)
+  const tags = text.match(new RegExp(TAG, 'g')) ?? [];
+  const [version, ...others] = new Set(tags.flatMap((tag) => OWN_TAG.exec(tag)?.[1] ?? []));
+  if (version === undefined)
     throw new AppError('version_conflict', 'If-Match does not name a version of this record.');
-  return Number(match[1]);
+  if (others.length > 0)
+    throw invalidField('header', '/If-Match', 'versions', 'must name one version of the record');
+  return Number(version);
 }
