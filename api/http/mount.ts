@@ -1,10 +1,11 @@
 import type { Readable } from 'node:stream';
+import { finished } from 'node:stream/promises';
 import Router from '@koa/router';
 import type { Context, Middleware } from 'koa';
 import type { Access } from '../../services/access/access.ts';
 import type { AccessChanges } from '../../services/access/accessChanges.ts';
 import { requireSessionId } from '../../services/auth/sessions.ts';
-import type { Idempotency } from '../../services/shared/idempotency.ts';
+import { mismatchError, type Idempotency } from '../../services/shared/idempotency.ts';
 import { shareTenantOf } from '../../domain/access/scope.ts';
 import { AppError, invalidField } from '../../domain/shared/errors.ts';
 import { anonymousCaller, type Caller } from '../../domain/shared/caller.ts';
@@ -407,6 +408,7 @@ async function handleIdempotently(
       await access.requireAnywhere(request.caller, permission, ...others);
     // Also checks that the caller may see the record today.
     const present = await route.replayResponse(request.caller, claimed.subjectId);
+    if (request.upload) await assertSameFile(request.upload, claimed.digest);
     const answer = claimed.answer ?? present;
     if (answer) return asReplay(answer);
     throw new AppError('conflict', 'The request was carried out. Its response is not kept.');
@@ -420,7 +422,12 @@ async function handleIdempotently(
     // A failure that the handler returns instead of throwing is not kept: a retry is handled again.
     if (status >= 400) await idempotency.release(claimed.claim);
     else if (containsSecret !== true)
-      await idempotency.storeResponse(request.caller, claimed.claim, { status, headers, body });
+      await idempotency.storeResponse(request.caller, claimed.claim, {
+        status,
+        headers,
+        body,
+        ...(request.upload && { digest: request.upload.digest() }),
+      });
     return response;
   } catch (error) {
     // A failed release is harmless: the claim expires.
@@ -429,9 +436,19 @@ async function handleIdempotently(
   }
 }
 
+/** Reads a file to its end. Error: `idempotency_mismatch` if it is not the one with this digest. */
+async function assertSameFile(
+  { source, digest }: NonNullable<HandlerRequest['upload']>,
+  expected: string | undefined,
+): Promise<void> {
+  if (expected === undefined) return;
+  await finished(source.resume());
+  if (digest() !== expected) throw mismatchError();
+}
+
 /**
  * Two requests are the same if these parts are equal. An upload is streamed: its length represents
- * it.
+ * it, until `assertSameFile` has read it.
  */
 const fingerprintParts = (ctx: Context, { body, upload }: HandlerRequest): string[] => [
   ctx.method,

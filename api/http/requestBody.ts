@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { Transform } from 'node:stream';
 import type { Context } from 'koa';
@@ -156,11 +157,14 @@ export function receiveUpload(
     new AppError('body_too_large', `The file must not exceed ${limitBytes} bytes.`);
   if (Number(ctx.get('content-length')) > limitBytes) throw tooLarge();
   let bytes = 0;
+  const hash = createHash('sha256');
   const limit = new Transform({
     transform(chunk: Buffer, _encoding, done) {
       bytes += chunk.length;
+      hash.update(chunk);
       done(bytes > limitBytes ? tooLarge() : null, chunk);
     },
   });
-  return { contentType, source: pipeRequest(ctx.req, limit) };
+  const digest = () => hash.copy().digest('base64url');
+  return { contentType, source: pipeRequest(ctx.req, limit), digest };
 }

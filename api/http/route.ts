@@ -67,7 +67,12 @@ export type RouteRequest<P, Q, B> = {
   upload: Upload | undefined;
 };
 
-export type Upload = { contentType: string; source: Readable };
+export type Upload = {
+  contentType: string;
+  source: Readable;
+  /** SHA-256 (base64url) of what has been read so far. */
+  digest(): string;
+};
 
 /** Something that `include` adds to responses. */
 export type Extra = {

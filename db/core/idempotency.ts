@@ -8,6 +8,8 @@ export type StoredResponse = {
   body: unknown;
   /** Identifies the rights that the caller had. Missing before 0.3.0. */
   rights?: string;
+  /** Of an uploaded file. Missing before 0.3.0. */
+  digest?: string;
 };
 
 /** A key that an earlier request has used. */

@@ -20,7 +20,17 @@ export type Idempotency = ReturnType<typeof createIdempotency>;
  */
 export type KeyedRequestState =
   | { kind: 'work'; claim: IdempotencyClaim }
-  | { kind: 'committed'; subjectId: string; answer: StoredResponse | undefined };
+  | {
+      kind: 'committed';
+      subjectId: string;
+      answer: StoredResponse | undefined;
+      /** Of the file that the first request uploaded, if it is known. */
+      digest: string | undefined;
+    };
+
+/** The error of a request that differs from the one that has used its key. */
+export const mismatchError = () =>
+  new AppError('idempotency_mismatch', 'This Idempotency-Key was used for another request.');
 
 /** Identifies the rights of a caller. Equal for the same roles at the same scopes. */
 function rightsHash({ rights: { grants } }: Caller): string {
@@ -80,15 +90,13 @@ export function createIdempotency({ db, vault, passwords }: Deps) {
       const existing = await claimKey(db, { claim, fingerprints, now, keepMs: KEY_RETENTION_MS });
       if (!existing) return { kind: 'work', claim };
       if (!fingerprints.some((each) => existing.fingerprint.equals(each))) {
-        throw new AppError(
-          'idempotency_mismatch',
-          'This Idempotency-Key was used for another request.',
-        );
+        throw mismatchError();
       }
       const { subjectId, answer } = existing;
       if (subjectId !== null) {
         const isCurrent = answer?.rights === rightsHash(caller);
-        return { kind: 'committed', subjectId, answer: isCurrent ? answer : undefined };
+        const { digest } = answer ?? {};
+        return { kind: 'committed', subjectId, answer: isCurrent ? answer : undefined, digest };
       }
       throw new AppError(
         'idempotency_in_progress',

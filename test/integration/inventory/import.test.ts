@@ -486,17 +486,19 @@ describe('import', () => {
         'idempotency-key': 'file-1',
         ...WAIT,
       });
-    const [first, again, other] = [
+    const [first, again, other, corrected] = [
       await send('\ufeff{"name":"bom"}\n'),
       await send('\ufeff{"name":"bom"}\n'),
       await send('{"name":"another"}\n'),
+      await send('\ufeff{"name":"bow"}\n'),
     ];
     expect([
       first.body.counts.created,
       again.body.id,
       again.headers.get('idempotent-replayed'),
       other.status,
-    ]).toEqual([1, first.body.id, 'true', 422]);
+      corrected.status,
+    ]).toEqual([1, first.body.id, 'true', 422, 422]);
   });
 
   test('odd rows are invalid, one by one; a line separator inside a text is none of the file', async () => {
