@@ -276,9 +276,9 @@ test('calls to Temporal that have piled up are made for each tenant in turn', as
   });
   expect(claimed.map(({ id }) => id)).toEqual([
     'out_noisy_0',
-    'out_noisy_1',
     'out_quiet_500',
     'out_third_501',
+    'out_noisy_1',
   ]);
 });
 
