@@ -87,6 +87,12 @@ export function createAnnouncements({ db, commit, ids, jobTypes }: Deps) {
       : `The schema of the ${name} cannot be used: ${cut(problem, 300)}`;
   }
 
+  /** True if the process knows a version as the accepted one of its type. */
+  function isAccepted(name: string, digest: string): boolean {
+    const type = jobTypes.find(name);
+    return type?.lane === 'remote' && type.digest === digest;
+  }
+
   /** Why a version that is not known can never be accepted; undefined if it can. */
   const versionRefusal = ({ definition: { payload, result } }: AnnouncedType): string | undefined =>
     schemaProblem('payload', payload) ?? (result && schemaProblem('result', result));
@@ -269,6 +275,9 @@ export function createAnnouncements({ db, commit, ids, jobTypes }: Deps) {
     if (id === undefined)
       throw new AppError('conflict', 'Another token has announced a runner with this id.');
     await replaceUnused(caller, pool.name, offered);
+    // What follows finds the versions that this process has just stored: their secret fields, too.
+    if (Object.entries(offered).some(([name, digest]) => !isAccepted(name, digest)))
+      await jobTypes.refresh();
     return { runner: id, types: [...(await statesOf(offered)), ...refused] };
   }
 
