@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { collectLines } from '../../../ui/parts/log/collect.ts';
 import {
   createLogReader,
+  type LogPage,
   type LogReader,
   type LogSource,
 } from '../../../ui/parts/log/logReader.ts';
@@ -27,6 +28,14 @@ const lineOf = (line: number, fields: Partial<LogLine> = {}): LogLine => ({
 });
 const range = (from: number, to: number) =>
   Array.from({ length: to - from + 1 }, (_, at) => lineOf(from + at));
+/** Reads pages of `all`, which end early after `most` lines. */
+const pagesOf =
+  (all: readonly LogLine[], most = Infinity) =>
+  (from: number, limit: number): Promise<LogPage> => {
+    const end = from - 1 + Math.min(limit, most);
+    return Promise.resolve({ lines: all.slice(from - 1, end), hasMore: end < all.length });
+  };
+const noLines: LogPage = { lines: [], hasMore: false };
 
 describe('the lines of a log', () => {
   const batches = fc.array(fc.array(fc.integer({ min: 1, max: 1_700 }), { maxLength: 60 }));
@@ -188,16 +197,23 @@ describe('reading a log', () => {
     return { store, reader, states, lines: [...store.lines()].map(({ line }) => line) };
   }
   const numbers = (to: number) => range(1, to).map(({ line }) => line);
-  const readFrom =
-    (all: readonly LogLine[]): LogSource['read'] =>
-    (from, limit) =>
-      Promise.resolve(all.slice(from - 1, from - 1 + limit));
 
   test('reads all of it, whether its length is known or not', async () => {
     for (const count of [0, 1, 999, 1_000, 1_001, 3_500]) {
-      const read = readFrom(range(1, count));
+      const read = pagesOf(range(1, count));
       expect((await readAll({ read })).lines).toEqual(numbers(count));
       expect((await readAll({ read, total: count })).lines).toEqual(numbers(count));
+    }
+  });
+
+  test('goes on after a page that has ended early', async () => {
+    for (const most of [1, 349, 999]) {
+      const read = pagesOf(range(1, 1_600), most);
+      for (const source of [{ read }, { read, total: 1_600 }]) {
+        const { store, lines } = await readAll(source);
+        expect(lines).toEqual(numbers(1_600));
+        expect(store.first).toBe(1);
+      }
     }
   });
 
@@ -214,7 +230,7 @@ describe('reading a log', () => {
         read: async (from, limit) => {
           asked.push(from);
           await Promise.resolve();
-          return all.slice(from - 1, from - 1 + limit);
+          return pagesOf(all)(from, limit);
         },
       },
     });
@@ -232,7 +248,8 @@ describe('reading a log', () => {
         fc.array(fc.integer({ min: 0, max: 60 }), { maxLength: 12 }),
         fc.array(fc.boolean(), { maxLength: 12 }),
         fc.constantFrom(0, 3),
-        async (count, known, breaks, failing, repeated) => {
+        fc.constantFrom(7, Infinity),
+        async (count, known, breaks, failing, repeated, most) => {
           const all = range(1, count);
           let passed = 0;
           const source: LogSource = {
@@ -240,7 +257,7 @@ describe('reading a log', () => {
             read: async (from, limit) => {
               await Promise.resolve();
               if (failing.shift() === true) throw problem(503);
-              return all.slice(from - 1, from - 1 + limit);
+              return pagesOf(all, most)(from, limit);
             },
             follow: async (after, onLines) => {
               await Promise.resolve();
@@ -266,8 +283,8 @@ describe('reading a log', () => {
         numRuns: 60,
         // The last line is the one that no later line shows to be missing.
         examples: [
-          [5, 4, [], [], 0],
-          [5, 0, [4], [], 0],
+          [5, 4, [], [], 0, Infinity],
+          [5, 0, [4], [], 0, Infinity],
         ],
       },
     );
@@ -281,7 +298,7 @@ describe('reading a log', () => {
           isFirst = false;
           return Promise.reject(problem(503));
         }
-        return readFrom(range(1, 5))(from, limit, AbortSignal.abort());
+        return pagesOf(range(1, 5))(from, limit);
       },
     });
     expect(states).toContain('waiting');
@@ -303,7 +320,7 @@ describe('reading a log', () => {
         if (store.last === 3) resolve(undefined);
       },
       source: {
-        read: () => Promise.resolve([]),
+        read: () => Promise.resolve(noLines),
         follow: (_after, onLines) => {
           breaks -= 1;
           if (breaks > 0) return Promise.reject(new TypeError('network error'));
@@ -329,17 +346,20 @@ describe('reading a log', () => {
     const { store, lines } = await readAll({
       total: 1_200,
       read: (from, limit) =>
-        from < 700
-          ? Promise.reject(problem(410, { oldestLine: 700 }))
-          : readFrom(all)(from, limit, AbortSignal.abort()),
+        from < 700 ? Promise.reject(problem(410, { oldestLine: 700 })) : pagesOf(all)(from, limit),
     });
     expect(store.first).toBe(700);
     expect(lines).toEqual(range(700, 1_200).map(({ line }) => line));
   });
 
   test('a log without its lines ends', async () => {
-    const { lines } = await readAll({ read: () => Promise.resolve([]), total: 50 });
-    expect(lines).toEqual([]);
+    for (const hasMore of [false, true]) {
+      const { lines } = await readAll({
+        read: () => Promise.resolve({ lines: [], hasMore }),
+        total: 50,
+      });
+      expect(lines).toEqual([]);
+    }
   });
 
   test('a log that does not fit into memory is not read again and again', async () => {
@@ -350,7 +370,7 @@ describe('reading a log', () => {
         total: 4_000,
         read: (from, limit) => {
           reads += 1;
-          return Promise.resolve(all.slice(from - 1, from - 1 + limit));
+          return pagesOf(all)(from, limit);
         },
       },
       createLogStore(800_000),
@@ -360,18 +380,21 @@ describe('reading a log', () => {
   });
 });
 
-test('a copy has all lines, those that are not in memory too', async () => {
-  const all = range(1, 2_500);
-  const store = createLogStore();
-  store.add(all.slice(0, 1_200));
-  store.extend({ last: 2_500 });
-  const parts: number[] = [];
-  const lines = await collectLines(
-    store,
-    { read: (from, limit) => Promise.resolve(all.slice(from - 1, from - 1 + limit)) },
-    new AbortController().signal,
-    (part) => void parts.push(part),
-  );
-  expect(lines.map(({ line }) => line)).toEqual(all.map(({ line }) => line));
-  expect(parts.at(-1)).toBe(1);
-});
+test.each([1_000, 349])(
+  'a copy has all lines, those that are not in memory too: %i on a page',
+  async (most) => {
+    const all = range(1, 2_500);
+    const store = createLogStore();
+    store.add(all.slice(0, 1_200));
+    store.extend({ last: 2_500 });
+    const parts: number[] = [];
+    const lines = await collectLines(
+      store,
+      { read: pagesOf(all, most) },
+      new AbortController().signal,
+      (part) => void parts.push(part),
+    );
+    expect(lines.map(({ line }) => line)).toEqual(all.map(({ line }) => line));
+    expect(parts.at(-1)).toBe(1);
+  },
+);

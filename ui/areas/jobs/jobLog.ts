@@ -85,7 +85,8 @@ export const jobLogSource = (options: Options): LogSource => ({
         signal,
       }),
     );
-    return typeof page === 'string' ? [] : page.items.map(toLine);
+    if (typeof page === 'string') return { lines: [], hasMore: false };
+    return { lines: page.items.map(toLine), hasMore: page.nextCursor !== null };
   },
   ...(options.total === undefined && {
     follow: (afterLine, onLines, signal) => follow(options, afterLine, onLines, signal),

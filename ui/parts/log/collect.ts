@@ -19,11 +19,12 @@ export async function collectLines(
   while (next <= last) {
     const to = Math.min(last, next + READ_LINES - 1);
     const [gap] = store.gaps({ from: next, to });
-    const read = gap
+    const page = gap
       ? await source.read(next, to - next + 1, signal)
-      : store.lines({ from: next, to });
-    for (const line of read) if (line.line >= next && line.line <= to) lines.push(line);
-    next = to + 1;
+      : { lines: [...store.lines({ from: next, to })], hasMore: false };
+    for (const line of page.lines) if (line.line >= next && line.line <= to) lines.push(line);
+    const reached = page.hasMore ? page.lines.at(-1)?.line : undefined;
+    next = Math.min(reached ?? to, to) + 1;
     onProgress((next - first) / (last - first + 1));
   }
   return lines;

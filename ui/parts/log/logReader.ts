@@ -1,13 +1,16 @@
 import { isProblem, type ProblemFields } from '../problems.ts';
 import type { LineRange, LogLine, LogStore } from './logStore.ts';
 
+/** Lines of a log. With `hasMore`, others follow the last of them; without it, none does. */
+export type LogPage = { lines: readonly LogLine[]; hasMore: boolean };
+
 /** Where the lines of a log come from. */
 export type LogSource = {
   /**
-   * Reads lines from `fromLine` on, oldest first: as many as `limit`, or fewer at the end of the log.
+   * Reads lines from `fromLine` on, oldest first: up to `limit`, and fewer of large ones.
    * Error: a problem; `log_purged` with `oldestLine` in its body for lines that do not exist any more.
    */
-  read: (fromLine: number, limit: number, signal: AbortSignal) => Promise<readonly LogLine[]>;
+  read: (fromLine: number, limit: number, signal: AbortSignal) => Promise<LogPage>;
   /**
    * Passes the lines after `afterLine` on as they are written, and none when the connection is made.
    * Ends when the log has ended; fails when the connection breaks.
@@ -167,12 +170,13 @@ export function createLogReader({ store, source, onChange, wait = sleep }: Optio
 
   async function readRange(range: LineRange): Promise<void> {
     const limit = range.to - range.from + 1;
-    const lines = await source.read(range.from, limit, signal);
+    const { lines, hasMore } = await source.read(range.from, limit, signal);
     keep(lines);
-    if (lines.length >= limit) return;
+    const last = lines.at(-1)?.line ?? range.from - 1;
+    // The rest of the range is a gap, which is read next. A page without lines leads no further.
+    if (hasMore && last >= range.from) return;
     if (end === 'unknown') end = 'read';
     // The source has no such lines, although they were before: asking again would not end.
-    const last = lines.at(-1)?.line ?? range.from - 1;
     if (last < range.to && range.to <= store.last) store.extend({ first: range.to + 1 });
   }
 
