@@ -2,7 +2,7 @@ import type { Model, ModelClass, QueryBuilder } from 'objection';
 import type { Knex } from './knex.ts';
 
 /** What `boundedRows` adds to a row; names of one word, which no mapper of names changes. */
-type Bounded = { pagebytes?: unknown; pagesize?: unknown };
+type Bounded = { pagebytes?: unknown; pagesize?: unknown; pagemore?: boolean };
 
 /**
  * The size of what a page reads. Records of 1 MB exist, and a page may have 200: what is beyond the
@@ -12,8 +12,8 @@ const MAX_PAGE_BYTES = 8 * 1_048_576;
 
 /**
  * The statement, with its bindings, of the first rows of `query`, which has an order and a limit, up to
- * the one that exceeds `maxBytes`. `size` is the SQL of the bytes of a row. The others never leave the
- * database.
+ * the one that exceeds `maxBytes`, and always of the first one. `size` is the SQL of the bytes of a row.
+ * The others never leave the database, so each row says whether another one follows it.
  */
 export const boundedRows = (
   query: Knex.QueryBuilder,
@@ -21,11 +21,12 @@ export const boundedRows = (
   maxBytes: number,
 ): [sql: string, bindings: Knex.RawBinding[]] => [
   `SELECT * FROM (
-     SELECT found.*, ${size} AS pagesize,
-       coalesce(sum(${size}) OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS pagebytes
-     FROM (?) AS found) AS bounded
+     SELECT found.*, ${size} AS pagesize, coalesce(sum(${size}) OVER earlier, 0) AS pagebytes,
+       lead(TRUE, 1, FALSE) OVER earlier AS pagemore
+     FROM (?) AS found
+     WINDOW earlier AS (ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)) AS bounded
    WHERE pagebytes < ?`,
-  [query, maxBytes],
+  [query, Math.max(1, maxBytes)],
 ];
 
 /**
@@ -38,17 +39,20 @@ export function takePage<T extends object>(
   { limit, maxBytes, isFirst = true }: { limit: number; maxBytes: number; isFirst?: boolean },
 ): { items: T[]; hasMore: boolean; bytes: number } {
   let bytes = 0;
+  let hasMore = rows.length > 0;
   const items: T[] = [];
   for (const row of rows.slice(0, limit)) {
     const bounded = row as Bounded;
     const end = Number(bounded.pagebytes) + Number(bounded.pagesize);
     if (end > maxBytes && !(isFirst && items.length === 0)) break;
     bytes = end;
+    hasMore = bounded.pagemore === true;
     delete bounded.pagebytes;
     delete bounded.pagesize;
+    delete bounded.pagemore;
     items.push(row);
   }
-  return { items, hasMore: items.length < rows.length, bytes };
+  return { items, hasMore, bytes };
 }
 
 /** A model with columns, as a query selects them, that can be large. */
