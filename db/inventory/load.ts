@@ -140,7 +140,10 @@ async function readParts(
 export const sizeOfReplaced = (changes: readonly PlannedChange[]): number =>
   changes.reduce((sum, { before }) => sum + (before ? sizeOf(before) : 0), 0);
 
-/** Error: `limit_reached`. */
+/** `limit_reached`: what a plan keeps altogether is more than it may load. */
+export class PlanFull extends AppError {}
+
+/** Error: `limit_reached`, of which `PlanFull` is not about the rows of the round alone. */
 export function assertWithinLimits({ rows, bytes }: Loaded, inRound = rows): void {
   const maxRows = inRound > MAX_ROWS ? MAX_ROWS : MAX_LOADED.rows;
   const exceeded = [
@@ -150,7 +153,11 @@ export function assertWithinLimits({ rows, bytes }: Loaded, inRound = rows): voi
       : []),
   ];
   if (exceeded[0] === undefined) return;
-  throw new AppError('limit_reached', `The change ${exceeded[0]}. Split it into smaller changes.`);
+  const isFull = rows > MAX_LOADED.rows || bytes > MAX_LOADED.bytes;
+  throw new (isFull ? PlanFull : AppError)(
+    'limit_reached',
+    `The change ${exceeded[0]}. Split it into smaller changes.`,
+  );
 }
 
 const isFact = ({ part }: Pick<FoundRow, 'part'>): boolean => part.startsWith('fact');

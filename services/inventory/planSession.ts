@@ -2,6 +2,7 @@ import type { Knex } from '../../db/core/knex.ts';
 import {
   loadNeeds,
   MAX_LOADED,
+  PlanFull,
   type Loaded,
   type Locking,
   type Targets,
@@ -180,8 +181,7 @@ export function createPlanSession(db: Knex, { viewer, visible, locks, pause, cos
         }
       } catch (error) {
         await undoTo(0);
-        if (isMostlyFull(cost) && error instanceof AppError && error.code === 'limit_reached')
-          full = error;
+        if (isMostlyFull(cost) && error instanceof PlanFull) full = error;
         throw error;
       }
       return { planned, steps: snapshot.finalize(), unlocked };

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { readEntries } from '../../../db/audit/archives.ts';
 import { MAX_LOADED } from '../../../db/inventory/load.ts';
+import { MAX_EFFECTS } from '../../../domain/inventory/planning.ts';
 import { systemCaller } from '../../../domain/shared/caller.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { Validation } from '../../support/inventory.ts';
@@ -67,6 +68,42 @@ test('steps of a question add up, and records that it has loaded before count on
       const asked = questions.cost.statements;
       await expect(questions.plan(all.slice(-1))).rejects.toEqual(planning);
       expect([asked > statements, questions.cost.statements]).toEqual([true, asked]);
+    },
+  );
+});
+
+test('a step with too many effects can be split, also when much is loaded already', async () => {
+  const create = (resource: string, record: object) =>
+    admin(app).post<{ id: string }>(`/api/inventory/${resource}`, record).expect(201);
+  const [from, to] = [await create('sites', { name: 'A' }), await create('sites', { name: 'B' })];
+  const manufacturer = await create('manufacturers', { name: 'Maker' });
+  const type = await create('device-types', { manufacturerId: manufacturer.id, model: 'M' });
+  const devices: string[] = [];
+  for (const name of ['one', 'two'])
+    devices.push((await create('devices', { name, siteId: from.id, deviceTypeId: type.id })).id);
+  await app.deps.db.raw(
+    `INSERT INTO interfaces (id, tenant_id, device_id, site_id, name, kind, enabled, management_only)
+     SELECT 'int_' || lpad((d * 10000 + n)::text, 26, '0'), 'platform', id, ?, 'eth' || n, 'copper', true, false
+     FROM unnest(?::text[]) WITH ORDINALITY AS device (id, d), generate_series(1, ?::int) AS n`,
+    [from.id, devices, MAX_EFFECTS / 2 + 1],
+  );
+  const moves = devices.map((id) => ({
+    resource: 'devices',
+    operation: 'update' as const,
+    record: { id, siteId: to.id },
+  }));
+  await app.deps.inventory.questions.dryRunInSteps(
+    systemCaller('platform', 'test'),
+    new AbortController().signal,
+    async (questions) => {
+      await questions.plan(updates(Math.ceil((MAX_LOADED.bytes / SIZE) * 0.6)));
+      expect(questions.cost.bytes).toBeGreaterThan(MAX_LOADED.bytes / 2);
+      await expect(questions.plan(moves)).rejects.toMatchObject({ code: 'limit_reached' });
+      for (const move of moves) {
+        const { planned, changes } = await questions.plan([move]);
+        expect(planned[0]).toMatchObject({ errors: [], conflicts: [] });
+        expect(changes).toHaveLength(1 + MAX_EFFECTS / 2 + 1);
+      }
     },
   );
 });
