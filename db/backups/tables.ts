@@ -212,7 +212,7 @@ export const TABLES: readonly BackedUpTable[] = [
   }),
   events('events'),
   table('webhooks', 'state')('webhooks', {
-    preserved: ['failing_since'],
+    preserved: ['failing_since', 'unreachable_since', 'probed_at'],
     hidden: ['secret', 'previous_secret'],
     tombstone: `enabled = false, disabled_at = coalesce(t.disabled_at, :now),
       disabled_reason = coalesce(t.disabled_reason, 'request'), deleted_at = :now,

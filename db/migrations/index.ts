@@ -69,6 +69,7 @@ import * as jobsByTenantAndType from './0085_jobs_by_tenant_and_type.ts';
 import * as deliveriesWithJob from './0087_deliveries_with_job.ts';
 import * as jobsOfMovedSites from './0088_jobs_of_moved_sites.ts';
 import * as eventFanOuts from './0089_event_fan_outs.ts';
+import * as reachableWebhooks from './0090_reachable_webhooks.ts';
 import * as deletedTenants from './0097_deleted_tenants.ts';
 import * as deletedJobTypes from './0098_deleted_job_types.ts';
 import * as namesOfAccounts from './0102_names_of_accounts.ts';
@@ -149,6 +150,7 @@ export const MIGRATIONS: Migrations = {
   '0087_deliveries_with_job': deliveriesWithJob,
   '0088_jobs_of_moved_sites': jobsOfMovedSites,
   '0089_event_fan_outs': eventFanOuts,
+  '0090_reachable_webhooks': reachableWebhooks,
   '0097_deleted_tenants': deletedTenants,
   '0098_deleted_job_types': deletedJobTypes,
   '0102_names_of_accounts': namesOfAccounts,

@@ -24,6 +24,10 @@ export class Webhook extends Model {
   declare enabledAt: Date;
   /** Since when every attempt has failed; null after a success. */
   declare failingSince: Date | null;
+  /** Since when no attempt had a usable answer (`isUsableAnswer`); null after one, which may be a rejection. */
+  declare unreachableSince: Date | null;
+  /** When the queue has last started a delivery beyond those that may be open. */
+  declare probedAt: Date | null;
   declare disabledAt: Date | null;
   declare disabledReason: DisabledReason | null;
   /** Pending deliveries queued up to then are being cancelled; null when none are left. */

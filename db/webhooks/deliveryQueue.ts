@@ -42,7 +42,8 @@ export type ClaimedDelivery = PendingDelivery &
 /**
  * Claims up to `limit` pending deliveries that may get a job: of each webhook as many as it has free
  * slots, and of each tenant as many as its share allows and, for webhooks that are not working, as
- * it may try, webhook by webhook in turn. `areLeft`: others wait, or another process is claiming.
+ * it may try, webhook by webhook in turn. `areLeft`: others wait, and not only for the next probe, or another
+ * process is claiming.
  *
  * The transaction has the lock of the queue, and locks the webhooks, before the deliveries as everywhere:
  * one that disables a webhook waits, and then finds all its deliveries. The caller assigns the jobs in the
@@ -52,9 +53,11 @@ export async function claimPendingDeliveries(
   trx: Knex,
   { limit, capacity, sharePercent, ...limits }: SlotLimits & SlotShares & { limit: number },
 ): Promise<{ claimed: ClaimedDelivery[]; areLeft: boolean }> {
-  const { isLocked, pending, webhooks, held } = await lockAndReadQueue(trx, limits, limit);
+  const { isLocked, areDue, pending, ...read } = await lockAndReadQueue(trx, limits, limit);
   if (!isLocked) return { claimed: [], areLeft: true };
-  const none = { claimed: [], areLeft: pending > 0 };
+  const none = { claimed: [], areLeft: areDue };
+  const { held } = read;
+  const webhooks = await lockProbes(trx, read.webhooks);
   if (webhooks.length === 0) return none;
   const { demands, trialsLeft } = slotDemands(webhooks, held, limits);
   const grants = shareOut(demands, { capacity, sharePercent });
@@ -73,7 +76,43 @@ export async function claimPendingDeliveries(
     candidates.map(({ most }) => most),
     limit,
   ]);
+  await markProbes(trx, webhooks, claimed);
   return { claimed, areLeft: pending > claimed.length };
+}
+
+/**
+ * Locks the webhooks of which a probe may start, before the deliveries: those change. Returns the others and the
+ * locked ones; one that another transaction has locked is probed later.
+ */
+async function lockProbes(
+  trx: Knex,
+  webhooks: readonly CandidateWebhook[],
+): Promise<CandidateWebhook[]> {
+  const probes = webhooks.filter(({ isProbe }) => isProbe).map(({ id }) => id);
+  if (probes.length === 0) return [...webhooks];
+  const { rows }: { rows: { id: string }[] } = await prepared(
+    trx,
+    `SELECT id FROM webhooks WHERE id = ANY (?::text[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED`,
+    [probes],
+  );
+  const locked = new Set(rows.map(({ id }) => id));
+  return webhooks.filter(({ id, isProbe }) => !isProbe || locked.has(id));
+}
+
+/** Notes when probes start. Retries do not count: they must not keep the deliveries that wait from their turn. */
+async function markProbes(
+  trx: Knex,
+  webhooks: readonly CandidateWebhook[],
+  claimed: readonly ClaimedDelivery[],
+): Promise<void> {
+  const started = new Set(claimed.map(({ webhookId }) => webhookId));
+  const probed = webhooks.filter(({ id, isProbe }) => isProbe && started.has(id));
+  if (probed.length === 0) return;
+  await prepared(
+    trx,
+    `UPDATE webhooks SET probed_at = clock_timestamp() WHERE id = ANY (?::text[])`,
+    [probed.map(({ id }) => id)],
+  );
 }
 
 /** SQL: locks candidates, and as many of their deliveries as they may start. */
@@ -117,6 +156,8 @@ const HAS_LOCK = 'holdfast.has_queue';
 
 type QueueState = {
   isLocked: boolean;
+  /** True when deliveries of others wait than of webhooks that were probed a moment ago. */
+  areDue: boolean;
   /** The number of deliveries that wait for a job, up to one more than can be claimed. */
   pending: number;
   webhooks: CandidateWebhook[];
@@ -124,20 +165,25 @@ type QueueState = {
 };
 
 /**
- * SQL: the time between two probes of a webhook `e`: a tenth of the time for which it fails, or has not been changed if
- * no attempt has ended. So it is found to work again within a tenth of its outage, at most an hour, and a
- * long outage starts few deliveries. An attempt of a delivery that has a job already is a probe too.
+ * SQL: since when the endpoint of the webhook `w` cannot be reached; null if it can. Processes of version 0.2 only
+ * write since when it fails, which is never later.
  */
-const PROBE_INTERVAL = `CASE e.state WHEN 'working' THEN interval '5 seconds'
-  ELSE LEAST(GREATEST((clock_timestamp() - e.since) / 10, interval '5 seconds'), interval '1 hour') END`;
+const UNREACHABLE_SINCE = `CASE WHEN w.failing_since IS NOT NULL AND w.unreachable_since IS NOT NULL
+  THEN GREATEST(w.failing_since, w.unreachable_since) END`;
 
-/** SQL: the deliveries with a job of the webhook `e`. */
-const OPEN = `FROM deliveries WHERE webhook_id = e.id AND status = 'pending' AND job_id IS NOT NULL`;
+/**
+ * SQL: the time between two probes of the webhook `w`: a tenth of the time for which it cannot be reached, or fails. So
+ * it is found to work again within a tenth of its outage, at most an hour, and a long outage starts few deliveries.
+ */
+const PROBE_INTERVAL = `LEAST(GREATEST(
+  (clock_timestamp() - COALESCE(${UNREACHABLE_SINCE}, w.failing_since)) / 10,
+  interval '5 seconds'), interval '1 hour')`;
 
 /**
  * SQL: the enabled webhooks with pending deliveries, and how many of these may get a job. Bindings: the limits.
  * A webhook with as many deliveries that have jobs as it may have is only probed: each of them has a workflow
- * for days, and the others wait as rows.
+ * for days, and the others wait as rows. These are few while its endpoint cannot be reached; one that rejects
+ * events is sent all of them. Of a webhook that was probed a moment ago, no delivery is read.
  *
  * The recursive part is a loose index scan: it finds the distinct webhooks with one index probe
  * each, however many deliveries are pending.
@@ -151,24 +197,25 @@ const FREE_SLOTS = `pending (id) AS (
             WHERE status = 'pending' AND job_id IS NULL AND webhook_id > pending.id
             ORDER BY webhook_id LIMIT 1)
     FROM pending WHERE pending.id IS NOT NULL
-  ), enabled AS MATERIALIZED (
+  ), due AS MATERIALIZED (
     SELECT w.id, w.tenant_id, ${WEBHOOK_STATE} AS state, ${IN_FLIGHT} AS in_flight,
-           COALESCE(w.failing_since, w.updated_at) AS since
-    FROM pending JOIN webhooks AS w USING (id) WHERE w.enabled
+           ${UNREACHABLE_SINCE} IS NOT NULL AS is_unreachable
+    FROM pending JOIN webhooks AS w USING (id)
+    WHERE w.enabled AND (w.probed_at IS NULL OR w.probed_at < clock_timestamp() - ${PROBE_INTERVAL})
   ), limited AS (
     SELECT *, CASE state WHEN 'working' THEN ?::bigint ELSE ? END - in_flight AS slots,
-           CASE state WHEN 'working' THEN ?::bigint ELSE ? END AS max_open
-    FROM enabled
+           CASE WHEN is_unreachable THEN ?::bigint ELSE ? END AS max_open
+    FROM due
   ), counted AS MATERIALIZED (
     SELECT *, max_open - (
-      SELECT count(*) FROM (SELECT ${OPEN} LIMIT e.max_open) AS open) AS unopened
-    FROM limited AS e
+      SELECT count(*) FROM (
+        SELECT FROM deliveries WHERE webhook_id = l.id AND status = 'pending' AND job_id IS NOT NULL
+        LIMIT l.max_open
+      ) AS open) AS unopened
+    FROM limited AS l WHERE slots > 0
   ), free AS (
-    SELECT id, tenant_id, state, CASE
-        WHEN unopened > 0 THEN LEAST(slots, unopened)
-        WHEN (SELECT max(updated_at) ${OPEN}) < clock_timestamp() - ${PROBE_INTERVAL} THEN LEAST(slots, 1)
-        ELSE 0 END AS free
-    FROM counted AS e
+    SELECT id, tenant_id, state, unopened = 0 AS is_probe, LEAST(slots, GREATEST(unopened, 1)) AS free
+    FROM counted
   )`;
 
 /**
@@ -178,7 +225,7 @@ const FREE_SLOTS = `pending (id) AS (
  */
 async function lockAndReadQueue(
   trx: Knex,
-  { maxInFlight, maxInFlightFailing, maxOpen, maxOpenFailing }: SlotLimits,
+  { maxInFlight, maxInFlightFailing, maxOpen, maxOpenUnreachable }: SlotLimits,
   limit: number,
 ): Promise<QueueState> {
   await prepared(
@@ -190,10 +237,10 @@ async function lockAndReadQueue(
   const { rows }: { rows: QueueState[] } = await prepared(
     trx,
     `WITH RECURSIVE ${FREE_SLOTS}, chosen AS (
-       SELECT * FROM free WHERE free > 0
+       SELECT * FROM free
        ORDER BY row_number() OVER (PARTITION BY tenant_id ORDER BY random()), random() LIMIT ?
      ), candidate AS (
-       SELECT c.id, c.tenant_id AS "tenantId", c.state, c.free, (
+       SELECT c.id, c.tenant_id AS "tenantId", c.state, c.free, c.is_probe AS "isProbe", (
          SELECT count(*) FROM (
            SELECT FROM deliveries
            WHERE status = 'pending' AND job_id IS NULL AND webhook_id = c.id LIMIT c.free
@@ -202,11 +249,12 @@ async function lockAndReadQueue(
        FROM chosen AS c
      )
      SELECT current_setting('${HAS_LOCK}')::boolean AS "isLocked",
+       EXISTS (SELECT FROM due) AS "areDue",
        (SELECT count(*) FROM (
          SELECT FROM deliveries WHERE status = 'pending' AND job_id IS NULL LIMIT ?) AS counted) AS pending,
        (SELECT COALESCE(json_agg(c), '[]') FROM candidate AS c) AS webhooks,
        (SELECT COALESCE(json_agg(h), '[]') FROM (${HELD_SLOTS}) AS h) AS held`,
-    [maxInFlight, maxInFlightFailing, maxOpen, maxOpenFailing, limit, limit + 1],
+    [maxInFlight, maxInFlightFailing, maxOpenUnreachable, maxOpen, limit, limit + 1],
   );
   return assertDefined(rows[0], 'state of the queue');
 }

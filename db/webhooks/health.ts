@@ -3,36 +3,48 @@ import { prepared } from '../core/prepared.ts';
 
 /**
  * What attempts say about an endpoint of a webhook: when it has last accepted one, and its first failure after
- * that.
+ * that; when it has last answered usably, and the first attempt after that to which it did not.
  */
 export type WebhookHealth = {
   webhookId: string;
   endpointUrl: string;
   succeededAt: Date | null;
   failedAt: Date | null;
+  answeredAt: Date | null;
+  unansweredAt: Date | null;
 };
 
 /** How long a write waits for a restore that has locked the webhooks, in milliseconds. */
 const LOCK_TIMEOUT_MS = 1_000;
 
-const HEALTH = `unnest(?::text[], ?::text[], ?::timestamptz[], ?::timestamptz[])
-  AS h (id, endpoint_url, succeeded_at, failed_at)`;
+const HEALTH = `unnest(?::text[], ?::text[], ?::timestamptz[], ?::timestamptz[], ?::timestamptz[], ?::timestamptz[])
+  AS h (id, endpoint_url, succeeded_at, failed_at, answered_at, unanswered_at)`;
 
-/** SQL: since when the webhook `w` fails, with what `h` says; other processes may have written later signs. */
-const FAILING_SINCE = `CASE
-  WHEN h.failed_at IS NULL THEN CASE WHEN w.failing_since > h.succeeded_at THEN w.failing_since END
-  WHEN w.failing_since > h.succeeded_at OR h.succeeded_at IS NULL AND w.failing_since IS NOT NULL
-    THEN LEAST(w.failing_since, h.failed_at)
+/**
+ * SQL: the column of the webhook `w` that says since when there were only bad signs, with the last good one and the
+ * first bad one after it that `h` has; other processes may have written later signs.
+ */
+const sinceSql = (column: string, good: string, bad: string) => `CASE
+  WHEN ${bad} IS NULL THEN CASE WHEN ${good} IS NULL OR ${column} > ${good} THEN ${column} END
+  WHEN ${column} > ${good} OR ${good} IS NULL AND ${column} IS NOT NULL THEN LEAST(${column}, ${bad})
   WHEN (SELECT d.updated_at FROM deliveries AS d WHERE d.webhook_id = w.id AND d.status = 'succeeded'
-        ORDER BY d.id DESC LIMIT 1) > h.failed_at THEN NULL
-  ELSE h.failed_at END`;
+        ORDER BY d.id DESC LIMIT 1) > ${bad} THEN NULL
+  ELSE ${bad} END`;
+
+const FAILING_SINCE = sinceSql('w.failing_since', 'h.succeeded_at', 'h.failed_at');
+const UNREACHABLE_SINCE = sinceSql('w.unreachable_since', 'h.answered_at', 'h.unanswered_at');
 
 /** SQL: `h` changes the webhook `w`. What an earlier endpoint has answered does not count. */
 const IS_CHANGED = `w.id = h.id AND w.endpoint_url = h.endpoint_url
-  AND w.failing_since IS DISTINCT FROM ${FAILING_SINCE}`;
+  AND (w.failing_since IS DISTINCT FROM ${FAILING_SINCE}
+    OR w.unreachable_since IS DISTINCT FROM ${UNREACHABLE_SINCE})`;
+
+/** SQL: the columns of a changed webhook. One that is reached again need not wait for its next probe. */
+const CHANGED = `failing_since = ${FAILING_SINCE}, unreachable_since = ${UNREACHABLE_SINCE},
+  probed_at = CASE WHEN w.unreachable_since IS NULL OR ${UNREACHABLE_SINCE} IS NOT NULL THEN w.probed_at END`;
 
 /**
- * Writes since when webhooks fail. Most attempts change nothing, and then nothing is locked. Returns the ids of
+ * Writes since when webhooks fail, and are unreachable. Most attempts change nothing, and then nothing is locked. Returns the ids of
  * webhooks that another transaction has locked: they are to be written later. Error: SQLSTATE 55P03
  * while a restore has locked all webhooks.
  */
@@ -45,6 +57,8 @@ export async function writeHealth(
     health.map(({ endpointUrl }) => endpointUrl),
     health.map(({ succeededAt }) => succeededAt) as unknown as string[],
     health.map(({ failedAt }) => failedAt) as unknown as string[],
+    health.map(({ answeredAt }) => answeredAt) as unknown as string[],
+    health.map(({ unansweredAt }) => unansweredAt) as unknown as string[],
   ];
   const { rows }: { rows: { id: string }[] } = await prepared(
     db,
@@ -63,7 +77,7 @@ export async function writeHealth(
       .pluck('id');
     await prepared(
       trx,
-      `UPDATE webhooks AS w SET failing_since = ${FAILING_SINCE} FROM ${HEALTH}
+      `UPDATE webhooks AS w SET ${CHANGED} FROM ${HEALTH}
        WHERE ${IS_CHANGED} AND w.id = ANY (?::text[])`,
       [...bindings, free],
     );

@@ -32,6 +32,13 @@ export const EXCHANGE_TIMEOUT_MS = 15_000;
 /** How many bytes of a response are read: more than its excerpt has, to find credentials at the end of that. */
 export const MAX_RESPONSE_BYTES = 16_384;
 
+/**
+ * True for a status that says that an endpoint receives events, whether it accepts them or not. An endpoint that is
+ * down, overloaded or behind a proxy that does not reach it answers with the others.
+ */
+export const isUsableAnswer = (status: number | null): boolean =>
+  status !== null && status < 500 && status !== 408 && status !== 429;
+
 /** The retry plan: seconds before the second and each later attempt. A webhook may shorten it. */
 const RETRY_DELAYS_SECONDS = [
   5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400,

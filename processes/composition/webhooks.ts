@@ -50,7 +50,7 @@ export function composeWebhooks(core: Core) {
     eventFeed,
     events: createEvents({ ...core, relay, followEvents }),
     webhooks,
-    testDelivery: createTestDelivery({ ...core, webhooks, secrets, sendWebhook }),
+    testDelivery: createTestDelivery({ ...core, health, webhooks, secrets, sendWebhook }),
     webhookReplays: createWebhookReplays({ ...core, webhooks, relay }),
     deliveries: createDeliveries({ ...core, deliveryQueue }),
   };

@@ -90,7 +90,7 @@ export const createAutoDisable =
     const acceptedAt = await acceptedAfter(db, webhookId, failingSince);
     if (acceptedAt) {
       // It fails since now: its process has died before it could write that the webhook worked again.
-      health.note({ webhookId, endpointUrl, hasFailed: false, at: acceptedAt });
+      health.note({ webhookId, endpointUrl, hasFailed: false, hasAnswered: true, at: acceptedAt });
       health.note({ webhookId, endpointUrl, hasFailed: true, at: now });
       return;
     }

@@ -59,8 +59,8 @@ export type DeliveryQueue = ReturnType<typeof createDeliveryQueue>;
  * a tenant has few of these, however many webhooks it has.
  *
  * A delivery that has failed keeps a job and a workflow until its last attempt, for days. While an endpoint
- * fails, few deliveries get that far; the others wait as rows. Of an endpoint that rejects some and
- * accepts others, many may.
+ * cannot be reached, few deliveries get that far; the others wait as rows. Of an endpoint that rejects events, many
+ * may: those that it accepts must not wait behind them.
  */
 const SLOT_LIMITS = {
   maxInFlight: 50,
@@ -68,7 +68,7 @@ const SLOT_LIMITS = {
   maxFailingOfTenant: 8,
   keptForRetries: 2,
   maxOpen: 10_000,
-  maxOpenFailing: 50,
+  maxOpenUnreachable: 50,
   maxCounted: 10_000,
 };
 
@@ -275,7 +275,7 @@ export function createDeliveryQueue({
      * Starts up to `limit` pending deliveries, one batch: the caller makes their first attempts, which
      * are its own for `leaseMs`, and longer if it extends that. None are started without a free slot,
      * and while another process starts deliveries. `more`: the next batch can follow immediately.
-     * `waiting`: some are left.
+     * `waiting`: some are left, and not only for the next probe of their endpoint.
      */
     async startPending({
       limit,

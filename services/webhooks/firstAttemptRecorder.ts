@@ -11,7 +11,11 @@ import { PLATFORM } from '../../domain/access/scope.ts';
 import type { FailedFirstAttempt } from '../../domain/dispatch/tasks.ts';
 import type { JobFailure } from '../../domain/jobs/jobType.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
-import { DELIVER_JOB_TYPE, ENDPOINT_REMOVED } from '../../domain/webhooks/webhooks.ts';
+import {
+  DELIVER_JOB_TYPE,
+  ENDPOINT_REMOVED,
+  isUsableAnswer,
+} from '../../domain/webhooks/webhooks.ts';
 import { createBatches } from '../../platform/batches.ts';
 import { useConnectionsForProcess } from '../../platform/connectionUser.ts';
 import type { JobFactory } from '../jobs/createJob.ts';
@@ -220,8 +224,10 @@ export function createFirstAttemptRecorder(deps: Deps): FirstAttemptRecorder {
 
   return async (ended) => {
     if (!(await recordTogether(ended))) await recordAlone(ended);
-    const { attempt, failure, notEndpointFault, finishedAt: at } = ended;
-    if (!notEndpointFault) health.note({ ...attempt, hasFailed: failure !== undefined, at });
+    const { attempt, outcome, failure, notEndpointFault, finishedAt: at } = ended;
+    const hasAnswered = isUsableAnswer(outcome.httpStatus);
+    if (!notEndpointFault)
+      health.note({ ...attempt, hasFailed: failure !== undefined, hasAnswered, at });
     if (ended.failure?.code === ENDPOINT_REMOVED)
       await useConnectionsForProcess(() => endRemoved(ended));
   };

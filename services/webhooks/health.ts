@@ -5,12 +5,14 @@ import { startLoop, type Loop } from '../../platform/loop.ts';
 
 export type HealthRecorder = ReturnType<typeof createHealthRecorder>;
 
-/** An attempt that has reached an endpoint, or failed by its fault. */
+/** What an attempt, or a test, says about an endpoint. Undefined is what it does not say. */
 export type HealthSign = {
   webhookId: string;
-  /** Where the attempt was sent. */
+  /** Where it was sent. */
   endpointUrl: string;
-  hasFailed: boolean;
+  hasFailed?: boolean;
+  /** See `isUsableAnswer`. */
+  hasAnswered?: boolean;
   at: Date;
 };
 
@@ -30,25 +32,39 @@ const keyOf = ({ webhookId, endpointUrl }: HealthSign | WebhookHealth) =>
 
 const isLater = (a: Date | null | undefined, b: Date): boolean => a != null && a > b;
 
-/** What is known of an endpoint after one more attempt. Signs may come later than those after them. */
+/** The last good sign, and the first bad one after it, with one more sign. They may come later than those after them. */
+function withOne(
+  [good, bad]: [Date | null, Date | null],
+  isGood: boolean | undefined,
+  at: Date,
+): [Date | null, Date | null] {
+  if (isGood === undefined) return [good, bad];
+  if (isGood) return [isLater(good, at) ? good : at, isLater(bad, at) ? bad : null];
+  const counts = !isLater(good, at) && (bad === null || isLater(bad, at));
+  return [good, counts ? at : bad];
+}
+
+/** What is known of an endpoint after one more sign. */
 export function withSign(
   before: WebhookHealth | undefined,
-  { webhookId, endpointUrl, hasFailed, at }: HealthSign,
+  { webhookId, endpointUrl, hasFailed, hasAnswered, at }: HealthSign,
 ): WebhookHealth {
-  const { succeededAt = null, failedAt = null } = before ?? {};
-  const endpoint = { webhookId, endpointUrl };
-  if (!hasFailed)
-    return {
-      ...endpoint,
-      succeededAt: isLater(succeededAt, at) ? succeededAt : at,
-      failedAt: isLater(failedAt, at) ? failedAt : null,
-    };
-  const counts = !isLater(succeededAt, at) && (failedAt === null || isLater(failedAt, at));
-  return { ...endpoint, succeededAt, failedAt: counts ? at : failedAt };
+  const hasSucceeded = hasFailed === undefined ? undefined : !hasFailed;
+  const [succeededAt, failedAt] = withOne(
+    [before?.succeededAt ?? null, before?.failedAt ?? null],
+    hasSucceeded,
+    at,
+  );
+  const [answeredAt, unansweredAt] = withOne(
+    [before?.answeredAt ?? null, before?.unansweredAt ?? null],
+    hasAnswered,
+    at,
+  );
+  return { webhookId, endpointUrl, succeededAt, failedAt, answeredAt, unansweredAt };
 }
 
 /**
- * Writes since when webhooks fail, after the outcomes of the attempts and outside of their transactions: a
+ * Writes since when webhooks fail, and are unreachable, after the outcomes of the attempts and outside of their transactions: a
  * restore may have locked the webhooks. A process that is killed in between leaves the time as it was, and
  * the next attempt corrects it.
  */

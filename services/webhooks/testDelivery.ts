@@ -1,7 +1,9 @@
 import type { Commit } from '../../db/core/commit.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
+import { isUsableAnswer } from '../../domain/webhooks/webhooks.ts';
 import type { Slots } from '../../platform/slots.ts';
 import type { Ids } from '../../platform/ids.ts';
+import type { HealthRecorder } from './health.ts';
 import type { WebhookSecrets } from './secrets.ts';
 import type { SendResult, WebhookSender } from './sender.ts';
 import { webhookAudit } from './webhookAudit.ts';
@@ -11,6 +13,7 @@ export type TestDelivery = ReturnType<typeof createTestDelivery>;
 
 type Deps = {
   commit: Commit;
+  health: HealthRecorder;
   webhooks: Webhooks;
   secrets: WebhookSecrets;
   sendWebhook: WebhookSender;
@@ -19,7 +22,15 @@ type Deps = {
 };
 
 /** Test messages to webhooks, enabled or not. */
-export function createTestDelivery({ commit, webhooks, secrets, sendWebhook, ids, slots }: Deps) {
+export function createTestDelivery({
+  commit,
+  health,
+  webhooks,
+  secrets,
+  sendWebhook,
+  ids,
+  slots,
+}: Deps) {
   return {
     /**
      * Sends one signed message of the type `webhook.test` and returns the outcome. The message is
@@ -46,6 +57,14 @@ export function createTestDelivery({ commit, webhooks, secrets, sendWebhook, ids
             secrets.signingSecrets(id, webhook, now),
             message,
           );
+          // No attempt has failed or succeeded, but the queue may go on with the deliveries that wait.
+          if (isUsableAnswer(result.httpStatus))
+            health.note({
+              webhookId: id,
+              endpointUrl: webhook.endpointUrl,
+              hasAnswered: true,
+              at: new Date(),
+            });
           await commit({ ...caller, tenantId: webhook.tenantId }, (work) => {
             const { httpStatus, error } = result;
             webhookAudit.acted(work, 'test', webhook, {

@@ -120,7 +120,7 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
       !isSameEndpoint(before, endpointUrl) && {
         endpointUrl,
         endpointAuthor: author,
-        failingSince: null,
+        ...HEALTHY,
       }),
     ...(description !== undefined && { description }),
     ...(eventTypes !== undefined && { eventTypes: normalizeEventTypes(eventTypes) }),
@@ -336,12 +336,15 @@ function checkNotMasked(webhook: WebhookData, requested: string): void {
     );
 }
 
+/** The columns of an endpoint that no attempt has failed at yet. */
+const HEALTHY = { failingSince: null, unreachableSince: null, probedAt: null };
+
 const enabledFields = (now: Date) => ({
   enabled: true,
   enabledAt: now,
   disabledAt: null,
   disabledReason: null,
-  failingSince: null,
+  ...HEALTHY,
 });
 
 const rotatedSecretFields = ({ secret }: Webhook, encrypted: string, now: Date) => ({

@@ -18,6 +18,7 @@ import {
   DELIVER_JOB_TYPE,
   EXCHANGE_TIMEOUT_MS,
   ENDPOINT_REMOVED,
+  isUsableAnswer,
   jobRetryPolicy,
 } from '../../../domain/webhooks/webhooks.ts';
 import { assertDefined } from '../../../domain/shared/assert.ts';
@@ -110,7 +111,13 @@ export function createDeliverJobType({
       'delivery',
     );
     if (!notEndpointFault)
-      health.note({ webhookId, endpointUrl, hasFailed: error !== null, at: new Date() });
+      health.note({
+        webhookId,
+        endpointUrl,
+        hasFailed: error !== null,
+        hasAnswered: isUsableAnswer(httpStatus),
+        at: new Date(),
+      });
     if (error) signal.throwIfAborted();
     if (httpStatus !== null) jobLog('info', `The endpoint answered ${httpStatus}`, { durationMs });
     await throwIfFailed(attempt, outcome, jobId);

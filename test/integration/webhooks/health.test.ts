@@ -1,11 +1,17 @@
 import { expect, test } from '@jest/globals';
-import { writeHealth } from '../../../db/webhooks/health.ts';
+import { writeHealth, type WebhookHealth } from '../../../db/webhooks/health.ts';
 import { eventually } from '../../support/eventually.ts';
 import { withWebhookReceiver } from '../../support/webhooks.ts';
 
 const { fixture, asNewTenant, register, readWebhook, waitForDelivery, createJob, patchRow } =
   withWebhookReceiver();
 const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000);
+const NO_SIGNS = { succeededAt: null, failedAt: null, answeredAt: null, unansweredAt: null };
+const columnsOf = (id: string) =>
+  fixture.app.deps
+    .db('webhooks')
+    .where({ id })
+    .first('failing_since', 'unreachable_since', 'probed_at');
 
 test('a webhook fails since the first failure after the last success at its present endpoint', async () => {
   const client = asNewTenant();
@@ -13,9 +19,7 @@ test('a webhook fails since the first failure after the last success at its pres
   const failingSince = async () => (await readWebhook(client, id)).failingSince;
   const [first, second, third] = [daysAgo(3), daysAgo(2), daysAgo(1)];
   const write = (signs: { succeededAt?: Date; failedAt?: Date }, url = endpointUrl) =>
-    writeHealth(fixture.app.deps.db, [
-      { webhookId: id, endpointUrl: url, succeededAt: null, failedAt: null, ...signs },
-    ]);
+    writeHealth(fixture.app.deps.db, [{ ...NO_SIGNS, webhookId: id, endpointUrl: url, ...signs }]);
 
   await write({ failedAt: first }, `${endpointUrl}/earlier`);
   expect(await failingSince()).toBeNull();
@@ -34,6 +38,65 @@ test('a webhook fails since the first failure after the last success at its pres
   expect(await failingSince()).toBeNull();
 });
 
+test('a webhook is unreachable since the first attempt without a usable answer after the last with one', async () => {
+  const { id, endpointUrl } = await register(asNewTenant(), '/unreachable', { enabled: false });
+  const [first, second, third] = [daysAgo(3), daysAgo(2), daysAgo(1)];
+  const write = (signs: Partial<WebhookHealth>) =>
+    writeHealth(fixture.app.deps.db, [{ ...NO_SIGNS, webhookId: id, endpointUrl, ...signs }]);
+
+  await write({ failedAt: second, unansweredAt: second });
+  await write({ failedAt: third, unansweredAt: third });
+  await patchRow(id, { probed_at: third });
+  const failing = { failing_since: second, unreachable_since: second };
+  expect(await columnsOf(id)).toEqual({ ...failing, probed_at: third });
+  // Recorded late, and a test, which only says that it has answered.
+  await write({ answeredAt: first });
+  expect(await columnsOf(id)).toEqual({ ...failing, probed_at: third });
+  await write({ answeredAt: third });
+  const reachable = { failing_since: second, unreachable_since: null };
+  expect(await columnsOf(id)).toEqual({ ...reachable, probed_at: null });
+  // One that is probed for another reason stays so.
+  await patchRow(id, { probed_at: third });
+  await write({ failedAt: third, answeredAt: third });
+  expect(await columnsOf(id)).toEqual({ ...reachable, probed_at: third });
+  await write({ succeededAt: new Date(), answeredAt: new Date() });
+  expect(await columnsOf(id)).toMatchObject({ failing_since: null, unreachable_since: null });
+});
+
+test('an endpoint is unreachable from an outage until it answers: to an attempt, a redelivery or a test', async () => {
+  const client = asNewTenant();
+  let status = 503;
+  fixture.sink.respond('/outage', (_request, response) => response.writeHead(status).end());
+  const webhook = await register(client, '/outage', { retryPolicy: { maxAttempts: 1 } });
+  const until = async (isUnreachable: boolean) =>
+    eventually(
+      () => columnsOf(webhook.id),
+      (row) => row?.failing_since !== null && (row?.unreachable_since !== null) === isUnreachable,
+    );
+  await createJob(client);
+  await until(true);
+  const { id } = await waitForDelivery(client, webhook.id);
+  status = 400;
+  await client.post(`/api/webhooks/${webhook.id}/test`).expect(200);
+  await until(false);
+  status = 429;
+  await client.post(`/api/deliveries/${id}/redeliver`);
+  await until(true);
+  await waitForDelivery(client, webhook.id);
+  status = 422;
+  await client.post(`/api/deliveries/${id}/redeliver`);
+  await until(false);
+  await waitForDelivery(client, webhook.id);
+  status = 500;
+  await createJob(client);
+  await until(true);
+  await patchRow(webhook.id, { probed_at: new Date() });
+  const endpointUrl = fixture.sink.url('/outage/other');
+  await client.put(`/api/webhooks/${webhook.id}`, { endpointUrl }).expect(200);
+  const fresh = { failing_since: null, unreachable_since: null, probed_at: null };
+  expect(await columnsOf(webhook.id)).toEqual(fresh);
+});
+
 test('a webhook that another transaction has locked is written later, and the others now', async () => {
   const client = asNewTenant();
   const { db } = fixture.app.deps;
@@ -41,7 +104,7 @@ test('a webhook that another transaction has locked is written later, and the ot
     ['a', 'b'].map((name) => register(client, `/locked/${name}`, { enabled: false })),
   );
   const health = webhooks.map(({ id, endpointUrl }) => {
-    return { webhookId: id, endpointUrl, succeededAt: null, failedAt: daysAgo(1) };
+    return { ...NO_SIGNS, webhookId: id, endpointUrl, failedAt: daysAgo(1) };
   });
   const [locked, other] = webhooks.map(({ id }) => id);
   const failing = async () =>

@@ -19,7 +19,7 @@ const LIMITS = {
   maxFailingOfTenant: 50,
   keptForRetries: 0,
   maxOpen: 100,
-  maxOpenFailing: 100,
+  maxOpenUnreachable: 100,
   maxCounted: 100,
   capacity: 100,
   sharePercent: 50,
@@ -115,73 +115,94 @@ describe('the queue', () => {
 });
 
 describe('a webhook with many deliveries that wait for a retry', () => {
-  const few = { ...LIMITS, maxInFlightFailing: 5, maxOpenFailing: 2 };
-  const claimFew = (trx: Knex) => claimWith(trx, few);
+  const few = { ...LIMITS, maxInFlightFailing: 5, maxOpenUnreachable: 2 };
   const minutesAgo = (minutes: number) => new Date(Date.now() - minutes * 60_000);
-  const setFailingSince = (minutes: number) =>
-    db('webhooks')
-      .where({ id: webhookId })
-      .update({ failing_since: minutesAgo(minutes) });
-  /** All have been tried minutes ago, and wait for the next attempt. */
-  const setTried = (minutes: number, ...waiting: number[]) =>
-    Promise.all(
-      waiting.map(async (n) => {
-        await assign(db, n, false);
-        await db('deliveries')
-          .where({ id: deliveryIds[n] ?? '' })
-          .update({ updated_at: minutesAgo(minutes) });
-      }),
-    );
-  const claimedNow = async () => (await db.transaction(claimFew)).map(({ id }) => id);
+  const patch = (columns: object) => db('webhooks').where({ id: webhookId }).update(columns);
+  const setUnreachable = (minutes: number) =>
+    patch({ failing_since: minutesAgo(minutes), unreachable_since: minutesAgo(minutes) });
+  const setProbed = (minutes: number) => patch({ probed_at: minutesAgo(minutes) });
+  const probedAt = async () =>
+    (await db('webhooks').where({ id: webhookId }).first('probed_at'))?.probed_at as Date | null;
+  const setOpen = (...waiting: number[]) => Promise.all(waiting.map((n) => assign(db, n, false)));
+  const claimNow = (limits = few) =>
+    db.transaction((trx) => claimPendingDeliveries(trx, { ...limits, limit: 10 }));
+  const claimedNow = async (limits = few) => (await claimNow(limits)).claimed.map(({ id }) => id);
 
-  test('starts no others while it fails, however many slots are free', async () => {
-    await setFailingSince(60);
-    await setTried(1, 0);
+  test('starts few while its endpoint cannot be reached, however many slots are free', async () => {
+    await setUnreachable(60);
+    await setOpen(0);
     expect(await claimedNow()).toEqual([deliveryIds[1]]);
-    await setTried(1, 0, 1);
+    expect(await probedAt()).toBeNull();
+    await setOpen(0, 1);
+    expect(await claimedNow()).toEqual([deliveryIds[2]]);
+    await setOpen(2);
+    // None waits for anything but its probe.
+    expect(await claimNow()).toEqual({ claimed: [], areLeft: false });
+  });
+
+  test('starts one more when it was not probed for a tenth of the time, whatever is retried', async () => {
+    await setUnreachable(60);
+    await setOpen(0, 1);
+    await db('deliveries').whereIn('id', deliveryIds).update({ updated_at: new Date() });
+    await setProbed(7);
+    expect(await claimedNow()).toEqual([deliveryIds[2]]);
+    await setProbed(5);
     expect(await claimedNow()).toEqual([]);
   });
 
-  test('starts one when none was tried for a tenth of the time', async () => {
-    await setFailingSince(60);
-    await setTried(12, 0, 1);
-    expect(await claimedNow()).toEqual([deliveryIds[2]]);
-    await setTried(12, 0);
-    await setTried(1, 1);
-    expect(await claimedNow()).toEqual([]);
-  });
-
-  test('starts one after an hour, however long it fails', async () => {
-    await setFailingSince(3 * 24 * 60);
-    await setTried(70, 0, 1);
+  test('starts one after an hour, however long it cannot be reached', async () => {
+    await setUnreachable(3 * 24 * 60);
+    await setOpen(0, 1);
+    await setProbed(70);
     expect(await claimedNow()).toEqual([deliveryIds[2]]);
   });
 
-  test('starts one soon if it was changed', async () => {
-    await setNew();
-    await db('webhooks')
-      .where({ id: webhookId })
-      .update({ updated_at: minutesAgo(600) });
-    await setTried(2, 0, 1);
-    expect(await claimedNow()).toEqual([]);
-    await db('webhooks')
-      .where({ id: webhookId })
-      .update({ updated_at: minutesAgo(1) });
-    expect(await claimedNow()).toEqual([deliveryIds[2]]);
-  });
-
-  test('has all its slots when an attempt has succeeded', async () => {
-    await setTried(1, 0, 1);
+  test('starts the others, too, if its endpoint only rejects events', async () => {
+    await patch({ failing_since: minutesAgo(3 * 24 * 60) });
+    await setOpen(0, 1);
     expect(await claimedNow()).toEqual(deliveryIds.slice(2));
   });
 
-  test('has a limit while it works, too', async () => {
-    // The clock of the test may differ, and it may take long.
-    await setTried(-1, 0, 1);
-    const limited = { ...LIMITS, maxOpen: 2 };
-    expect(await db.transaction((trx) => claimWith(trx, limited))).toEqual([]);
-    await setTried(1, 0, 1);
-    expect(await db.transaction((trx) => claimWith(trx, limited))).toHaveLength(1);
+  test('starts the others if a process of version 0.2 has noted that it works', async () => {
+    await patch({ unreachable_since: minutesAgo(60) });
+    await setOpen(0, 1);
+    expect(await claimedNow()).toEqual(deliveryIds.slice(2));
+    // It has failed again since.
+    await patch({ failing_since: minutesAgo(1), probed_at: minutesAgo(1) });
+    expect(await claimedNow()).toEqual([deliveryIds[2]]);
+  });
+
+  test('has a limit that a reachable endpoint has, too', async () => {
+    const limited = { ...few, maxOpen: 2 };
+    await setOpen(0, 1);
+    expect(await claimedNow(limited)).toEqual([deliveryIds[2]]);
+    expect(await claimedNow(limited)).toEqual([]);
+    await setProbed(1);
+    expect(await claimedNow(limited)).toEqual([deliveryIds[2]]);
+    await patch({ failing_since: minutesAgo(60) });
+    await setProbed(5);
+    expect(await claimedNow(limited)).toEqual([]);
+  });
+
+  test('is not probed while its tenant has no slots for it, and then without waiting', async () => {
+    await setUnreachable(60);
+    await setOpen(0, 1);
+    expect(await claimNow({ ...few, maxFailingOfTenant: 0 })).toEqual({
+      claimed: [],
+      areLeft: true,
+    });
+    expect(await probedAt()).toBeNull();
+    expect(await claimedNow()).toEqual([deliveryIds[2]]);
+  });
+
+  test('is probed later when another transaction has locked it', async () => {
+    await setUnreachable(60);
+    await setOpen(0, 1);
+    await db.transaction(async (trx) => {
+      await trx('webhooks').where({ id: webhookId }).forShare();
+      expect(await claimNow()).toEqual({ claimed: [], areLeft: true });
+    });
+    expect(await claimedNow()).toEqual([deliveryIds[2]]);
   });
 });
 

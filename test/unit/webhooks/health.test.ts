@@ -12,6 +12,8 @@ const after = (attempts: string) =>
         webhookId: 'a',
         endpointUrl: 'url',
         hasFailed: sign.startsWith('-'),
+        // Both are kept in the same way.
+        hasAnswered: sign.startsWith('+'),
         at: at(Number(sign.slice(1))),
       }),
     undefined,
@@ -36,6 +38,23 @@ test.each([
       endpointUrl: 'url',
       succeededAt: succeeded === null ? null : at(succeeded),
       failedAt: failed === null ? null : at(failed),
+      answeredAt: succeeded === null ? null : at(succeeded),
+      unansweredAt: failed === null ? null : at(failed),
     });
   },
 );
+
+test('what a sign does not say stays as it was', () => {
+  const endpoint = { webhookId: 'a', endpointUrl: 'url' };
+  const before = withSign(undefined, {
+    ...endpoint,
+    hasFailed: true,
+    hasAnswered: false,
+    at: at(0),
+  });
+  expect(withSign(before, { ...endpoint, hasAnswered: true, at: at(1) })).toEqual({
+    ...before,
+    answeredAt: at(1),
+    unansweredAt: null,
+  });
+});
