@@ -17,7 +17,8 @@ export type Published = { types: string[]; deliveries: number; areLeft: boolean 
  * `maxDeliveries` deliveries of published events, of each tenant in turn: one for each enabled webhook of the
  * event's tenant and of the platform that subscribes to it. Webhooks that were enabled after the event
  * are excluded, with a tolerance of one second for clocks that differ. The call takes a bounded time,
- * however many webhooks an event matches; the next one goes on. The function `publish_batch` is in the
+ * however many webhooks an event matches; the next one goes on. With a `maxDeliveries` of 0 it only assigns
+ * sequences, and waits for no other process if all events have theirs. The function `publish_batch` is in the
  * schema.
  *
  * The lock of `event_head` admits one process at a time, and a batch is visible before the next process

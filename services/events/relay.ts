@@ -74,14 +74,14 @@ export function createEventRelay({
   let lastPublished = 0;
   let lastStarted = 0;
 
-  async function publish(
-    lockTimeoutMs?: number,
-  ): Promise<{ moreEvents: boolean; moreDeliveries: boolean }> {
+  async function publish(options: {
+    maxDeliveries: number;
+    lockTimeoutMs?: number;
+  }): Promise<{ moreEvents: boolean; moreDeliveries: boolean }> {
     const { types, deliveries, areLeft } = await publishEvents(db, {
       limit: BATCH,
-      maxDeliveries: MAX_DELIVERIES,
       now: new Date(),
-      ...(lockTimeoutMs !== undefined && { lockTimeoutMs }),
+      ...options,
     });
     metrics.eventsPublished.inc(types.length);
     lastPublished = types.length;
@@ -97,14 +97,20 @@ export function createEventRelay({
 
   /** Deliveries that are left wait for a moment: their webhooks may be locked. */
   async function publishRound(): Promise<boolean | number> {
-    const { moreEvents, moreDeliveries } = await publish();
+    const { moreEvents, moreDeliveries } = await publish({ maxDeliveries: MAX_DELIVERIES });
     return moreEvents || (moreDeliveries && MIN_INTERVAL_MS);
   }
 
+  /** Readers wait for sequences only. The loop adds the deliveries. */
   async function publishAll(): Promise<void> {
     const deadline = Date.now() + FLUSH_TIMEOUT_MS;
+    const options = { maxDeliveries: 0, lockTimeoutMs: FLUSH_TIMEOUT_MS };
     try {
-      while ((await publish(FLUSH_TIMEOUT_MS)).moreEvents && Date.now() < deadline);
+      for (let more = true; more && Date.now() < deadline;) {
+        const { moreEvents, moreDeliveries } = await publish(options);
+        if (moreDeliveries) loops[0]?.wake();
+        more = moreEvents;
+      }
     } catch (error) {
       // Another process is publishing for longer than that: the reader does without.
       if (!isLockTimeout(error)) throw error;

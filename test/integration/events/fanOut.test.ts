@@ -163,6 +163,29 @@ describe('a batch', () => {
   });
 });
 
+describe('a reader', () => {
+  test('waits for the sequences of its events, and for no deliveries', async () => {
+    const tenant = newTenant();
+    await subscribe(tenant, 3);
+    const [event] = await emit(tenant, 1);
+    await app.deps.relay.flush();
+    expect(await db('events').where({ id: event }).first('sequence')).toEqual({
+      sequence: expect.any(Number),
+    });
+    expect(await deliveriesOf(tenant)).toEqual([]);
+    expect(await publish(0)).toEqual({ types: [], deliveries: 0, areLeft: false });
+    const trx = await db.transaction();
+    try {
+      // As a process that adds deliveries. A reader would wait for it, and fail.
+      await trx('event_head').forUpdate();
+      await publishEvents(db, { limit: 1, maxDeliveries: 0, now: new Date(), lockTimeoutMs: 1 });
+    } finally {
+      await trx.rollback();
+    }
+    expect(await publish(1_000)).toMatchObject({ deliveries: 3, areLeft: false });
+  });
+});
+
 describe('a webhook', () => {
   test('that is locked holds up neither events nor the deliveries of other tenants', async () => {
     const [tenant, other] = [newTenant(), newTenant()];

@@ -118,7 +118,11 @@ test('a failed delivery is retried with the same id until it succeeds', async ()
     new Set([delivery.eventId]),
   );
   expect(new Set(requests.map(({ body }) => body)).size).toBe(1);
-  expect((await readWebhook(client, webhook.id)).failingSince).toBeNull();
+  // It is written after the outcome.
+  await eventually(
+    () => readWebhook(client, webhook.id),
+    ({ failingSince }) => failingSince === null,
+  );
 });
 
 test('a delivery fails after the last attempt, and the webhook shows since when it fails', async () => {

@@ -21,6 +21,7 @@ import type { FirstAttempt } from '../../../services/webhooks/sendEvent.ts';
 import { noResponse } from '../../../services/webhooks/sender.ts';
 import { startApp, startAppOn, type TestApp } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
+import { publishWithDeliveries } from '../../support/publishEvents.ts';
 import { startSink, type Sink } from '../../support/sink.ts';
 
 const HEARTBEAT = { HOLDFAST_HEARTBEAT_MS: '15000', HOLDFAST_STOP_GRACE_MS: '100' };
@@ -85,7 +86,7 @@ const hasWorkflow = async (jobId: string | null): Promise<boolean> =>
 
 /** Starts the first attempts of what is pending, as a process that dies before it makes them. */
 async function startAndDie(leaseMs: number) {
-  await app.deps.relay.flush();
+  await publishWithDeliveries(app.deps.db);
   const { attempts } = await app.deps.deliveryQueue.startPending({ limit: 10, leaseMs });
   return attempts;
 }
@@ -156,11 +157,11 @@ test('an attempt that hangs keeps none of its batch from being recorded', async 
   await webhook.newest('succeeded');
   const hanging = hangFirst('/mixed', 2);
   // While the queue is locked, deliveries are published and not started: one batch starts them.
-  const { db, relay } = app.deps;
+  const { db } = app.deps;
   await db.transaction(async (trx) => {
     await eventually(() => tryLockUntilCommit(trx, 'deliveryQueue'), Boolean);
     for (let n = 0; n < 6; n++) await webhook.emit();
-    await relay.flush();
+    await publishWithDeliveries(db);
   });
   const deliveries = await eventually(
     webhook.readDeliveries,

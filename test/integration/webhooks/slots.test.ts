@@ -4,6 +4,7 @@ import { tryLockUntilCommit } from '../../../db/core/advisoryLocks.ts';
 import { claimPendingDeliveries } from '../../../db/webhooks/deliveryQueue.ts';
 import { freeAbandonedSlots, takeSlots } from '../../../db/webhooks/deliverySlots.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
+import { publishWithDeliveries } from '../../support/publishEvents.ts';
 
 let app: TestApp;
 let db: Knex;
@@ -48,8 +49,7 @@ beforeEach(async () => {
         .post<{ id: string }>('/api/jobs', { type: 'core.echo', payload: {} })
         .expect(201),
     );
-  // Reading events publishes them, which adds their deliveries.
-  await client.get('/api/events').expect(200);
+  await publishWithDeliveries(db);
   webhookId = webhook.id;
   jobIds = jobs.map(({ id }) => id);
   const all = await db('deliveries').where({ webhook_id: webhookId }).orderBy('id').pluck('id');
@@ -380,7 +380,7 @@ describe('a tenant', () => {
         .where({ id: deliveredId })
         .update({ webhook_id: working.id, tenant_id: `slots${tenants - 1}` });
       await client.post('/api/jobs', { type: 'core.echo', payload: {} }).expect(201);
-      await client.get('/api/events').expect(200);
+      await publishWithDeliveries(db);
       const claimed = await db.transaction(claimTrials);
       expect(claimed.map((delivery) => delivery.webhookId)).toEqual([working.id]);
     });
