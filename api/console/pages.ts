@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto';
 import type { Context, Middleware } from 'koa';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { AppError } from '../../domain/shared/errors.ts';
-import { sendInParts } from '../http/largeBody.ts';
 import { htmlPage } from '../http/page.ts';
 import type { Asset, ConsoleBundle, Encoding } from './bundle.ts';
 
@@ -87,7 +86,7 @@ function sendAsset(ctx: Context, asset: Asset | undefined): void {
   if (encoding !== 'identity') ctx.set('content-encoding', encoding);
   ctx.status = 200;
   if (ctx.fresh) ctx.status = 304;
-  else sendInParts(ctx, assertDefined(asset.content[encoding], 'asset.content'));
+  else ctx.body = assertDefined(asset.content[encoding], 'asset.content');
 }
 
 /** The encoding that the client prefers, of those that the asset has. */

@@ -17,7 +17,6 @@ import type { HttpResponse } from './response.ts';
 import { preferencesIn, readPrefer } from './prefer.ts';
 import { encodeError, EVENT_STREAM } from './eventStream.ts';
 import { compileInclude, takeInclude, type FindNames } from './include.ts';
-import { PART_BYTES, sendInParts } from './largeBody.ts';
 import { changedProperties, readOnlyProperties } from './presentedRecord.ts';
 import { toAppError } from './problem.ts';
 import { compileInput, type RawInput } from './requestInput.ts';
@@ -506,6 +505,9 @@ async function sendStream(
   if (contentType === EVENT_STREAM && ctx.method !== 'HEAD') ctx.flushHeaders();
 }
 
+/** Unread bytes of larger responses are counted. */
+const LARGE_BYTES = 65_536;
+
 async function send(
   ctx: Context,
   { status, headers, body, json, stream }: HttpResponse,
@@ -527,10 +529,10 @@ async function send(
   ctx.body = text;
   ctx.type = 'application/json; charset=utf-8';
   if (ctx.method === 'GET' && ctx.fresh) ctx.status = 304;
-  else if (ctx.method !== 'HEAD' && Buffer.byteLength(text) > PART_BYTES) {
+  else if (ctx.method !== 'HEAD' && Buffer.byteLength(text) > LARGE_BYTES) {
     const content = Buffer.from(text);
     onLarge(content.length);
-    sendInParts(ctx, content);
+    ctx.body = content;
   }
 }
 

@@ -3,6 +3,18 @@ import type { Socket } from 'node:net';
 
 type Options = { limitMs: number; now?: () => number };
 
+/** What a socket knows of its writes; Node has no public way to ask how far one has come. */
+type WriteHandle = { bytesWritten: number; writeQueueSize: number };
+
+/**
+ * Bytes that the system has taken for the client of a connection. `writableLength` shows nothing until all of a
+ * write was taken, however large it is; so the timeouts of Node use the queue of the handle, too.
+ */
+export function bytesTaken(socket: Socket): number {
+  const { _handle: handle } = socket as Socket & { _handle?: WriteHandle | null };
+  return handle ? handle.bytesWritten - handle.writeQueueSize : 0;
+}
+
 /**
  * Watches the connections of a server. The function that it returns closes those whose client has not
  * taken anything of what waits for it for `limitMs`. A client that reads slowly keeps its response, and
@@ -19,9 +31,8 @@ export function watchStalledResponses(
   });
   return () => {
     for (const [socket, progress] of connections) {
-      const waiting = socket.writableLength;
-      const taken = socket.bytesWritten - waiting;
-      if (waiting === 0 || taken > progress.taken) {
+      const taken = bytesTaken(socket);
+      if (socket.writableLength === 0 || taken > progress.taken) {
         progress.taken = taken;
         progress.since = now();
       } else if (now() - progress.since >= limitMs) socket.destroy();
