@@ -44,6 +44,7 @@ function createCount() {
   return {
     total: () => total,
     ofTenant: (tenantId: string) => of(`tenant:${tenantId}`),
+    ofCaller: (holder: SlotHolder) => of(callerKey(holder)),
     hasFreeSlot(bounds: SlotBounds, holder: SlotHolder): boolean {
       const tenantId = shareTenantOf(holder);
       return (
@@ -160,9 +161,13 @@ export function createSlots({ of, retryAfterSeconds, waiting, ...bounds }: Optio
     },
     /** Takes `count` slots, also if none is free: for what cannot be refused any more. */
     takeAnyway: (holder: SlotHolder, count: number): Release => occupy(holder, count),
-    /** Error: `too_many_requests` if the caller or its tenant holds its share, whatever others hold. */
+    /**
+     * Error: `too_many_requests` if the caller holds its share, or some of that of its tenant, which is used up. Who
+     * holds nothing can always act: on those who do, for example.
+     */
     requireShare(holder: SlotHolder): void {
-      if (!held.hasFreeSlot({ ...bounds, total: Infinity }, holder)) throw refusal();
+      if (held.ofCaller(holder) > 0 && !held.hasFreeSlot({ ...bounds, total: Infinity }, holder))
+        throw refusal();
     },
     /** Does `work` while holding a slot. Errors: those of `take` and `work`. */
     async run<T>(

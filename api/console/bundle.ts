@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { readFile, readdir } from 'node:fs/promises';
 import path from 'node:path';
+import type { Encoding, SharedContent } from '../http/sharedContent.ts';
 
 /** A file of the console, in every encoding that it was compressed to. */
-export type Asset = { type: string; etag: string; content: Partial<Record<Encoding, Buffer>> };
-export type Encoding = 'br' | 'gzip' | 'identity';
+export type Asset = { type: string; etag: string; content: SharedContent };
 
 /** The console as it was built, in memory. */
 export type ConsoleBundle = {

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import type { Context, Middleware } from 'koa';
-import { assertDefined } from '../../domain/shared/assert.ts';
 import { AppError } from '../../domain/shared/errors.ts';
 import { htmlPage } from '../http/page.ts';
-import type { Asset, ConsoleBundle, Encoding } from './bundle.ts';
+import { chooseEncoding, sendShared } from '../http/sharedContent.ts';
+import type { Asset, ConsoleBundle } from './bundle.ts';
 
 /** What `ui/vite.config.ts` writes where the nonce belongs. */
 const NONCE_PLACEHOLDER = '__CSP_NONCE__';
@@ -77,21 +77,9 @@ function sendAsset(ctx: Context, asset: Asset | undefined): void {
     ctx.set('cache-control', 'no-store');
     throw new AppError('not_found', `No asset at ${ctx.path.slice(0, 200)}.`);
   }
-  const encoding = encodingFor(ctx, asset);
-  ctx.compress = false;
-  ctx.vary('accept-encoding');
+  const encoding = chooseEncoding(ctx, asset.content);
   ctx.set('cache-control', FOREVER);
   ctx.etag = `${asset.etag}-${encoding}`;
   ctx.type = asset.type;
-  if (encoding !== 'identity') ctx.set('content-encoding', encoding);
-  ctx.status = 200;
-  if (ctx.fresh) ctx.status = 304;
-  else ctx.body = assertDefined(asset.content[encoding], 'asset.content');
-}
-
-/** The encoding that the client prefers, of those that the asset has. */
-function encodingFor(ctx: Context, { content }: Asset): Encoding {
-  const offered = (['br', 'gzip', 'identity'] as const).filter((name) => content[name]);
-  const accepted = ctx.acceptsEncodings(...offered);
-  return offered.find((name) => name === accepted) ?? 'identity';
+  sendShared(ctx, asset.content, encoding);
 }

@@ -11,14 +11,14 @@ import { AppError, invalidField } from '../../domain/shared/errors.ts';
 import { anonymousCaller, type Caller } from '../../domain/shared/caller.ts';
 import { connectionsAreFor } from '../../platform/connectionUser.ts';
 import type { Log } from '../../platform/log.ts';
-import { networkOf } from '../../platform/network.ts';
-import type { SlotHolder, Slots } from '../../platform/slots.ts';
+import type { Slots } from '../../platform/slots.ts';
 import type { HttpResponse } from './response.ts';
 import { preferencesIn, readPrefer } from './prefer.ts';
 import { encodeError, EVENT_STREAM } from './eventStream.ts';
 import { compileInclude, takeInclude, type FindNames } from './include.ts';
 import { changedProperties, readOnlyProperties } from './presentedRecord.ts';
 import { toAppError } from './problem.ts';
+import { chooseEncoding, sendShared } from './sharedContent.ts';
 import { compileInput, type RawInput } from './requestInput.ts';
 import type { ExpensiveReads } from './expensiveReads.ts';
 import type { ClientAddress } from '../middleware/clientAddress.ts';
@@ -115,7 +115,7 @@ function createHandler(route: Route, routes: readonly Route[], deps: MountDeps) 
     const startedAt = performance.now();
     const initialCaller = await authorizeCaller(route, deps, ctx);
     // What is written is answered, however much its caller has not read: such a caller writes nothing more.
-    if (route.method !== 'GET') deps.unreadBytes.requireShare(readerOf(initialCaller));
+    if (mayAnswerMuch(route)) deps.unreadBytes.requireShare(initialCaller);
     const input = await read(ctx, ctx.params);
     try {
       // A client that sends its body slowly must not keep a permission that was revoked since.
@@ -228,32 +228,36 @@ async function respond(
   await send(ctx, response, (bytes) => holdUnread(deps.unreadBytes, ctx, input.caller, bytes));
 }
 
-/** Who a response is for. Strangers are as many as their addresses. */
-const readerOf = ({ kind, tenantId, actorId, rights, address }: Caller): SlotHolder =>
-  kind === 'anonymous'
-    ? { kind, tenantId, actorId: networkOf(address) }
-    : { kind, tenantId, actorId, rights };
+/**
+ * True for a write whose response can be large. A runner must report, and strangers get short texts and documents
+ * that all share, whatever they have not read.
+ */
+const mayAnswerMuch = ({ method, runner, public: isPublic, responses }: Route): boolean =>
+  method !== 'GET' &&
+  runner === undefined &&
+  isPublic === undefined &&
+  Object.values(responses).some((schema) => schema !== null);
 
 /**
  * Counts the bytes of a large response until its client has read it, or has closed the connection. Error:
  * `too_many_requests` if the client has not read too much already. The response of a write is not refused.
  */
 function holdUnread(unreadBytes: Slots, ctx: Context, caller: Caller, bytes: number): void {
-  if (ctx.res.closed) return;
-  const canRepeat = ctx.method === 'GET' || ctx.response.get(REPLAYED) !== '';
+  if (ctx.res.closed || caller.kind === 'anonymous') return;
+  const canRepeat = ctx.method === 'GET' || ctx.res.hasHeader(REPLAYED);
   const take = canRepeat ? unreadBytes.takeNow : unreadBytes.takeAnyway;
-  ctx.res.once('close', take(readerOf(caller), bytes));
+  ctx.res.once('close', take(caller, bytes));
 }
 
 /**
  * The length of a compressed text reveals something about it, if a part of it is chosen by others
- * (BREACH). So what has a secret is sent as it is, and what strangers get, except descriptions.
+ * (BREACH). So what has a secret is sent as it is, and what strangers get, except documents.
  */
 const mayCompress = (route: Route, { containsSecret, stream }: HttpResponse): boolean =>
   stream === undefined &&
   containsSecret !== true &&
   route.secretBody !== true &&
-  (route.public === undefined || route.compressible === true);
+  route.public === undefined;
 
 /** Authentication is repeated if reading the body, or waiting for a result, took longer than this. */
 const CALLER_MAX_AGE_MS = 1_000;
@@ -510,13 +514,18 @@ const LARGE_BYTES = 65_536;
 
 async function send(
   ctx: Context,
-  { status, headers, body, json, stream }: HttpResponse,
+  { status, headers, body, json, document, stream }: HttpResponse,
   onLarge: (bytes: number) => void,
 ): Promise<void> {
   ctx.status = status;
   ctx.set(headers);
   if (stream) {
     await sendStream(ctx, stream);
+    return;
+  }
+  if (document) {
+    ctx.type = 'application/json; charset=utf-8';
+    sendShared(ctx, document, chooseEncoding(ctx, document));
     return;
   }
   if (json === undefined && body === undefined) {

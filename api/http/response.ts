@@ -2,15 +2,20 @@ import { Readable } from 'node:stream';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { partsForCurrentUser } from '../../platform/connectionUser.ts';
 import type { SlotHolder, Slots } from '../../platform/slots.ts';
+import type { SharedContent } from './sharedContent.ts';
 
 export type ResponseHeaders = Record<string, string | string[]>;
 
-/** The response of a route: no body, a JSON body, its text if that is already made, or a stream. */
+/**
+ * The response of a route: no body, a JSON body, its text if that is already made, one that all responses share,
+ * or a stream.
+ */
 export type HttpResponse = {
   status: number;
   headers: ResponseHeaders;
   body?: unknown;
   json?: string;
+  document?: SharedContent;
   stream?: {
     contentType: string;
     source: Readable;

@@ -118,8 +118,6 @@ type RouteDefinition<P, Q, B> = {
   requiresTenantHeader?: boolean;
   /** The body may hold a password or another secret. The response is not compressed. */
   secretBody?: true;
-  /** The response of a public route has no secrets and may be compressed. */
-  compressible?: true;
   /**
    * The handler checks the permission in the scope of the record, which denials are audited with.
    */

@@ -15,7 +15,7 @@ export const LOGIN: StrangerLimits = { bodyBytes: 8_192, cost: 5 };
 /** A step of a login with a request to an identity provider, which may not answer. */
 export const PROVIDER_LOGIN: StrangerLimits = { ...LOGIN, slots: 'provider' };
 
-/** A large document, which is serialized for each request. */
+/** A large document, which is sent in full. */
 export const DOCUMENT: StrangerLimits = { bodyBytes: 0, cost: 5 };
 
 /** A SAML response of 200,000 characters in a form, in which `+`, `/` and `=` are escaped. */

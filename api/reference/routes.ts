@@ -5,7 +5,8 @@ import swaggerFolder from 'swagger-ui-dist/absolute-path.js';
 import { Type } from 'typebox';
 import { etagOfText } from '../http/etag.ts';
 import { once } from '../../platform/once.ts';
-import { streamResponse } from '../http/response.ts';
+import { streamResponse, type HttpResponse } from '../http/response.ts';
+import { sharedContentOf } from '../http/sharedContent.ts';
 import { buildOpenApi } from '../http/openapi.ts';
 import { route, type Route } from '../http/route.ts';
 import { DOCUMENT, STATIC } from '../http/strangerLimits.ts';
@@ -52,15 +53,18 @@ export function referenceRoutes(routes: readonly Route[], version: string): Rout
       strangers: DOCUMENT,
       operationId: 'getOpenApiDocument',
       summary: 'Get the OpenAPI 3.1 document of this API',
-      compressible: true,
       responses: { 200: Type.Object({ openapi: Type.String() }, { title: 'OpenApiDocument' }) },
-      handle: () => Promise.resolve(documentResponse()),
+      handle: () => documentResponse(),
     }),
   ];
   // Made when it is first asked for: most processes never are.
-  const documentResponse = once(() => {
+  const documentResponse = once(async (): Promise<HttpResponse> => {
     const json = JSON.stringify(buildOpenApi(documentedRoutes, version));
-    return { status: 200, headers: { etag: etagOfText(json) }, json };
+    return {
+      status: 200,
+      headers: { etag: etagOfText(json) },
+      document: await sharedContentOf(json),
+    };
   });
   return [
     ...documentedRoutes.slice(routes.length),

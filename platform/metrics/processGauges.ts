@@ -4,11 +4,13 @@ import { Gauge, type Registry } from '@prometheus-io/client';
 export type ProcessInfo = { role: string; version: string };
 
 type Slots = Readonly<Record<string, { held(): number }>>;
+type Unread = { held(): number };
 type ReadComponents = () => Promise<Readonly<Record<string, string>>>;
 
 /** Registers the metrics of this process. Returns what sets how they are read. */
 export function processGauges(registers: Registry[], { role, version }: ProcessInfo) {
   let slots: Slots = {};
+  let unread: Unread | undefined;
   let readComponents: ReadComponents = () => Promise.resolve({});
   new Gauge({
     name: 'holdfast_build_info',
@@ -26,6 +28,14 @@ export function processGauges(registers: Registry[], { role, version }: ProcessI
     },
   });
   new Gauge({
+    name: 'holdfast_unread_response_bytes',
+    help: 'Bytes of large responses of this process that their clients have not read yet.',
+    registers,
+    collect() {
+      this.set(unread?.held() ?? 0);
+    },
+  });
+  new Gauge({
     name: 'holdfast_ready',
     help: '1 for each component that is ready, as /readyz shows it: postgres, temporal, worker.',
     labelNames: ['component'] as const,
@@ -39,6 +49,8 @@ export function processGauges(registers: Registry[], { role, version }: ProcessI
   return {
     /** Sets of which slots the metrics show how many are held. */
     measureSlots: (all: Slots): void => void (slots = all),
+    /** Sets what counts the bytes that clients have not read. */
+    measureUnread: (bytes: Unread): void => void (unread = bytes),
     /** Sets how the states of the components are read when the metrics are. */
     measureComponents: (read: ReadComponents): void => void (readComponents = read),
   };

@@ -6,7 +6,9 @@ import { createSlots, sharesOf } from '../../platform/slots.ts';
 export function composeSlots(config: Pick<Config, 'maxEventStreams'>, metrics: Metrics) {
   const slots = { ...streamSlots(config), ...requestSlots(), ...inventorySlots() };
   metrics.measureSlots(slots);
-  return { ...slots, unreadBytes: unreadBytes() };
+  const unread = unreadBytes();
+  metrics.measureUnread(unread);
+  return { ...slots, unreadBytes: unread };
 }
 
 /** Bytes of large responses that clients have not read yet. Each is a slot. */

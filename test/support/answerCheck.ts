@@ -59,7 +59,9 @@ export function responseCheck(
       throw new Error(`${key} does not declare ${response.stream.contentType}`);
     if (schema === null || response.stream) return;
     const errors = checkOf(response.choosesFields ? withAnyFields(schema) : schema)(
-      JSON.parse(response.json ?? JSON.stringify(response.body)),
+      JSON.parse(
+        response.json ?? response.document?.identity?.toString() ?? JSON.stringify(response.body),
+      ),
     );
     if (errors.length > 0)
       throw new Error(`${key} answers against its schema: ${JSON.stringify(errors)}`);

@@ -3,8 +3,8 @@ import { connect, type AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import Koa from 'koa';
-import type { TObject } from 'typebox';
+import Koa, { type Context } from 'koa';
+import { Type, type TObject } from 'typebox';
 import { allRoutes } from '../../../api/app.ts';
 import { createEventStreams } from '../../../api/http/eventStream.ts';
 import { createExpensiveReads } from '../../../api/http/expensiveReads.ts';
@@ -12,7 +12,7 @@ import { mount } from '../../../api/http/mount.ts';
 import { ok, streamResponse } from '../../../api/http/response.ts';
 import { route, type Route } from '../../../api/http/route.ts';
 import { requestContext } from '../../../api/middleware/requestContext.ts';
-import { anonymousCaller } from '../../../domain/shared/caller.ts';
+import { anonymousCaller, type Caller } from '../../../domain/shared/caller.ts';
 import { createStrangers } from '../../../api/middleware/strangers.ts';
 import { AppError } from '../../../domain/shared/errors.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
@@ -426,18 +426,30 @@ describe('streams', () => {
       recheckAccess: () => Promise.reject(new AppError('session_invalid', 'the session has ended')),
       handle: () => Promise.resolve(streamResponse('text/csv', new Readable({ read: () => null }))),
     });
-    const largeRoute = (method: 'GET' | 'POST') =>
+    const large = {
+      tag: 'Test',
+      summary: 'A large response',
+      responses: { 200: Type.String() },
+      handle: () => Promise.resolve(ok('x'.repeat(16_777_216), { etag: '"1"' })),
+    };
+    const strangers = { bodyBytes: 0, cost: 1 };
+    const largeRoutes = (['GET', 'POST'] as const).flatMap((method) => [
       route({
-        ...closed,
+        ...large,
+        signedIn: 'a test',
         method,
         path: '/large',
-        operationId: `${method.toLowerCase()}Large`,
-        summary: 'A large response',
-        handle: () => Promise.resolve(ok('x'.repeat(16_777_216), { etag: '"1"' })),
-      });
+        operationId: `${method}Large`,
+      }),
+      route({
+        ...{ ...large, public: 'a test', strangers, method },
+        path: '/public',
+        operationId: `${method}Public`,
+      }),
+      route({ ...large, runner: 'a test', method, path: '/runner', operationId: `${method}Run` }),
+    ]);
     const all = [
-      largeRoute('GET'),
-      largeRoute('POST'),
+      ...largeRoutes,
       streamRoute('/first', 0),
       streamRoute('/later', 3),
       eventRoute,
@@ -446,8 +458,13 @@ describe('streams', () => {
     ];
     const deps = {
       ...app.deps,
-      authenticate: () =>
-        Promise.resolve(anonymousCaller({ requestId: 'req_test', address: null })),
+      authenticate: ({ path }: Context): Promise<Caller> =>
+        Promise.resolve({
+          ...anonymousCaller({ requestId: 'req_test', address: null }),
+          kind: 'gateway',
+          actorId: 'alice',
+          ...(path === '/runner' && { runner: { tokenId: 'tok_1', pools: [] } }),
+        }),
       accessRecheckMs: 20,
       strangers: createStrangers({ budgetPerMinute: 1_000 }),
       expensiveReads: createExpensiveReads({
@@ -475,6 +492,13 @@ describe('streams', () => {
   });
   afterAll(() => void server.close());
 
+  const openUnread = (path: string) => {
+    const { port } = server.address() as AddressInfo;
+    const client = connect({ port, host: '127.0.0.1' }).pause();
+    client.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
+    return client;
+  };
+
   test('an error before the first byte has a status', async () => {
     const answer = await exchange(base, 'GET', '/first');
     expect(answer).toMatchObject({ status: 409, complete: true });
@@ -485,14 +509,11 @@ describe('streams', () => {
 
   test('a caller that does not read large responses gets no more of them, and writes nothing', async () => {
     const { unreadBytes } = app.deps.slots;
-    const open = () => {
-      const { port } = server.address() as AddressInfo;
-      const client = connect({ port, host: '127.0.0.1' }).pause();
-      client.write('GET /large HTTP/1.1\r\nHost: x\r\n\r\n');
-      return client;
-    };
-    const unread = [open(), open()];
+    const unread = [openUnread('/large'), openUnread('/large')];
     await eventually(unreadBytes.held, (bytes) => bytes > 33_554_432);
+    expect(await app.deps.metrics.text()).toMatch(/^holdfast_unread_response_bytes 33554436$/m);
+    // A runner reports, also if its account has not read what others asked for.
+    expect(await exchange(base, 'POST', '/runner')).toMatchObject({ status: 200 });
     for (const method of ['GET', 'POST']) {
       const { status, headers } = await exchange(base, method, '/large');
       expect([status, headers['retry-after'], headers.etag]).toEqual([429, '5', undefined]);
@@ -503,6 +524,16 @@ describe('streams', () => {
     const { status, headers, text } = await exchange(base, 'POST', '/large');
     expect([status, headers['content-length'], text.length]).toEqual([200, '16777218', 16_777_218]);
     await eventually(unreadBytes.held, (bytes) => bytes === 0);
+  });
+
+  test('what strangers do not read is kept from nobody', async () => {
+    const unread = Array.from({ length: 3 }, () => openUnread('/public'));
+    await Promise.all(
+      unread.map((client) => new Promise((resolve) => client.once('readable', resolve))),
+    );
+    expect(app.deps.slots.unreadBytes.held()).toBe(0);
+    expect(await exchange(base, 'POST', '/public')).toMatchObject({ status: 200 });
+    for (const client of unread) client.destroy();
   });
 
   test('an access that is lost before the first byte has a status', async () => {

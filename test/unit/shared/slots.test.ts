@@ -42,7 +42,12 @@ test('several slots are taken together: one that is larger than its share, alone
   const refused = (take: () => unknown) => expect(take).toThrow(expect.objectContaining(tooMany));
   const large = slots.takeNow(who('acme'), 30);
   refused(() => slots.takeNow(who('acme', 'b')));
+  refused(() => slots.requireShare(who('acme')));
+  // Who holds nothing can act, on those who hold what the tenant may.
+  slots.requireShare(who('acme', 'b'));
+  const own = slots.takeAnyway(who('acme', 'b'), 1);
   refused(() => slots.requireShare(who('acme', 'b')));
+  own();
   const written = slots.takeAnyway(who('acme'), 60);
   slots.takeNow(who('beta'), 10);
   refused(() => slots.requireShare(who('beta')));
