@@ -96,7 +96,7 @@ export function createSignIn({
       const authenticate = async () =>
         ldap.authenticate(providers.openConfig(provider) as LdapConfig, username, password);
       const profile = await providerWaits
-        .run(provider.id, authenticate)
+        .run(provider.id, source.address, authenticate)
         .catch(async (error: unknown) => {
           if (error instanceof SignInRefused)
             return loginSession.reject(

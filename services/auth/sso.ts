@@ -2,6 +2,7 @@ import type { Knex } from '../../db/core/knex.ts';
 import { Provider } from '../../db/models/Provider.ts';
 import {
   findPendingLogin,
+  findPendingProvider,
   insertPendingLogin,
   savePendingProfile,
   consumePendingLogin,
@@ -223,7 +224,10 @@ export function createSso({
       startLogin('oidc', start, source, (provider, state) => {
         const config = providers.openConfig(provider) as OidcConfig;
         const redirectUri = origin + callbackPath(provider.id, config);
-        return providerWaits.run(provider.id, () => oidc.start(config, { state, redirectUri }));
+        const build = () => oidc.start(config, { state, redirectUri });
+        return oidc.isDiscovered(config)
+          ? build()
+          : providerWaits.run(provider.id, source.address, build);
       }),
 
     /** Errors: `login_failed`, `provider_unavailable`, `too_many_requests`. */
@@ -233,30 +237,34 @@ export function createSso({
       source: RequestSource,
     ): Promise<SsoResult> {
       await loginThrottle.countStep(source.address);
-      const login = await consumeLogin(query.get('state') ?? '', browserToken, source);
-      return finishing(login, async () => {
-        const provider = await requireEnabledProvider(login, source);
-        // A code at another provider's callback must not be redeemed: that provider may be malicious
-        // and would receive a code of this one.
-        if (path !== callbackPath(provider.id, provider.config)) {
-          return loginSession.reject(source, {
-            providerId: provider.id,
-            reason: `the response came to ${path}`,
-          });
-        }
-        const profile = await verifiedProfile(provider, source, () =>
-          providerWaits.run(provider.id, async () =>
+      const state = query.get('state') ?? '';
+      const providerId = await findPendingProvider(db, hashToken(state), new Date());
+      if (providerId === undefined) return rejectUnknownLogin(source);
+      // A login that must wait for too long was not used: its browser can repeat the callback.
+      return providerWaits.run(providerId, source.address, async () => {
+        const login = await consumeLogin(state, browserToken, source);
+        return finishing(login, async () => {
+          const provider = await requireEnabledProvider(login, source);
+          // A code at another provider's callback must not be redeemed: that provider may be malicious
+          // and would receive a code of this one.
+          if (path !== callbackPath(provider.id, provider.config)) {
+            return loginSession.reject(source, {
+              providerId: provider.id,
+              reason: `the response came to ${path}`,
+            });
+          }
+          const profile = await verifiedProfile(provider, source, () =>
             oidc.finish(
               providers.openConfig(provider) as OidcConfig,
               openSealed(login, 'sealed_request') as OidcPending,
               query,
             ),
-          ),
-        );
-        return {
-          tokens: await loginSession.startForProfile(provider, profile, source),
-          returnTo: login.return_to,
-        };
+          );
+          return {
+            tokens: await loginSession.startForProfile(provider, profile, source),
+            returnTo: login.return_to,
+          };
+        });
       });
     },
 

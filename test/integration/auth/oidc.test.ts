@@ -7,6 +7,7 @@ import {
   type Browser,
   type BrowserResponse,
 } from '../../support/browser.ts';
+import { eventually } from '../../support/eventually.ts';
 import { startOidcPeer } from '../../support/oidcPeer.ts';
 import { admin, seedTenant, type Page } from '../../support/users.ts';
 import type { ProviderRecord, TestReport } from '../../../api/auth/providerRoutes.ts';
@@ -202,6 +203,34 @@ describe('a sign-in', () => {
       .get<PermissionSummary>('/api/rbac/summary');
     expect(body.permissions['job:write']?.tenantIds).toEqual(['red']);
   });
+});
+
+test('logins wait for a busy provider; one that cannot is not used, and can be completed later', async () => {
+  const browsers = Array.from({ length: 16 }, () => createBrowser());
+  const urls: URL[] = [];
+  for (const browser of browsers) urls.push(await signInAtProvider(browser));
+  const { promise: answer, resolve: release } = Promise.withResolvers<undefined>();
+  peer.tamper = async (tokens) => {
+    await answer;
+    return tokens;
+  };
+  const refused: number[] = [];
+  const callback = async (n: number) => {
+    const seen = await openCallback(browsers[n] as Browser, urls[n] as URL);
+    if (failureOf(seen)?.error === 'too_many_requests') refused.push(n);
+  };
+  const open = browsers.map((_, n) => callback(n));
+  await eventually(
+    () => refused.length,
+    (count) => count > 0,
+  );
+  // Who starts a login asks a known provider nothing.
+  expect((await start(createBrowser())).status).toBe(200);
+  release(undefined);
+  await Promise.all(open);
+  expect(refused).toHaveLength(1);
+  for (const n of refused) await openCallback(browsers[n] as Browser, urls[n] as URL);
+  expect(browsers.filter((browser) => !isSignedIn(browser))).toEqual([]);
 });
 
 describe('the callback is rejected', () => {

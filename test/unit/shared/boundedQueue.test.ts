@@ -39,6 +39,23 @@ test('runs as many as allowed, queues as many, refuses the rest, and goes on in 
   expect([order, work.most()]).toEqual([[0, 1, 2, 3, 4], 2]);
 });
 
+test('waiting has a limit, and who has left is not called', async () => {
+  const work = createWork();
+  const queue = createBoundedQueue({
+    maxRunning: 1,
+    maxQueued: 1,
+    maxWaitMs: 1,
+    busy: 'Too long.',
+  });
+  const first = queue.run(work.run);
+  await nextTurn();
+  await expect(queue.run(work.run)).rejects.toMatchObject({ message: 'Too long.' });
+  work.endFirst();
+  await first;
+  expect(await queue.run(() => Promise.resolve('next'))).toBe('next');
+  expect(work.started()).toBe(0);
+});
+
 test('work that fails leaves its slot to the next', async () => {
   const queue = createBoundedQueue({ maxRunning: 1, maxQueued: 1, busy: '' });
   const failed = queue.run(() => Promise.reject(new Error('failed')));

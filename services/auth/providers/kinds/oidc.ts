@@ -168,6 +168,9 @@ export function createOidc(outbound: ProviderOutbound) {
   }
 
   return {
+    /** True if a login with this configuration starts without a request to the provider. */
+    isDiscovered: (config: OidcConfig): boolean => discoveryCache.has(JSON.stringify(config)),
+
     /**
      * URL to redirect the browser to, and what the callback is checked against. Errors: those of
      * discovery.
