@@ -54,7 +54,7 @@ describePages('the account', (console) => {
     await dialog.getByLabel('Networks').fill('127.0.0.0/99');
     expect(await accessibilityProblems(page)).toEqual([]);
     await dialog.getByRole('button', { name: 'Create token' }).click();
-    await dialog.getByText('must be a CIDR such as').waitFor();
+    await dialog.getByText('is not a CIDR such as').waitFor();
     await dialog.getByLabel('Networks').press('Backspace');
     await dialog.getByLabel('Networks').fill('127.0.0.0/8');
     await dialog.getByRole('button', { name: 'Create token' }).click();
