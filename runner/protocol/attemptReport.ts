@@ -5,6 +5,8 @@ import { RunnerApiError, type RunnerApi, type StartedAttempt } from './api.ts';
 const SEND_EVERY_MS = 250;
 const MAX_BATCH_LINES = 1_000;
 const MAX_BATCH_BYTES = 1_048_576;
+/** The API takes a report of so few bytes also while too many large ones arrive. */
+const SMALL_BATCH_BYTES = 65_536;
 /** Lines that wait for the API: more are dropped, so that a command never waits for its log. */
 const MAX_QUEUED_BYTES = 16 * 1_048_576;
 
@@ -75,9 +77,10 @@ export function createAttemptReport({ api, jobId, started, onStop }: Deps) {
   function nextBatch(): string[] {
     const batch: string[] = [];
     let bytes = 0;
+    const most = isStuck ? SMALL_BATCH_BYTES : MAX_BATCH_BYTES;
     for (const line of queue) {
       bytes += Buffer.byteLength(line) + 1;
-      if (batch.length === MAX_BATCH_LINES || (bytes > MAX_BATCH_BYTES && batch.length > 0)) break;
+      if (batch.length === MAX_BATCH_LINES || (bytes > most && batch.length > 0)) break;
       batch.push(line);
     }
     return batch;
@@ -185,7 +188,7 @@ export function createAttemptReport({ api, jobId, started, onStop }: Deps) {
       const waits = hasNews() && !hasFullBatch();
       queue.push(line);
       queuedBytes += Buffer.byteLength(line);
-      if (!isFailing() && (!waits || hasFullBatch())) wake();
+      if (!isFailing() && !isStuck && (!waits || hasFullBatch())) wake();
     },
 
     progress(percent: number, message: string | undefined): void {

@@ -218,6 +218,21 @@ test('full batches, and what is left at the end, wait for nothing', async () => 
   expect(performance.now() - startedAt).toBeLessThan(5_000);
 });
 
+test('while the API takes no large reports, small ones are sent', async () => {
+  const { lines, answer } = lineStore();
+  const nothing = { have: 0, cancel: false, leaseMs: LEASE_MS, remainingLines: 100_000 };
+  const { api, requests } = await startApi((request, count) =>
+    request.body.length > 65_536 && lines.length === 0 ? { body: nothing } : answer(request, count),
+  );
+  const { report } = startReport(api, { remainingLines: 100_000 });
+  for (let i = 0; i < 3_000; i++) report.line('info', 'x'.repeat(1_000), undefined, new Date());
+  await report.drain(30_000);
+  expect(lines).toHaveLength(3_000);
+  const sizes = requests.map(({ body }) => body.length);
+  const large = sizes.findIndex((size) => size > 65_536);
+  expect(sizes[large + 1]).toBeLessThanOrEqual(65_536);
+});
+
 test('the answer can cancel the work, and a lost attempt reports nothing more', async () => {
   const cancelled = await startApi(() => ({
     body: { have: 0, cancel: true, leaseMs: LEASE_MS, remainingLines: 10 },
