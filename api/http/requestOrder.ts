@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 const MAX_LISTENERS = 20;
 
 /** Requests that a connection may have sent before the response to an earlier one is complete. */
-const MAX_AHEAD = 50;
+const MAX_AHEAD = 10;
 
 /**
  * Handles the requests of a connection one after the other. Node passes on those that a client sends
