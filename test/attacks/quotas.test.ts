@@ -17,6 +17,7 @@ import {
   listRuns,
   minuteFromNow,
 } from '../support/schedules.ts';
+import { waitingForLock } from '../support/waitingForLock.ts';
 
 type Created = { id: string; version: number };
 type Counts = Record<QuotaName, number>;
@@ -158,7 +159,7 @@ async function addAndHold(trx: Knex.Transaction, tenants: string[], quota: Quota
 
 const untilWaiting = (count: number) =>
   eventually(
-    () => app.deps.db('pg_locks').where({ locktype: 'advisory', granted: false }).pluck('pid'),
+    () => waitingForLock(app.deps.db, 'advisory'),
     ({ length }) => length >= count,
   );
 

@@ -15,6 +15,7 @@ import {
 import type { TestClient } from '../../support/client.ts';
 import { eventually } from '../../support/eventually.ts';
 import { recordFactory } from '../../support/inventory.ts';
+import { waitingForLock } from '../../support/waitingForLock.ts';
 
 let archives: Awaited<ReturnType<typeof createArchiveFolder>>;
 let app: TestApp;
@@ -42,7 +43,7 @@ async function deleteDuring<T>({ id }: { id: string }, request: () => PromiseLik
     await trx('backups').where({ id }).update({ status: 'deleting' });
     const waiting = Promise.resolve(request());
     await eventually(
-      () => db('pg_locks').where({ granted: false, locktype: 'transactionid' }),
+      () => waitingForLock(db, 'transactionid'),
       (found) => found.length > 0,
     );
     return { waiting };

@@ -20,6 +20,7 @@ import {
 import type { ProblemBody, TestClient } from '../../support/client.ts';
 import { eventually } from '../../support/eventually.ts';
 import type { Page } from '../../support/users.ts';
+import { waitingForLock } from '../../support/waitingForLock.ts';
 
 type Hold = { id: string; status: string; level: string; subject: object | null; version: number };
 type Problem = ProblemBody & { conflicts?: { code: string; id: string | null }[] };
@@ -370,13 +371,8 @@ test('a hold on a job keeps the import that it has run', async () => {
 
 const waitForLocks = () =>
   eventually(
-    async () =>
-      (
-        await app.deps.db.raw<{ rows: object[] }>(
-          `SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`,
-        )
-      ).rows.length,
-    (waiting) => waiting > 0,
+    () => waitingForLock(app.deps.db, 'advisory'),
+    (waiting) => waiting.length > 0,
   );
 
 /** Whether an operation `waits` for the locks that deletions take in a tenant, or has `ended` before. */

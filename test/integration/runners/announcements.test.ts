@@ -7,6 +7,7 @@ import type { TestClient } from '../../support/client.ts';
 import { eventually } from '../../support/eventually.ts';
 import { createRunnerToken, definition, digestOf } from '../../support/runner.ts';
 import { admin, createUser, type Page } from '../../support/users.ts';
+import { waitingForLock } from '../../support/waitingForLock.ts';
 
 let app: TestApp;
 let root: TestClient;
@@ -180,7 +181,7 @@ describe('an announcement', () => {
 /** Waits until a request waits for a transaction of the test. */
 const untilOneWaits = () =>
   eventually(
-    () => app.deps.db('pg_locks').where({ granted: false }),
+    () => waitingForLock(app.deps.db),
     (waiting) => waiting.length > 0,
   );
 

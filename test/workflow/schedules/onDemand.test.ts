@@ -17,6 +17,7 @@ import {
   useScheduleFixture,
   type PageOf,
 } from '../../support/schedules.ts';
+import { waitingForLock } from '../../support/waitingForLock.ts';
 
 const { fixture, fireOccurrence, clientOfNewTenant } = useScheduleFixture();
 
@@ -233,7 +234,7 @@ describe('a backfill', () => {
       await trx('schedules').where({ id }).forUpdate().select('id');
       const backfilling = backfill(client, id, hour(-5), hour(-1));
       await eventually(
-        () => db('pg_locks').where({ granted: false, locktype: 'transactionid' }),
+        () => waitingForLock(db, 'transactionid'),
         (waiting) => waiting.length > 0,
       );
       await trx('schedules')

@@ -18,6 +18,7 @@ import {
   useScheduleFixture,
   waitForRuns,
 } from '../../support/schedules.ts';
+import { waitingForLock } from '../../support/waitingForLock.ts';
 
 const { fixture, fireOccurrence, clientOfNewTenant } = useScheduleFixture();
 
@@ -210,7 +211,7 @@ describe('while a job of the schedule is unfinished', () => {
       await lockJobEnds(trx, id);
       const firing = fire(-4);
       await eventually(
-        () => db('pg_locks').where({ locktype: 'advisory', granted: false }),
+        () => waitingForLock(db, 'advisory'),
         (waiting) => waiting.length > 0,
       );
       await trx('jobs')
