@@ -186,6 +186,8 @@ async function tryConstraints(query: RunQuery): Promise<void> {
 async function prepareToWrite(query: RunQuery, plan: RestorePlan): Promise<void> {
   // What the platform restores was allowed when the backup was made.
   if (plan.scope.tenantId === null) await query("SET LOCAL holdfast.quotas = 'off'");
+  // For the triggers of records that are created now: these were created before.
+  await query("SET LOCAL holdfast.restoring = 'on'");
   await query('SET CONSTRAINTS ALL DEFERRED');
 }
 

@@ -24,8 +24,8 @@ export async function up(knex: Knex): Promise<void> {
     DECLARE
       lock_key CONSTANT bigint := hashtextextended('${LOCK_PREFIXES.tenant}' || NEW.tenant_id, 0);
     BEGIN
-      -- A restore of all tenants, or its preview: there may be more tenants than a transaction can have locks.
-      IF current_setting('holdfast.quotas', true) = 'off' THEN RETURN NULL; END IF;
+      -- A restore, or its preview: there may be more tenants than a transaction can have locks.
+      IF current_setting('holdfast.restoring', true) = 'on' THEN RETURN NULL; END IF;
       IF pg_try_advisory_xact_lock_shared(lock_key) THEN RETURN NULL; END IF;
       PERFORM pg_advisory_xact_lock_shared(lock_key);
       IF NOT EXISTS (SELECT FROM tenants WHERE id = NEW.tenant_id) THEN

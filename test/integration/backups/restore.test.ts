@@ -20,6 +20,7 @@ import { eventually } from '../../support/eventually.ts';
 import { recordFactory } from '../../support/inventory.ts';
 import { attemptCalls, createHandRunner } from '../../support/runner.ts';
 import { login, createUser } from '../../support/users.ts';
+import { waitingForLock } from '../../support/waitingForLock.ts';
 
 let app: TestApp;
 let root: TestClient;
@@ -373,6 +374,20 @@ describe('after a restore', () => {
     expect(rows).toEqual([]);
   });
 
+  test('ended jobs of a type of runners that was deleted are restored', async () => {
+    const hand = await createHandRunner(app, 'hand.deleted');
+    const { id } = await root
+      .post<JobRecord>('/api/jobs', { type: 'hand.deleted', payload: {} })
+      .expect(201);
+    await root.post(`/api/jobs/${id}/cancel`, {});
+    await hand.leave();
+    await root.delete('/api/job-types/hand.deleted').expect(204);
+    const backup = await createBackup(partial('jobs'));
+    await app.deps.db('jobs').where({ id }).del();
+    await restore({ backupId: backup.id });
+    expect(await readJob(id)).toMatchObject({ status: 'cancelled', type: 'hand.deleted' });
+  });
+
   test('jobs that wait for a runner go on waiting, restored ones do not; schedules need their type', async () => {
     const hand = await createHandRunner(app, 'hand.restored', {
       targets: 'site',
@@ -493,7 +508,7 @@ test('a restore waits for a change of permissions before it locks what that may 
     await lockAccess(trx);
     const restoring = restore({ backupId: backup.id });
     await eventually(
-      () => db('pg_locks').where({ granted: false, locktype: 'transactionid' }),
+      () => waitingForLock(db, 'transactionid'),
       (waiting) => waiting.length > 0,
     );
     await trx.raw(`SET LOCAL lock_timeout = '200ms'`);
