@@ -42,7 +42,8 @@ export type ClaimedDelivery = PendingDelivery &
 /**
  * Claims up to `limit` pending deliveries that may get a job: of each webhook as many as it has free
  * slots, and of each tenant as many as its share allows and, for webhooks that are not working, as
- * it may try, webhook by webhook in turn. `areLeft`: others wait, and not only for the next probe, or another
+ * it may try, webhook by webhook in turn. A webhook that is only probed gets its oldest delivery, or its newest with
+ * `probesNewest`: its endpoint may reject all the oldest ones, and accept others. `areLeft`: others wait, and not only for the next probe, or another
  * process is claiming.
  *
  * The transaction has the lock of the queue, and locks the webhooks, before the deliveries as everywhere:
@@ -51,7 +52,13 @@ export type ClaimedDelivery = PendingDelivery &
  */
 export async function claimPendingDeliveries(
   trx: Knex,
-  { limit, capacity, sharePercent, ...limits }: SlotLimits & SlotShares & { limit: number },
+  {
+    limit,
+    capacity,
+    sharePercent,
+    probesNewest,
+    ...limits
+  }: SlotLimits & SlotShares & { limit: number; probesNewest: boolean },
 ): Promise<{ claimed: ClaimedDelivery[]; areLeft: boolean }> {
   const { isLocked, areDue, pending, ...read } = await lockAndReadQueue(trx, limits, limit);
   if (!isLocked) return { claimed: [], areLeft: true };
@@ -61,11 +68,12 @@ export async function claimPendingDeliveries(
   if (webhooks.length === 0) return none;
   const { demands, trialsLeft } = slotDemands(webhooks, held, limits);
   const grants = shareOut(demands, { capacity, sharePercent });
-  const candidates = webhooks.flatMap(({ id, tenantId, state, free }) => {
+  const candidates = webhooks.flatMap(({ id, tenantId, state, free, isProbe }) => {
     const granted = grants.get(tenantId);
     if (granted === undefined) return [];
     const left = state === 'working' ? granted : trialsLeft(tenantId)[state];
-    return [{ id, state, granted, left, most: Math.min(free, granted) }];
+    const newest = isProbe && probesNewest;
+    return [{ id, state, granted, left, most: Math.min(free, granted), newest }];
   });
   if (candidates.length === 0) return none;
   const { rows: claimed }: { rows: ClaimedDelivery[] } = await prepared(trx, CLAIM, [
@@ -74,6 +82,7 @@ export async function claimPendingDeliveries(
     candidates.map(({ granted }) => granted),
     candidates.map(({ left }) => left),
     candidates.map(({ most }) => most),
+    candidates.map(({ newest }) => newest),
     limit,
   ]);
   await markProbes(trx, webhooks, claimed);
@@ -115,16 +124,23 @@ async function markProbes(
   );
 }
 
+/** SQL: the deliveries of the candidate `c` that may start, if a condition is true. */
+const pendingOf = (condition: string): string =>
+  `SELECT id, webhook_id, tenant_id, event_id, queued_at FROM deliveries
+   WHERE ${condition} AND status = 'pending' AND job_id IS NULL AND webhook_id = c.id
+     AND (c.cancel_before IS NULL OR queued_at > c.cancel_before)`;
+
 /** SQL: locks candidates, and as many of their deliveries as they may start. */
 const CLAIM = `WITH asked AS (
-    SELECT * FROM unnest(?::text[], ?::text[], ?::integer[], ?::integer[], ?::integer[])
-      AS c (id, state, granted, left_in_state, most)
+    SELECT * FROM unnest(?::text[], ?::text[], ?::integer[], ?::integer[], ?::integer[], ?::boolean[])
+      AS c (id, state, granted, left_in_state, most, newest)
   ), webhook AS MATERIALIZED (
     SELECT id, tenant_id, retry_policy, cancel_before, endpoint_url, failing_since, secret,
            previous_secret, previous_secret_until
     FROM webhooks WHERE id IN (SELECT id FROM asked) AND enabled ORDER BY id FOR SHARE
   ), candidates AS (
-    SELECT w.id, w.cancel_before, random() AS position, c.state, c.granted, c.left_in_state, c.most
+    SELECT w.id, w.cancel_before, random() AS position, c.state, c.granted, c.left_in_state, c.most,
+           c.newest
     FROM asked AS c JOIN webhook AS w USING (id)
   ), ranked AS (
     SELECT d.*, c.granted, c.left_in_state, c.position,
@@ -132,10 +148,9 @@ const CLAIM = `WITH asked AS (
              PARTITION BY d.tenant_id, c.state ORDER BY d.nth, c.position) AS nth_of_state
     FROM candidates AS c CROSS JOIN LATERAL (
       SELECT locked.*, row_number() OVER (ORDER BY id) AS nth FROM (
-        SELECT id, webhook_id, tenant_id, event_id, queued_at FROM deliveries
-        WHERE status = 'pending' AND job_id IS NULL AND webhook_id = c.id
-          AND (c.cancel_before IS NULL OR queued_at > c.cancel_before)
-        ORDER BY id LIMIT c.most FOR UPDATE SKIP LOCKED
+        SELECT * FROM (${pendingOf('NOT c.newest')} ORDER BY id LIMIT c.most FOR UPDATE SKIP LOCKED) AS oldest
+        UNION ALL
+        SELECT * FROM (${pendingOf('c.newest')} ORDER BY id DESC LIMIT c.most FOR UPDATE SKIP LOCKED) AS newest
       ) AS locked
     ) AS d
   ), allowed AS (
@@ -182,8 +197,8 @@ const PROBE_INTERVAL = `LEAST(GREATEST(
 /**
  * SQL: the enabled webhooks with pending deliveries, and how many of these may get a job. Bindings: the limits.
  * A webhook with as many deliveries that have jobs as it may have is only probed: each of them has a workflow
- * for days, and the others wait as rows. These are few while its endpoint cannot be reached; one that rejects
- * events is sent all of them. Of a webhook that was probed a moment ago, no delivery is read.
+ * for days, and the others wait as rows. These are few while its endpoint cannot be reached, and more while it rejects
+ * all that it is sent. Of a webhook that was probed a moment ago, no delivery is read.
  *
  * The recursive part is a loose index scan: it finds the distinct webhooks with one index probe
  * each, however many deliveries are pending.
@@ -204,7 +219,7 @@ const FREE_SLOTS = `pending (id) AS (
     WHERE w.enabled AND (w.probed_at IS NULL OR w.probed_at < clock_timestamp() - ${PROBE_INTERVAL})
   ), limited AS (
     SELECT *, CASE state WHEN 'working' THEN ?::bigint ELSE ? END - in_flight AS slots,
-           CASE WHEN is_unreachable THEN ?::bigint ELSE ? END AS max_open
+           CASE WHEN is_unreachable THEN ?::bigint WHEN state = 'failing' THEN ? ELSE ? END AS max_open
     FROM due
   ), counted AS MATERIALIZED (
     SELECT *, max_open - (
@@ -225,7 +240,7 @@ const FREE_SLOTS = `pending (id) AS (
  */
 async function lockAndReadQueue(
   trx: Knex,
-  { maxInFlight, maxInFlightFailing, maxOpen, maxOpenUnreachable }: SlotLimits,
+  { maxInFlight, maxInFlightFailing, maxOpen, maxOpenFailing, maxOpenUnreachable }: SlotLimits,
   limit: number,
 ): Promise<QueueState> {
   await prepared(
@@ -254,7 +269,10 @@ async function lockAndReadQueue(
          SELECT FROM deliveries WHERE status = 'pending' AND job_id IS NULL LIMIT ?) AS counted) AS pending,
        (SELECT COALESCE(json_agg(c), '[]') FROM candidate AS c) AS webhooks,
        (SELECT COALESCE(json_agg(h), '[]') FROM (${HELD_SLOTS}) AS h) AS held`,
-    [maxInFlight, maxInFlightFailing, maxOpenUnreachable, maxOpen, limit, limit + 1],
+    [
+      ...[maxInFlight, maxInFlightFailing, maxOpenUnreachable, maxOpenFailing, maxOpen],
+      ...[limit, limit + 1],
+    ],
   );
   return assertDefined(rows[0], 'state of the queue');
 }

@@ -7,9 +7,9 @@ import { interruptAttempts } from './deliveryAttempts.ts';
 /**
  * How many deliveries of one webhook may be in flight, normally and while it is not working, and
  * how many of one tenant for all webhooks that are not: in each of the two states, and how many of
- * these the queue leaves to retries. `maxOpen`, `maxOpenUnreachable`: how many deliveries of a webhook have
- * jobs, which they keep until their last attempt, normally and while its endpoint cannot be reached; beyond that
- * the queue only probes it. `maxCounted`: most deliveries that are counted to see how long one has
+ * these the queue leaves to retries. `maxOpen`, `maxOpenFailing`, `maxOpenUnreachable`: how many deliveries of a webhook have
+ * jobs, which they keep until their last attempt: normally, while every attempt fails, and while its endpoint cannot be
+ * reached; beyond that the queue only probes it. `maxCounted`: most deliveries that are counted to see how long one has
  * to wait, which has a limit too.
  */
 export type SlotLimits = {
@@ -18,6 +18,7 @@ export type SlotLimits = {
   maxFailingOfTenant: number;
   keptForRetries: number;
   maxOpen: number;
+  maxOpenFailing: number;
   maxOpenUnreachable: number;
   maxCounted: number;
 };

@@ -60,7 +60,7 @@ export type DeliveryQueue = ReturnType<typeof createDeliveryQueue>;
  *
  * A delivery that has failed keeps a job and a workflow until its last attempt, for days. While an endpoint
  * cannot be reached, few deliveries get that far; the others wait as rows. Of an endpoint that rejects events, many
- * may: those that it accepts must not wait behind them.
+ * may: those that it accepts must not wait behind them. Beyond these, it is tried with the newest event, too.
  */
 const SLOT_LIMITS = {
   maxInFlight: 50,
@@ -68,6 +68,7 @@ const SLOT_LIMITS = {
   maxFailingOfTenant: 8,
   keptForRetries: 2,
   maxOpen: 10_000,
+  maxOpenFailing: 500,
   maxOpenUnreachable: 50,
   maxCounted: 10_000,
 };
@@ -291,7 +292,9 @@ export function createDeliveryQueue({
       const started = await commit(systemCaller(PLATFORM, CAUSE), async (work) => {
         const trx = await work.trx();
         const limits = await readLimits(trx);
-        const { claimed, areLeft } = await claimPendingDeliveries(trx, { ...limits, limit: size });
+        const probesNewest = Math.random() < 0.5;
+        const options = { ...limits, limit: size, probesNewest };
+        const { claimed, areLeft } = await claimPendingDeliveries(trx, options);
         waiting = areLeft;
         if (claimed.length === 0) throw new NoChange();
         const attempts = startAttempts(work, claimed, leaseMs);

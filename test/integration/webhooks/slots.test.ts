@@ -20,10 +20,12 @@ const LIMITS = {
   maxFailingOfTenant: 50,
   keptForRetries: 0,
   maxOpen: 100,
+  maxOpenFailing: 100,
   maxOpenUnreachable: 100,
   maxCounted: 100,
   capacity: 100,
   sharePercent: 50,
+  probesNewest: false,
 };
 
 let tenants = 0;
@@ -172,8 +174,24 @@ describe('a webhook with many deliveries that wait for a retry', () => {
     expect(await claimedNow()).toEqual([deliveryIds[2]]);
   });
 
+  test('is probed with the oldest and the newest: its endpoint may reject only the oldest ones', async () => {
+    await setUnreachable(60);
+    await setOpen(0, 1);
+    expect(await claimedNow({ ...few, probesNewest: true })).toEqual([deliveryIds.at(-1)]);
+    await setProbed(7);
+    expect(await claimedNow()).toEqual([deliveryIds[2]]);
+  });
+
+  test('starts all if its endpoint has accepted one, and fewer while it accepts none', async () => {
+    const limited = { ...few, maxOpenFailing: 3 };
+    await setOpen(0, 1);
+    expect(await claimedNow(limited)).toEqual(deliveryIds.slice(2));
+    await patch({ failing_since: minutesAgo(60) });
+    expect(await claimedNow(limited)).toEqual([deliveryIds[2]]);
+  });
+
   test('has a limit that a reachable endpoint has, too', async () => {
-    const limited = { ...few, maxOpen: 2 };
+    const limited = { ...few, maxOpen: 2, maxOpenFailing: 2 };
     await setOpen(0, 1);
     expect(await claimedNow(limited)).toEqual([deliveryIds[2]]);
     expect(await claimedNow(limited)).toEqual([]);
