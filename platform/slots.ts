@@ -163,10 +163,12 @@ export function createSlots({ of, retryAfterSeconds, waiting, ...bounds }: Optio
     takeAnyway: (holder: SlotHolder, count: number): Release => occupy(holder, count),
     /**
      * Error: `too_many_requests` if the caller holds its share, or some of that of its tenant, which is used up. Who
-     * holds nothing can always act: on those who do, for example.
+     * holds nothing can act until the tenant holds twice its share: on those who do, for example.
      */
     requireShare(holder: SlotHolder): void {
-      if (held.ofCaller(holder) > 0 && !held.hasFreeSlot({ ...bounds, total: Infinity }, holder))
+      const { perCaller, perTenant } = bounds;
+      const ofTenant = held.ofCaller(holder) > 0 ? perTenant : 2 * perTenant;
+      if (!held.hasFreeSlot({ total: Infinity, perCaller, perTenant: ofTenant }, holder))
         throw refusal();
     },
     /** Does `work` while holding a slot. Errors: those of `take` and `work`. */

@@ -225,7 +225,9 @@ async function respond(
   if (response.stream && route.public === undefined)
     endStreamOnLostAccess(route, deps, ctx, request, response.stream, ended);
   ctx.compress = mayCompress(route, response);
-  await send(ctx, response, (bytes) => holdUnread(deps.unreadBytes, ctx, input.caller, bytes));
+  await send(ctx, response, (bytes) =>
+    holdUnread(deps.unreadBytes, route, ctx, input.caller, bytes),
+  );
 }
 
 /**
@@ -242,9 +244,15 @@ const mayAnswerMuch = ({ method, runner, public: isPublic, responses }: Route): 
  * Counts the bytes of a large response until its client has read it, or has closed the connection. Error:
  * `too_many_requests` if the client has not read too much already. The response of a write is not refused.
  */
-function holdUnread(unreadBytes: Slots, ctx: Context, caller: Caller, bytes: number): void {
+function holdUnread(
+  unreadBytes: Slots,
+  { allowsReadOnly }: Route,
+  ctx: Context,
+  caller: Caller,
+  bytes: number,
+): void {
   if (ctx.res.closed || caller.kind === 'anonymous') return;
-  const canRepeat = ctx.method === 'GET' || ctx.res.hasHeader(REPLAYED);
+  const canRepeat = ctx.method === 'GET' || allowsReadOnly === true || ctx.res.hasHeader(REPLAYED);
   const take = canRepeat ? unreadBytes.takeNow : unreadBytes.takeAnyway;
   ctx.res.once('close', take(caller, bytes));
 }

@@ -1,6 +1,9 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 
+/** Less would keep the memory of a large response for days. */
+const MIN_PROGRESS = 65_536;
+
 type Options = { limitMs: number; now?: () => number };
 
 /** What a socket knows of its writes; Node has no public way to ask how far one has come. */
@@ -17,8 +20,9 @@ export function bytesTaken(socket: Socket): number {
 
 /**
  * Watches the connections of a server. The function that it returns closes those whose client has not
- * taken anything of what waits for it for `limitMs`. A client that reads slowly keeps its response, and
- * one that waits for a response, or for the next event of a stream, is not concerned: nothing waits for it.
+ * taken `MIN_PROGRESS` bytes, or all, of what waits for it for `limitMs`. A client that reads slowly keeps its
+ * response, and one that waits for a response, or for the next event of a stream, is not concerned: nothing
+ * waits for it.
  */
 export function watchStalledResponses(
   server: Server,
@@ -32,7 +36,8 @@ export function watchStalledResponses(
   return () => {
     for (const [socket, progress] of connections) {
       const taken = bytesTaken(socket);
-      if (socket.writableLength === 0 || taken > progress.taken) {
+      const waiting = Math.min(socket.writableLength, MIN_PROGRESS);
+      if (waiting === 0 || taken - progress.taken >= waiting) {
         progress.taken = taken;
         progress.since = now();
       } else if (now() - progress.since >= limitMs) socket.destroy();

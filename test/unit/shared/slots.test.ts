@@ -49,6 +49,7 @@ test('several slots are taken together: one that is larger than its share, alone
   refused(() => slots.requireShare(who('acme', 'b')));
   own();
   const written = slots.takeAnyway(who('acme'), 60);
+  refused(() => slots.requireShare(who('acme', 'c')));
   slots.takeNow(who('beta'), 10);
   refused(() => slots.requireShare(who('beta')));
   expect(slots.held()).toBe(100);
