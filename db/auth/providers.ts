@@ -104,19 +104,17 @@ export async function findPendingLogin(
   return rows[0];
 }
 
-/** The provider of a login that is in progress. */
-export const findPendingProvider = async (
+/** The provider of a login that is in progress, and where the browser continues if it fails. */
+export const findPendingProvider = (
   db: Knex,
   stateHash: Buffer,
   now: Date,
-): Promise<string | undefined> => {
-  const row = await db('logins')
+): Promise<Pick<PendingLoginRow, 'provider_id' | 'failure_to'> | undefined> =>
+  db('logins')
     .where({ state_hash: stateHash })
     .whereNull('used_at')
     .where('expires_at', '>', now)
-    .first<{ provider_id: string } | undefined>('provider_id');
-  return row?.provider_id;
-};
+    .first('provider_id', 'failure_to');
 
 /** Stores what a response is worth. Returns false when the login already has one or was used. */
 export const savePendingProfile = async (

@@ -194,12 +194,16 @@ export function createSso({
     }
   }
 
+  /** An error of a login, with the path to which its browser is led back. */
+  const ledBack = ({ failure_to: path }: Pick<PendingLoginRow, 'failure_to'>, error: unknown) =>
+    path === null ? error : new LoginFailure(path, error);
+
   /** Finishes a login that is known. Error: `LoginFailure`, so that its browser is led back. */
   async function finishing<T>(login: PendingLoginRow, finish: () => Promise<T>): Promise<T> {
     try {
       return await finish();
     } catch (error) {
-      throw login.failure_to === null ? error : new LoginFailure(login.failure_to, error);
+      throw ledBack(login, error);
     }
   }
 
@@ -238,10 +242,9 @@ export function createSso({
     ): Promise<SsoResult> {
       await loginThrottle.countStep(source.address);
       const state = query.get('state') ?? '';
-      const providerId = await findPendingProvider(db, hashToken(state), new Date());
-      if (providerId === undefined) return rejectUnknownLogin(source);
-      // A login that must wait for too long was not used: its browser can repeat the callback.
-      return providerWaits.run(providerId, source.address, async () => {
+      const pending = await findPendingProvider(db, hashToken(state), new Date());
+      if (pending === undefined) return rejectUnknownLogin(source);
+      const finish = async () => {
         const login = await consumeLogin(state, browserToken, source);
         return finishing(login, async () => {
           const provider = await requireEnabledProvider(login, source);
@@ -265,7 +268,14 @@ export function createSso({
             returnTo: login.return_to,
           };
         });
-      });
+      };
+      return providerWaits
+        .run(pending.provider_id, source.address, finish)
+        .catch((error: unknown) => {
+          // The login was not used: the callback can be repeated, and a browser begins again.
+          const isRefused = error instanceof AppError && error.code === 'too_many_requests';
+          throw isRefused ? ledBack(pending, error) : error;
+        });
     },
 
     /** Errors: as for `startOidc`. */
