@@ -60,7 +60,7 @@ const ProviderChange = Type.Object(
     keepAccounts: Type.Optional(
       Type.Boolean({
         description:
-          'Needed to change `issuer`, `idpEntityId` or `idAttribute` of a provider with accounts: each account belongs to who has its id there.',
+          'Needed to change `issuer`, `idpEntityId` or `idAttribute` of a provider with accounts, and `url` or `userBaseDn` if `idAttribute` is neither entryUUID nor objectGUID: each account belongs to who has its id there.',
       }),
     ),
   },
@@ -86,7 +86,7 @@ const KindRecord = Type.Object(
     identity: Type.Array(
       Type.String({
         description:
-          'Field of `config`; when it changes, and the provider has accounts, `keepAccounts` is needed.',
+          'Field of `config`; when it changes, and the provider has accounts, `keepAccounts` may be needed.',
       }),
     ),
   },

@@ -85,7 +85,8 @@ export function createProviders({ db, commit, access, ids, vault }: Deps) {
 
   /** Another issuer may have other people under the ids of the accounts. Error: `invalid_request`. */
   async function assertSameIdentities(trx: Knex, before: Provider, config: Provider['config']) {
-    const changed = KIND_DEFINITIONS[before.kind].identity.find(
+    const { identity, identityOf } = KIND_DEFINITIONS[before.kind];
+    const changed = (identityOf?.(before.config) ?? identity).find(
       (field) => before.config[field] !== config[field],
     );
     if (changed === undefined) return;

@@ -23,6 +23,21 @@ const createProvider = (body: object = {}) =>
     ...body,
   });
 
+let accountCount = 0;
+/** Inserts a disabled account of a provider. */
+const addAccount = (providerId: string) =>
+  app.deps.db('users').insert({
+    id: `usr_${String(accountCount++).padStart(26, '0')}`,
+    provider_id: providerId,
+    external_id: '7',
+    username: 'seven',
+    display_name: 'Seven',
+    tenant_id: 'platform',
+    enabled: false,
+    created_at: new Date(),
+    updated_at: new Date(),
+  });
+
 describe('a provider', () => {
   test('can be created beside one whose configuration has text that is refused now', async () => {
     const { body } = await createProvider();
@@ -137,23 +152,31 @@ describe('a provider', () => {
       admin(app).put<ProviderRecord>(`/api/auth/providers/${body.id}`, fields);
     const config = { issuer: 'https://new.example', clientSecret: 'new' };
     await change({ config }).expect(200);
-    await app.deps.db('users').insert({
-      id: `usr_${'5'.repeat(26)}`,
-      provider_id: body.id,
-      external_id: '7',
-      username: 'seven',
-      display_name: 'Seven',
-      tenant_id: 'platform',
-      enabled: false,
-      created_at: new Date(),
-      updated_at: new Date(),
-    });
+    await addAccount(body.id);
     await change({ config: { clientId: 'other' } }).expect(200);
     const other = { config: { ...config, issuer: 'https://third.example' } };
     await expectInvalid(change(other), '/config/issuer');
     const changed = await change({ ...other, keepAccounts: true }).expect(200);
     expect(changed.config).toMatchObject({ issuer: 'https://third.example' });
   });
+
+  test.each([
+    ['entryUUID', true],
+    ['OBJECTGUID', true],
+    ['uid', false],
+  ])(
+    'of the kind ldap with accounts that have the id %s get another server: %s',
+    async (idAttribute, isFree) => {
+      const server = { url: 'ldaps://one.example', userBaseDn: 'dc=one' };
+      const { body } = await createProvider({ kind: 'ldap', config: { ...server, idAttribute } });
+      await addAccount(body.id);
+      for (const config of [{ url: 'ldaps://two.example' }, { userBaseDn: 'dc=two' }]) {
+        const change = admin(app).put<ProviderRecord>(`/api/auth/providers/${body.id}`, { config });
+        if (isFree) await change.expect(200);
+        else await expectInvalid(change, `/config/${Object.keys(config).join('')}`);
+      }
+    },
+  );
 
   test.each([
     ['oidc', { clientId: 'x' }, '/config/issuer'],

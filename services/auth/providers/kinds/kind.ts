@@ -16,6 +16,8 @@ export type ProviderKindDefinition = {
   destinations: readonly string[];
   /** Fields that determine whose ids the accounts have: with another value, an id may be another person. */
   identity: readonly string[];
+  /** Those of `identity` that matter with a configuration; without it, all. */
+  identityOf?(config: Readonly<Record<string, unknown>>): readonly string[];
   /** Checks beyond the schema; returns the invalid fields. */
   validate?(
     config: Readonly<Record<string, unknown>>,

@@ -82,8 +82,12 @@ export const ldapKind: ProviderKindDefinition = {
   config: LdapConfig,
   secrets: ['bindPassword'],
   destinations: ['url', 'caCertificate', 'allowPrivateNetwork', 'startTls'],
-  // Not the server: an entryUUID or objectGUID belongs to one person in any directory.
-  identity: ['idAttribute'],
+  identity: ['idAttribute', 'url', 'userBaseDn'],
+  // An entryUUID or objectGUID belongs to one person in any directory; a uid may be another person in another one.
+  identityOf: ({ idAttribute }) =>
+    /^(entryUUID|objectGUID)$/i.test(String(idAttribute))
+      ? ['idAttribute']
+      : ['idAttribute', 'url', 'userBaseDn'],
   validate: ({ url, startTls }) =>
     String(url).startsWith('ldap:') && startTls !== true
       ? [
