@@ -89,11 +89,16 @@ export async function recordOutcomes(
   for await (const together of storedTogether(outcomes)) await recordSome(trx, importId, together);
 }
 
-/** `outcomes` is their array as JSON. */
+/**
+ * `outcomes` is their array as JSON. What is known of a row is read by its key: with a condition on `outcome` in the
+ * join, PostgreSQL may compare all rows of the import with all outcomes.
+ */
 async function recordSome(trx: Knex, importId: string, outcomes: string): Promise<void> {
   await trx.raw(
-    `WITH r AS (SELECT * FROM json_to_recordset(?::json) AS r (line integer, outcome text, "recordId" text, report json)),
-      ended AS (UPDATE import_rows AS t SET outcome = r.outcome, record_id = r."recordId", report = r.report FROM r WHERE t.import_id = ? AND t.line = r.line AND t.outcome IS NULL RETURNING r.outcome)
+    `WITH r AS MATERIALIZED (
+        SELECT r.*, (SELECT t.outcome FROM import_rows AS t WHERE t.import_id = ? AND t.line = r.line) AS known
+        FROM json_to_recordset(?::json) AS r (line integer, outcome text, "recordId" text, report json)),
+      ended AS (UPDATE import_rows AS t SET outcome = r.outcome, record_id = r."recordId", report = r.report FROM r WHERE t.import_id = ? AND t.line = r.line AND r.known IS NULL RETURNING r.outcome)
      UPDATE imports SET done = done + (SELECT count(*) FROM ended),
        counts = coalesce((SELECT jsonb_object_agg(outcome, rows) FROM (
          SELECT outcome, sum(rows) AS rows FROM (
@@ -101,7 +106,7 @@ async function recordSome(trx: Knex, importId: string, outcomes: string): Promis
            UNION ALL SELECT outcome, 1 FROM ended) AS each
          GROUP BY outcome) AS summed), '{}')
      WHERE id = ?`,
-    [outcomes, importId, importId],
+    [importId, outcomes, importId, importId],
   );
 }
 
