@@ -10,6 +10,7 @@ import type { Knex } from 'knex';
  * Both run under the lock of `event_head`, so a position needs no other lock. A webhook that another
  * transaction has locked is never waited for: its tenant goes on there when its turn comes again.
  *
+ * Without deliveries (`max_deliveries` 0), `publish_batch` assigns sequences only: readers wait for nothing else.
  * `publish_events` is what processes of version 0.2 call. It does the same.
  */
 export async function up(knex: Knex): Promise<void> {
@@ -128,7 +129,7 @@ export async function up(knex: Knex): Promise<void> {
       delivery_count := 0;
       is_left := false;
       IF NOT EXISTS (SELECT FROM events WHERE sequence IS NULL)
-        AND NOT EXISTS (SELECT FROM event_fan_outs) THEN RETURN; END IF;
+        AND (max_deliveries = 0 OR NOT EXISTS (SELECT FROM event_fan_outs)) THEN RETURN; END IF;
       IF lock_timeout_ms IS NOT NULL THEN
         PERFORM set_config('lock_timeout', lock_timeout_ms::text, true);
       END IF;
@@ -151,6 +152,10 @@ export async function up(knex: Knex): Promise<void> {
         ON CONFLICT (tenant_id) DO NOTHING
       )
       SELECT COALESCE(array_agg(p.type), '{}') INTO types FROM published AS p;
+      IF max_deliveries = 0 THEN
+        is_left := EXISTS (SELECT FROM event_fan_outs);
+        RETURN;
+      END IF;
       SELECT f.delivery_count, f.is_left INTO delivery_count, is_left
         FROM fan_out_events(max_deliveries, published_at) AS f;
     END $$;
