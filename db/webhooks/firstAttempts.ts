@@ -1,5 +1,6 @@
 import type { Knex } from '../core/knex.ts';
 import { prepared } from '../core/prepared.ts';
+import { storableJson } from '../core/storableJson.ts';
 import { notifySql, type RecordChange } from '../core/unitOfWork.ts';
 import type { LogLine } from '../jobs/jobs.ts';
 import { Job } from '../models/Job.ts';
@@ -88,13 +89,12 @@ const toRow = (attempt: FirstAttemptOutcome) => {
     http_status: outcome.httpStatus,
     error: outcome.error,
     request_headers: outcome.requestHeaders,
-    // PostgreSQL refuses half of a surrogate pair in JSON.
-    response_body: outcome.responseBody?.toWellFormed() ?? null,
+    response_body: outcome.responseBody,
     response_truncated: outcome.responseTruncated,
     result: attempt.succeeded ? attempt.result : null,
     job_error: attempt.succeeded ? null : attempt.error,
     checked_at: attempt.succeeded ? finishedAt : attempt.checkedAt,
-    lines: attempt.lines.map((line) => ({ ...line, message: line.message.toWellFormed() })),
+    lines: attempt.lines,
   };
 };
 
@@ -169,7 +169,7 @@ export const recordFirstAttempts = (
   ), ${jobsSql(name)}, ${deliveriesSql(name)}, ${name} AS (
     SELECT id FROM ${name}_ended UNION ALL SELECT job_id FROM ${name}_deliveries
   )`,
-  bindings: [JSON.stringify(attempts.map(toRow))],
+  bindings: [storableJson(attempts.map(toRow))],
 });
 
 /** Makes such a change in a statement of its own. Returns the jobs that changed. */
