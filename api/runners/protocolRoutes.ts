@@ -4,7 +4,7 @@ import { remainingLines } from '../../domain/jobs/logLines.ts';
 import { lastAttemptOf } from '../../domain/jobs/retry.ts';
 import { RUNNER_REPORT_SECONDS } from '../../domain/runners/records.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
-import { AppError, invalidField, invalidFields } from '../../domain/shared/errors.ts';
+import { invalidField, invalidFields, isTooManyRequests } from '../../domain/shared/errors.ts';
 import { compileCheck } from '../../platform/schemaCheck.ts';
 import { once } from '../../platform/once.ts';
 import type { Slots } from '../../platform/slots.ts';
@@ -92,7 +92,7 @@ async function takeLines(
   try {
     return await slots.run(caller, signal, () => readLines(upload));
   } catch (error) {
-    if (error instanceof AppError && error.code === 'too_many_requests') return [];
+    if (isTooManyRequests(error)) return [];
     throw error;
   }
 }

@@ -182,6 +182,10 @@ export function checkVersion(record: { version: number }, expected: number | und
 export const isQuotaExceeded = (error: unknown): error is AppError =>
   error instanceof AppError && error.code === 'quota_exceeded';
 
+/** True for `too_many_requests`: it may be possible later. */
+export const isTooManyRequests = (error: unknown): error is AppError =>
+  error instanceof AppError && error.code === 'too_many_requests';
+
 /** True for `permission_denied`: the rights of the caller do not allow it. */
 export const isPermissionDenied = (error: unknown): error is AppError =>
   error instanceof AppError && error.code === 'permission_denied';

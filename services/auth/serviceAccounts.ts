@@ -35,16 +35,16 @@ export type ServiceAccountFilter = { name?: string; q?: string };
 
 type Deps = { db: Knex; commit: Commit; access: Access; ids: Ids };
 
-const nameTaken = (name: string) =>
-  new AppError('conflict', `A service account named ${name} already exists in the tenant.`);
-
 /** Error: `conflict` if another service account of the tenant has the name. */
 async function assertNameFree(
   trx: Knex,
   account: Pick<User, 'id' | 'tenantId' | 'username'>,
 ): Promise<void> {
   if (await isNameTaken(trx, { ...account, providerId: NO_PROVIDER }))
-    throw nameTaken(account.username);
+    throw new AppError(
+      'conflict',
+      `A service account named ${account.username} already exists in the tenant.`,
+    );
 }
 
 /** Accounts of programs: users without password and provider, who authenticate by API tokens. */

@@ -1,7 +1,7 @@
 import type { Knex } from '../../db/core/knex.ts';
 import { Provider } from '../../db/models/Provider.ts';
 import { findLocalUser } from '../../db/models/User.ts';
-import { AppError } from '../../domain/shared/errors.ts';
+import { AppError, isTooManyRequests } from '../../domain/shared/errors.ts';
 import { LOCAL_PROVIDER, SignInRefused } from '../../domain/auth/providers.ts';
 import type { Log } from '../../platform/log.ts';
 import type { LoginSession } from './loginSession.ts';
@@ -106,7 +106,7 @@ export function createSignIn({
             );
           // The directory did not check the password, so the attempt does not count.
           await attempt.inconclusive();
-          if (error instanceof AppError && error.code === 'too_many_requests') throw error;
+          if (isTooManyRequests(error)) throw error;
           log.warn({ err: error, providerId: provider.id }, 'LDAP directory is not available');
           throw new AppError('provider_unavailable', 'The directory is not available.');
         });

@@ -9,7 +9,7 @@ import {
   type PendingLoginRow,
 } from '../../db/auth/providers.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
-import { AppError, LoginFailure, notFound } from '../../domain/shared/errors.ts';
+import { AppError, isTooManyRequests, LoginFailure, notFound } from '../../domain/shared/errors.ts';
 import { SignInRefused, type Profile } from '../../domain/auth/providers.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
@@ -273,8 +273,7 @@ export function createSso({
         .run(pending.provider_id, source.address, finish)
         .catch((error: unknown) => {
           // The login was not used: the callback can be repeated, and a browser begins again.
-          const isRefused = error instanceof AppError && error.code === 'too_many_requests';
-          throw isRefused ? ledBack(pending, error) : error;
+          throw isTooManyRequests(error) ? ledBack(pending, error) : error;
         });
     },
 

@@ -77,17 +77,17 @@ const LdapConfig = Type.Object(
 );
 export type LdapConfig = Static<typeof LdapConfig>;
 
+const IDENTITY = ['idAttribute', 'url', 'userBaseDn'];
+
 export const ldapKind: ProviderKindDefinition = {
   kind: 'ldap',
   config: LdapConfig,
   secrets: ['bindPassword'],
   destinations: ['url', 'caCertificate', 'allowPrivateNetwork', 'startTls'],
-  identity: ['idAttribute', 'url', 'userBaseDn'],
+  identity: IDENTITY,
   // An entryUUID or objectGUID belongs to one person in any directory; a uid may be another person in another one.
   identityOf: ({ idAttribute }) =>
-    /^(entryUUID|objectGUID)$/i.test(String(idAttribute))
-      ? ['idAttribute']
-      : ['idAttribute', 'url', 'userBaseDn'],
+    /^(entryUUID|objectGUID)$/i.test(String(idAttribute)) ? ['idAttribute'] : IDENTITY,
   validate: ({ url, startTls }) =>
     String(url).startsWith('ldap:') && startTls !== true
       ? [
