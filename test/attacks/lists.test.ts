@@ -58,6 +58,8 @@ withIdleApp(async (started) => {
   shared = await seedShared(app);
   beta = await seedTenantEstate(app, { tenant: 'beta', label: LABEL, network: 12 }, shared);
   const account = { username: 'beta-boss', roleId: 'platform-admin', tenantId: 'beta' };
+  const wide = await seedAccount(app, { ...account, username: 'beta-boss-of-many' });
+  await grantMuchElsewhere(wide.user);
   callers = [
     {
       name: 'gateway',
@@ -65,8 +67,23 @@ withIdleApp(async (started) => {
       asksAll: isThorough(),
     },
     { name: 'account', client: (await seedAccount(app, account)).client, asksAll: true },
+    { name: 'account with many grants', client: wide.client, asksAll: isThorough() },
   ];
 });
+
+/** Its scope is then too large to be sent with a query (`MAX_IDS_SENT`), and of every level. */
+async function grantMuchElsewhere(userId: string): Promise<void> {
+  const grant = { roleId: 'platform-admin', userId };
+  const root = app.client.as({ actor: 'root', roles: 'platform-admin' });
+  await root.post('/api/rbac/assignments', { ...grant, siteId: beta.sites }).expect(201);
+  await root.post('/api/rbac/assignments', { ...grant, deviceId: beta.devices }).expect(201);
+  await app.deps.db.raw(
+    `INSERT INTO grants (id, kind, user_id, role_id, level, tenant_id, created_by, created_at)
+     SELECT 'asg_' || lpad(n::text, 26, '0'), 'assignment', ?, 'platform-admin', 'tenant', 'elsewhere' || n, 'test', now()
+     FROM generate_series(1, 1001) AS n`,
+    [userId],
+  );
+}
 
 type Item = Record<string, unknown>;
 type Answer = { items?: Item[]; backups?: Item[]; nextCursor?: string | null };
