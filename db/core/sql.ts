@@ -3,10 +3,13 @@ import type { Knex } from './knex.ts';
 /** A part of a statement. Every `?` in the text is one of the bindings. */
 export type Sql = { sql: string; bindings: Knex.RawBinding[] };
 
-/** A text with numbered values, as PostgreSQL has them, instead of question marks. */
+/**
+ * A text with numbered values, as PostgreSQL has them, instead of question marks. Two of them are the operator `?`
+ * of PostgreSQL.
+ */
 export function numbered(sql: string): string {
   let values = 0;
-  return sql.replaceAll('?', () => `$${++values}`);
+  return sql.replaceAll(/\?\??/g, (mark) => (mark === '??' ? '?' : `$${++values}`));
 }
 
 /** True if every condition is; TRUE without any. */

@@ -169,7 +169,8 @@ const FACT_QUERIES: Readonly<Record<FactName, (group: Group<FactNeed>) => QueryP
             : 't.tenant_id';
       return referrersOf(
         name,
-        `jsonb_exists(t.custom_fields, ${keyPart(2)}) AND t.custom_fields <> '{}' AND ${keyPart(0)} IN ('platform', ${tenant}) AND NOT jsonb_exists(asked.id::jsonb->3, ${tenant})`,
+        // As an operator, it can use the index of the fields.
+        `t.custom_fields ?? ${keyPart(2)} AND t.custom_fields <> '{}' AND ${keyPart(0)} IN ('platform', ${tenant}) AND NOT jsonb_exists(asked.id::jsonb->3, ${tenant})`,
         group,
       );
     }),
@@ -199,14 +200,15 @@ const FACT_QUERIES: Readonly<Record<FactName, (group: Group<FactNeed>) => QueryP
       ];
     }),
 
-  grantsAt: (group) => [
-    {
-      sql: `SELECT 'fact' AS part, asked.token AS key, json_build_object('resource', 'assignments', 'id', x.id) AS row FROM unnest(?::text[], ?::text[]) AS asked (token, id)
-        CROSS JOIN LATERAL (SELECT g.id FROM grants AS g WHERE (g.level = 'site' AND asked.id = 'sites/' || g.site_id)
-          OR (g.level = 'device' AND asked.id = 'devices/' || g.device_id) LIMIT 1) AS x`,
-      bindings: [tokensOf(group), idsOf(group)],
-    },
-  ],
+  grantsAt: (needs) =>
+    grouped(needs, ({ id }) => id.slice(0, id.indexOf('/'))).map((group) => {
+      const level = group[0].id.startsWith('sites/') ? 'site' : 'device';
+      return {
+        sql: `SELECT 'fact' AS part, asked.token AS key, json_build_object('resource', 'assignments', 'id', x.id) AS row FROM unnest(?::text[], ?::text[]) AS asked (token, id)
+          CROSS JOIN LATERAL (SELECT id FROM grants WHERE level = '${level}' AND ${level}_id = ${RECORD_ID} LIMIT 1) AS x`,
+        bindings: [tokensOf(group), idsOf(group)],
+      };
+    }),
 
   legalHolds: (needs) =>
     grouped(needs, ({ id }) => id.slice(0, id.indexOf('/'))).map((group) => {
