@@ -11,6 +11,7 @@ import type { Composition } from './composition/index.ts';
 const POOL = 'default';
 const ACCOUNT = 'local-runner';
 const EXAMPLES = path.resolve(import.meta.dirname, '../examples/job-types');
+const COMPILE_CACHE = path.resolve(import.meta.dirname, 'compileCache.js');
 const MAIN = path.resolve(import.meta.dirname, 'main.ts');
 
 /** A token is replaced this long before it expires. */
@@ -130,7 +131,8 @@ export async function startLocalRunner(
   await prepareToken(deps, path.join(folder, 'runner.token'));
   const logFile = path.join(folder, 'runner.log');
   // The folder says whose runner it is, to those who list processes and to the next start.
-  const args = ['--max-semi-space-size=4', '--max-old-space-size=256', MAIN, folder];
+  const limits = ['--max-semi-space-size=4', '--max-old-space-size=256'];
+  const args = ['--import', COMPILE_CACHE, ...limits, MAIN, folder];
   const child = await startChild(process.execPath, args, {
     logFile,
     stopSignal: 'SIGTERM',
