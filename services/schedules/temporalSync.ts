@@ -72,11 +72,15 @@ export function createTemporalSync({
           limit: FULL_COMPARISONS,
         }),
       );
-      for (const [id, { paused }] of expected)
-        if (existing.get(id)?.paused !== paused) suspects.add(id);
-      // At the limit, a Temporal Schedule that is not in the list may have a record.
-      if (expected.size < MAX_TEMPORAL_SCHEDULES)
-        for (const id of existing.keys()) if (!expected.has(id)) suspects.add(id);
+      // At its limit, a list says nothing about what is not in it.
+      const [knowsAll, listsAll] = [expected, existing].map(
+        ({ size }) => size < MAX_TEMPORAL_SCHEDULES,
+      );
+      for (const [id, { paused }] of expected) {
+        const found = existing.get(id);
+        if (found ? found.paused !== paused : listsAll) suspects.add(id);
+      }
+      if (knowsAll) for (const id of existing.keys()) if (!expected.has(id)) suspects.add(id);
       const pending = await withPendingTask(db, [...suspects].map(temporalScheduleId));
       return mapConcurrently(
         log,

@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import type { ScheduleDescription } from '@temporalio/client';
+import { MAX_TEMPORAL_SCHEDULES } from '../../../domain/dispatch/tasks.ts';
+import { createTemporalSync } from '../../../services/schedules/temporalSync.ts';
 import { createTemporalConnection, type TemporalConnection } from '../../../temporal/connection.ts';
 import { findInTemporal } from '../../../temporal/removeInstallation.ts';
 import {
@@ -101,6 +103,36 @@ describe('a Temporal Schedule', () => {
     await reconcile();
     await reconcile();
     expect(await countRepairs(id)).toBe(0);
+  });
+
+  it('that Temporal lists no more, because it lists only so far, is not taken for missing', async () => {
+    const { id } = await createMinutelySchedule(clientOfNewTenant());
+    await waitForTemporalSchedule(id);
+    const { db, commit, log } = fixture.app.deps;
+    const comparedAfter = async (listed: number) => {
+      const compared: string[] = [];
+      const ids = Array.from({ length: listed }, (_, n): [string, { paused: boolean }] => [
+        `sch_${n}`,
+        { paused: false },
+      ]);
+      const sync = createTemporalSync({
+        ...{ db, commit, log, graceMs: 60_000 },
+        listTemporalSchedules: () => Promise.resolve(new Map(ids)),
+        compareWithTemporal: (compares) => {
+          compared.push(compares);
+          return Promise.resolve(null);
+        },
+      });
+      await db('schedules').update({ checked_at: new Date() });
+      await sync.reconcile(timeoutSignal());
+      return compared;
+    };
+    // Once its task is done.
+    await eventually(
+      () => comparedAfter(0),
+      (compared) => compared.includes(id),
+    );
+    expect(await comparedAfter(MAX_TEMPORAL_SCHEDULES)).not.toContain(id);
   });
 
   const update = (id: string, change: (found: ScheduleDescription) => object) =>
