@@ -75,6 +75,7 @@ import * as deletedJobTypes from './0098_deleted_job_types.ts';
 import * as namesOfAccounts from './0102_names_of_accounts.ts';
 import * as indexOfNames from './0103_index_of_names.ts';
 import * as askedForJobsOfTenants from './0111_asked_for_jobs_of_tenants.ts';
+import * as unfinishedPurges from './0112_unfinished_purges.ts';
 
 /**
  * All migrations in the order in which they run. A released migration is never edited. Numbers that
@@ -157,4 +158,5 @@ export const MIGRATIONS: Migrations = {
   '0102_names_of_accounts': namesOfAccounts,
   '0103_index_of_names': indexOfNames,
   '0111_asked_for_jobs_of_tenants': askedForJobsOfTenants,
+  '0112_unfinished_purges': unfinishedPurges,
 };

@@ -102,22 +102,53 @@ export async function findTenantsWithRecords(db: Knex): Promise<string[]> {
   return rows.map(({ id }) => id);
 }
 
-/** For which day and periods the purge of these tenants is complete. */
+/** Where an unfinished purge of a tenant is. */
+export type UnfinishedPurge = {
+  /** The day and the periods that it purges for. */
+  doneFor: string;
+  /** The kinds that are not done. */
+  kinds: RetentionKind[];
+  /** The key up to which the first of them is purged; null at its beginning. */
+  after: string | null;
+};
+
+type Progress = { doneFor: string; unfinished: UnfinishedPurge | null };
+
+/** For which day and periods the purge of these tenants is complete, and where an unfinished one is. */
 export async function readProgress(
   db: Knex,
   tenantIds: readonly string[],
-): Promise<ReadonlyMap<string, string>> {
+): Promise<ReadonlyMap<string, Progress>> {
   const rows = await db('purge_progress')
     .whereIn('tenant_id', [...tenantIds])
-    .select<{ tenant_id: string; done_for: string }[]>('tenant_id', 'done_for');
-  return new Map(rows.map((row) => [row.tenant_id, row.done_for]));
+    .select<(Progress & { tenantId: string })[]>({
+      tenantId: 'tenant_id',
+      doneFor: 'done_for',
+      unfinished: 'unfinished',
+    });
+  return new Map(rows.map(({ tenantId, ...progress }) => [tenantId, progress]));
 }
 
 export const saveProgress = async (db: Knex, tenantId: string, doneFor: string): Promise<void> =>
   void (await db.raw(
     `INSERT INTO purge_progress (tenant_id, done_for) VALUES (?, ?)
-     ON CONFLICT (tenant_id) DO UPDATE SET done_for = excluded.done_for`,
+     ON CONFLICT (tenant_id) DO UPDATE SET done_for = excluded.done_for, unfinished = NULL`,
     [tenantId, doneFor],
+  ));
+
+/** Saves where the purges of these tenants are. */
+export const saveUnfinished = async (
+  db: Knex,
+  purges: readonly { tenantId: string; unfinished: UnfinishedPurge }[],
+): Promise<void> =>
+  void (await db.raw(
+    `INSERT INTO purge_progress (tenant_id, done_for, unfinished)
+     SELECT u.tenant_id, '', u.unfinished FROM unnest(?::text[], ?::jsonb[]) AS u (tenant_id, unfinished)
+     ON CONFLICT (tenant_id) DO UPDATE SET unfinished = excluded.unfinished`,
+    [
+      purges.map(({ tenantId }) => tenantId),
+      purges.map(({ unfinished }) => JSON.stringify(unfinished)),
+    ],
   ));
 
 /** True when a purge is due. */

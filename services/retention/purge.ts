@@ -23,6 +23,8 @@ import {
   raiseMarks,
   readProgress,
   saveProgress,
+  saveUnfinished,
+  type UnfinishedPurge,
 } from '../../db/retention/state.ts';
 import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
 import { JobFailure, type JobTools } from '../../domain/jobs/jobType.ts';
@@ -46,6 +48,9 @@ type Deps = { db: Knex; commit: Commit; log: Log; config: { retention: Retention
 /** Tenants whose periods one query reads. */
 const TENANT_PAGE = 500;
 
+/** A purge that is killed repeats what it has examined for as long. */
+const SAVE_EVERY_MS = 60_000;
+
 /** While records are restored, nothing is purged. */
 const RESTORE_WAIT_MS = 2_000;
 
@@ -55,8 +60,8 @@ type Turn = {
   doneFor: string;
   overrides: RetentionOverrides;
   kinds: RetentionKind[];
-  /** The key up to which the first kind is purged; undefined at its beginning. */
-  after: string | undefined;
+  /** The key up to which the first kind is purged; null at its beginning. */
+  after: string | null;
   /** The ids from which on the last records are kept, by kind and type or schedule. */
   floors: Map<string, string | null>;
 };
@@ -76,6 +81,15 @@ class RestoreRunning extends Error {}
 /** The periods of the tenant have changed since its turn began. Rolls the transaction back. */
 class PeriodsChanged extends Error {}
 
+/** The periods in what a purge is done for: a day, and a hash of the periods. */
+const periodsOf = (doneFor: string): string | undefined => doneFor.split(' ')[1];
+
+const unfinishedOf = ({ doneFor, kinds, after }: Turn): UnfinishedPurge => ({
+  doneFor,
+  kinds,
+  after,
+});
+
 /** Deletes records whose retention has ended, in batches of at most 5,000 rows. */
 export function createPurge({ db, commit, log, config: { retention: defaults } }: Deps) {
   const doneForOf = (overrides: RetentionOverrides, now: Date): string => {
@@ -89,9 +103,19 @@ export function createPurge({ db, commit, log, config: { retention: defaults } }
     doneFor: doneForOf(overrides, now),
     overrides,
     kinds: [...PURGE_ORDER],
-    after: undefined,
+    after: null,
     floors: new Map(),
   });
+
+  /** The turn that an earlier run has left, if it was for the same periods; otherwise the turn as it is. */
+  function resumed(turn: Turn, unfinished: UnfinishedPurge | null | undefined): Turn {
+    if (!unfinished || periodsOf(unfinished.doneFor) !== periodsOf(turn.doneFor)) return turn;
+    const left = new Set(unfinished.kinds);
+    const kinds = turn.kinds.filter((kind) => left.has(kind));
+    // The order may be that of another version.
+    const after = kinds[0] === unfinished.kinds[0] ? unfinished.after : null;
+    return { ...turn, doneFor: unfinished.doneFor, kinds, after };
+  }
 
   /** The tenants whose purge is not complete for this day and their periods. */
   async function findTurns(now: Date): Promise<Turn[]> {
@@ -102,7 +126,8 @@ export function createPurge({ db, commit, log, config: { retention: defaults } }
       const [overrides, progress] = [await readOverrides(db, ids), await readProgress(db, ids)];
       for (const tenantId of ids) {
         const turn = turnOf(tenantId, overrides.get(tenantId) ?? NO_OVERRIDES, now);
-        if (progress.get(tenantId) !== turn.doneFor) turns.push(turn);
+        const known = progress.get(tenantId);
+        if (known?.doneFor !== turn.doneFor) turns.push(resumed(turn, known?.unfinished));
       }
     }
     return turns;
@@ -175,8 +200,8 @@ export function createPurge({ db, commit, log, config: { retention: defaults } }
         },
       );
       // Late, so that other writers of the tenant and of the job wait only briefly.
-      if (doneForOf(await lockOverrides(trx, tenantId), now) !== turn.doneFor)
-        throw new PeriodsChanged();
+      const doneFor = doneForOf(await lockOverrides(trx, tenantId), now);
+      if (periodsOf(doneFor) !== periodsOf(turn.doneFor)) throw new PeriodsChanged();
       if (!(await lockIfCurrentAttempt(trx, run)))
         throw new JobFailure('attempt_superseded', 'Another attempt purges', { retryable: false });
       return result;
@@ -186,23 +211,35 @@ export function createPurge({ db, commit, log, config: { retention: defaults } }
     });
   }
 
-  /** One batch of a turn. True when the purge of the tenant is complete. */
+  /** One batch of a turn. Returns the turn that is left; undefined when the purge of the tenant is complete. */
   async function takeTurn(
     turn: Turn,
     now: Date,
     run: PurgeRun,
     count: (kind: RetentionKind, rows: number) => void,
-  ): Promise<boolean> {
+  ): Promise<Turn | undefined> {
     const [kind] = turn.kinds;
     if (kind) {
       const { rows, next } = await purgeBatch(turn, now, run);
       count(kind, rows);
-      turn.after = next ?? undefined;
+      turn.after = next;
       if (next === null) turn.kinds.shift();
     }
-    if (turn.kinds.length > 0) return false;
+    if (turn.kinds.length > 0) return turn;
     await saveProgress(db, turn.tenantId, turn.doneFor);
-    return true;
+    // Of a turn that began on an earlier day, what has become due since is left.
+    const next = turnOf(turn.tenantId, turn.overrides, now);
+    return next.doneFor === turn.doneFor ? undefined : next;
+  }
+
+  async function saveTurns(turns: readonly Turn[]): Promise<void> {
+    for (let at = 0; at < turns.length; at += TENANT_PAGE)
+      await saveUnfinished(
+        db,
+        turns
+          .slice(at, at + TENANT_PAGE)
+          .map((turn) => ({ tenantId: turn.tenantId, unfinished: unfinishedOf(turn) })),
+      );
   }
 
   /**
@@ -243,13 +280,19 @@ export function createPurge({ db, commit, log, config: { retention: defaults } }
     ): Promise<boolean> {
       let failures = 0;
       let turns = await findTurns(now);
+      let savedAt = Date.now();
       while (turns.length > 0) {
         const left: Turn[] = [];
-        for (const turn of turns) {
+        for (const [i, turn] of turns.entries()) {
           run.signal.throwIfAborted();
-          if (Date.now() >= untilMs) return false;
+          const isOver = Date.now() >= untilMs;
+          if (isOver || Date.now() - savedAt > SAVE_EVERY_MS) {
+            await saveTurns([...left, ...turns.slice(i)]);
+            savedAt = Date.now();
+          }
+          if (isOver) return false;
           try {
-            if (!(await takeTurn(turn, now, run, count))) left.push(turn);
+            left.push(...[(await takeTurn(turn, now, run, count)) ?? []].flat());
           } catch (error) {
             const again = await turnAfter(error, turn, now, run.signal);
             if (again) left.push(again);

@@ -129,6 +129,38 @@ describe('the purge of jobs', () => {
     await db()('jobs').where({ id: run.jobId }).delete();
   });
 
+  test('that ends before it is complete continues in the next one, also of another day', async () => {
+    const { tenant } = await newTenant();
+    const old = await seedJobs(db(), { tenant, days: 450, count: 30, lines: 1 });
+    const progressOf = () => db()('purge_progress').where({ tenant_id: tenant }).first();
+    const purgeUntil = async (now: Date, untilMs: number) => {
+      const run = await startPurgeRun(db());
+      const isComplete = await app.deps.purge.run(run, now, untilMs, () => undefined);
+      await db()('jobs').where({ id: run.jobId }).delete();
+      return isComplete;
+    };
+    const today = new Date();
+    expect(await purgeUntil(today, 0)).toBe(false);
+    const { unfinished } = await progressOf();
+    // As after a job whose time was over when only logs were left.
+    const onlyLogs = { ...unfinished, kinds: ['jobLogs'] };
+    const leave = (doneFor: string) =>
+      db()('purge_progress')
+        .where({ tenant_id: tenant })
+        .update({ done_for: doneFor, unfinished: onlyLogs });
+    await leave('');
+    expect(await purgeUntil(today, Infinity)).toBe(true);
+    expect(await existing('job_logs', old, 'job_id')).toEqual([]);
+    expect(await existing('jobs', old)).toHaveLength(30);
+    expect(await progressOf()).toMatchObject({ done_for: unfinished.doneFor, unfinished: null });
+
+    // The next day, what an unfinished purge of the day before has left is purged after it.
+    await leave('');
+    expect(await purgeUntil(new Date(today.getTime() + 86_400_000), Infinity)).toBe(true);
+    expect(await existing('jobs', old)).toHaveLength(20);
+    expect((await progressOf()).done_for).not.toBe(unfinished.doneFor);
+  });
+
   test('an attempt that another one has replaced deletes nothing', async () => {
     const { tenant } = await newTenant();
     const jobs = await seedJobs(db(), { tenant, days: 91 });
