@@ -17,11 +17,25 @@ type Props = {
 
 const CUSTOM = '/customFields';
 
+/** What each of the two forms says of itself, as one: a form that is complete says nothing of the other. */
+function useIncompleteForms(onIncomplete: Props['onIncomplete']) {
+  return useMemo(() => {
+    const incomplete = new Set<string>();
+    const noteOf = (form: string) => (isIncomplete: boolean) => {
+      if (isIncomplete) incomplete.add(form);
+      else incomplete.delete(form);
+      onIncomplete(incomplete.size > 0);
+    };
+    return { fields: noteOf('fields'), custom: noteOf('custom') };
+  }, [onIncomplete]);
+}
+
 /** The fields of a record, then its custom fields. */
 export function RecordFormFields(props: Props) {
   const { resource, isNew, values, onChange, errors, disabled, onIncomplete } = props;
   const schema = useMemo(() => recordSchema(resource, isNew), [resource, isNew]);
   const custom = useMemo(() => customFieldsSchema(resource), [resource]);
+  const noteIncomplete = useIncompleteForms(onIncomplete);
   const own = useMemo(
     () =>
       errors.filter(({ pointer }) => errorsUnder([{ pointer, detail: '' }], CUSTOM).length === 0),
@@ -36,7 +50,7 @@ export function RecordFormFields(props: Props) {
         onChange={(next) => onChange(objectOf(next))}
         errors={own}
         disabled={disabled}
-        onIncomplete={onIncomplete}
+        onIncomplete={noteIncomplete.fields}
       />
       {custom && (
         <SchemaForm
@@ -47,7 +61,7 @@ export function RecordFormFields(props: Props) {
           errors={errors}
           pointer={CUSTOM}
           disabled={disabled}
-          onIncomplete={onIncomplete}
+          onIncomplete={noteIncomplete.custom}
         />
       )}
     </>

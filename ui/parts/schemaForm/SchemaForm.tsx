@@ -1,5 +1,5 @@
 import { SegmentedControl } from '@mantine/core';
-import { useCallback, useEffect, useId, useMemo, useState } from 'react';
+import { useCallback, useId, useLayoutEffect, useMemo, useState } from 'react';
 import type { FieldError } from '../problems.ts';
 import { checkValue, fieldPointers } from './check.ts';
 import { Field } from './Field.tsx';
@@ -123,7 +123,7 @@ function focusField(id: string): void {
 
 /** Says so as long as the form is shown: another form begins complete. */
 function useIncomplete(isIncomplete: boolean, onIncomplete: Props['onIncomplete']): void {
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!isIncomplete) return undefined;
     onIncomplete(true);
     return () => onIncomplete(false);

@@ -1,4 +1,4 @@
-import { createContext, use, type ComponentType, type ReactNode } from 'react';
+import { createContext, use, useLayoutEffect, type ComponentType, type ReactNode } from 'react';
 import type { Shape } from './shape.ts';
 
 /** What a page draws instead of a field, such as a list of backups for the id of one. */
@@ -55,6 +55,20 @@ export function useForm(): FormState {
   const form = use(FormContext);
   if (!form) throw new Error('A field is outside its form');
   return form;
+}
+
+/**
+ * Notes that a field shows what is no value, and why: as long as it is there, and where it is. An entry of a list
+ * has another pointer after the one before it is taken away.
+ */
+export function useDraft(pointer: string, detail: string | undefined): void {
+  const { draft } = useForm();
+  // Before the browser handles the next key, such as Enter: the form must not be sent then.
+  useLayoutEffect(() => {
+    if (detail === undefined) return undefined;
+    draft(pointer, detail);
+    return () => draft(pointer, undefined);
+  }, [draft, pointer, detail]);
 }
 
 /** An empty field: null where that means to take the value away, else absent. */

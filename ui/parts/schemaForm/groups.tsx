@@ -4,7 +4,13 @@ import { useEffect, useRef, useState, type ReactNode } from 'react';
 import { Icon } from '../icons.tsx';
 import { IconButton } from '../PermissionButton.tsx';
 import { initialValue } from './check.ts';
-import { useEmptyValue, useForm, type CommonProps, type FieldProps } from './formContext.ts';
+import {
+  useDraft,
+  useEmptyValue,
+  useForm,
+  type CommonProps,
+  type FieldProps,
+} from './formContext.ts';
 import { childPointer, withKey } from './pointer.ts';
 import type { Shape } from './shape.ts';
 import classes from './SchemaForm.module.css';
@@ -180,30 +186,28 @@ const objectOf = (entries: readonly Entry[]): Record<string, unknown> =>
       .map(({ key, value }) => [key, value]),
   );
 
+/** What is wrong with the names of entries; undefined if all of them are in the object. */
+function nameError(entries: readonly Entry[]): string | undefined {
+  const object = objectOf(entries);
+  const lost = entries.filter(({ key, value }) => !(key in object) || object[key] !== value);
+  if (lost.some(({ key }) => key !== '')) return 'has a name twice';
+  return lost.some(({ value }) => value !== undefined) ? 'has an entry without a name' : undefined;
+}
+
 function useEntries({ shape, value, onChange, pointer, isRequired }: FieldProps<'map'>) {
-  const { draft } = useForm();
   const empty = useEmptyValue(shape, pointer, isRequired);
   const [state, setState] = useState({ entries: entriesOf(value), value });
   if (JSON.stringify(state.value) !== JSON.stringify(value))
     setState({ entries: entriesOf(value), value });
   const { entries } = state;
+  useDraft(pointer, nameError(entries));
   const change = (next: Entry[]) => {
     const object = objectOf(next);
     const isEmpty = Object.keys(object).length === 0 && !isRequired;
     const sent = isEmpty ? empty : object;
     setState({ entries: next, value: sent });
-    const lost = next.filter(
-      (entry) => !(entry.key in object) || object[entry.key] !== entry.value,
-    );
-    const isUnnamed = lost.some(({ key, value: each }) => key === '' && each !== undefined);
-    const isRepeated = lost.some(({ key }) => key !== '');
-    draft(
-      pointer,
-      isRepeated ? 'has a name twice' : isUnnamed ? 'has an entry without a name' : undefined,
-    );
     onChange(sent);
   };
-  useEffect(() => () => draft(pointer, undefined), [draft, pointer]);
   return {
     entries,
     add: () => {

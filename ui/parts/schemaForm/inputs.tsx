@@ -1,10 +1,16 @@
 import { NativeSelect, PasswordInput, Switch, Textarea, TextInput } from '@mantine/core';
-import { useEffect, useState } from 'react';
+import { useState } from 'react';
 import { TimeField } from '../TimeField.tsx';
 import { codeText } from '../CodeText.tsx';
 import { formatCount } from '../format.ts';
 import { parseJson } from './check.ts';
-import { useEmptyValue, useForm, type CommonProps, type FieldProps } from './formContext.ts';
+import {
+  useDraft,
+  useEmptyValue,
+  useForm,
+  type CommonProps,
+  type FieldProps,
+} from './formContext.ts';
 import type { Shape } from './shape.ts';
 import classes from './SchemaForm.module.css';
 
@@ -39,24 +45,24 @@ function useText(
   write: (value: unknown) => string,
   read: (text: string) => { value: unknown } | { error: string },
 ) {
-  const { draft } = useForm();
-  const [state, setState] = useState({ text: write(value), value });
+  const [state, setState] = useState<{ text: string; value: unknown; error?: string }>({
+    text: write(value),
+    value,
+  });
   // Compared as JSON: a value that was sent up and comes back is the same.
   if (JSON.stringify(state.value) !== JSON.stringify(value))
     setState({ text: write(value), value });
-  useEffect(() => () => draft(pointer, undefined), [draft, pointer]);
+  useDraft(pointer, state.error);
   return {
     text: state.text,
     change: (text: string) => {
       const outcome = read(text);
       if ('error' in outcome) {
         // The value before it stays, so that the text is not taken for one from elsewhere.
-        setState({ text, value });
-        draft(pointer, outcome.error);
+        setState({ text, value, error: outcome.error });
         return;
       }
       setState({ text, value: outcome.value });
-      draft(pointer, undefined);
       onChange(outcome.value);
     },
   };

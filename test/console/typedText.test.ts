@@ -1,0 +1,57 @@
+import { beforeAll, expect, test } from '@jest/globals';
+import { describePages } from '../support/console/console.ts';
+import { admin, createUser, type TestUser } from '../support/users.ts';
+
+type WithId = { id: string };
+
+describePages('what is typed', (console) => {
+  let administrator: TestUser;
+
+  beforeAll(async () => {
+    administrator = await createUser(console.app, 'platform-admin');
+  });
+
+  const create = async (path: string, record: object): Promise<string> =>
+    (await admin(console.app).post<WithId>(path, record).expect(201)).id;
+
+  test('and is no value keeps a record from being saved, in whichever of its forms it is', async () => {
+    const site = await create('/api/inventory/sites', { name: 'typed1' });
+    const field = { resource: 'racks', name: 'power', type: 'integer' };
+    await create('/api/inventory/custom-fields', field);
+    const rack = await create('/api/inventory/racks', {
+      ...{ name: 'typed1-r1', siteId: site, uHeight: 42 },
+      customFields: { power: 10 },
+    });
+    const page = await console.open(administrator, `/inventory/racks/${rack}/edit`);
+    const power = page.getByRole('group', { name: 'Custom fields' }).getByLabel('power');
+    const height = page.getByLabel('U height');
+    await page.getByLabel('Description').fill('Changed');
+    await height.fill('48x');
+    await power.fill('20x');
+    await power.fill('20');
+    const save = page.getByRole('button', { name: 'Save changes' });
+    await save.hover();
+    await page.getByRole('tooltip', { name: 'A field is incomplete.' }).waitFor();
+    await height.fill('44');
+    await save.click();
+    await page.waitForURL(`**/inventory/racks/${rack}`);
+  });
+
+  test('and is no value stays with its entry when another one is removed', async () => {
+    const page = await console.open(administrator, '/jobs/new?type=http.request');
+    const list = page.getByRole('group', { name: 'Expect status' });
+    const start = page.getByRole('button', { name: 'Start job' });
+    await page.getByLabel('Url').fill('https://target.invalid/');
+    for (const status of ['200', '20x']) {
+      await list.getByRole('button', { name: 'Add an entry' }).click();
+      await list.getByRole('textbox').last().fill(status);
+    }
+    await start.and(page.locator('[aria-disabled=true]')).waitFor();
+    await list.getByRole('button', { name: 'Remove expect status 1' }).click();
+    expect(await list.getByRole('textbox').inputValue()).toBe('20x');
+    await page.locator('body').click();
+    expect(await start.getAttribute('aria-disabled')).toBe('true');
+    await list.getByRole('textbox').fill('204');
+    await start.and(page.locator(':not([aria-disabled=true])')).waitFor();
+  });
+});
