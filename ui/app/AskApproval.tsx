@@ -4,7 +4,7 @@ import { useNavigate } from '@tanstack/react-router';
 import { useDeferredValue, useState } from 'react';
 import { errorAt, otherErrors } from '../parts/form/fieldErrors.ts';
 import type { FieldError } from '../parts/problems.ts';
-import { Dialog } from '../parts/Dialog.tsx';
+import { Dialog, useBusyDialog } from '../parts/Dialog.tsx';
 import { ProblemNote } from '../parts/ProblemNote.tsx';
 import { usePermissions, type Where } from '../parts/permissions.tsx';
 import { recordPath } from '../parts/recordIds.ts';
@@ -112,6 +112,7 @@ function AskForm({ onClose, where, ...rest }: Omit<Props, 'opened'>) {
   });
   const change = (changed: Partial<Draft>) => setDraft({ ...draft, ...changed });
   const { create: ask, isBusy, error } = useAsk(props);
+  useBusyDialog(isBusy);
   const errors = error instanceof Problem ? error.errors : [];
   const isElsewhere = otherErrors(errors, SHOWN).length > 0;
   return (
@@ -119,8 +120,6 @@ function AskForm({ onClose, where, ...rest }: Omit<Props, 'opened'>) {
       className={classes.fields}
       onSubmit={(event) => {
         event.preventDefault();
-        // The dialog may be inside another form, though not in the document.
-        event.stopPropagation();
         ask(draft);
       }}
     >
@@ -147,7 +146,7 @@ function AskForm({ onClose, where, ...rest }: Omit<Props, 'opened'>) {
         <Button type="submit" loading={isBusy}>
           Ask for approval
         </Button>
-        <Button variant="default" onClick={onClose}>
+        <Button variant="default" onClick={onClose} disabled={isBusy}>
           Back
         </Button>
       </div>

@@ -1,6 +1,6 @@
 import { Button, TextInput } from '@mantine/core';
 import { useState, type ReactNode } from 'react';
-import { Dialog } from './Dialog.tsx';
+import { Dialog, useBusyDialog } from './Dialog.tsx';
 import { ProblemNote } from './ProblemNote.tsx';
 import classes from './ConfirmDialog.module.css';
 
@@ -50,6 +50,7 @@ function Content(props: ContentProps) {
   const { opened, children, confirm, onConfirm, onClose, busy = false } = props;
   const { problem, typed, reason, danger, cancel } = props;
   const [text, setText] = useState('');
+  useBusyDialog(busy);
   const isReady = reason === undefined && (typed === undefined || text.trim() === typed);
   return (
     <form
@@ -91,12 +92,9 @@ function Content(props: ContentProps) {
 
 /** Asks before something is done. The focus stays in the dialog and returns to where it was. */
 export function ConfirmDialog({ opened, title, ...props }: Props) {
-  const close = () => {
-    if (props.busy !== true) props.onClose();
-  };
   return (
-    <Dialog opened={opened} onClose={close} title={title} size="md">
-      <Content {...props} opened={opened} onClose={close} />
+    <Dialog opened={opened} onClose={props.onClose} title={title} size="md">
+      <Content {...props} opened={opened} />
     </Dialog>
   );
 }

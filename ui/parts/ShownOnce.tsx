@@ -1,7 +1,8 @@
 import { Button } from '@mantine/core';
-import { useId, type ReactNode } from 'react';
+import { useId, useRef, type ReactNode } from 'react';
 import { CopyButton } from './CopyButton.tsx';
 import formClasses from './form/Form.module.css';
+import { LeaveGuard } from './form/LeaveGuard.tsx';
 import classes from './ShownOnce.module.css';
 
 type Props = {
@@ -21,12 +22,19 @@ const TOKEN = {
   lost: 'The token exists, but the answer with its text was lost. Rotate it to get another text.',
 };
 
+/** Asks before the page is left while a text is made that is shown once, or while it is shown. */
+export const ShownOnceGuard = ({ isNeeded }: { isNeeded: () => boolean }) => (
+  <LeaveGuard hasChanges={isNeeded}>A secret is shown here that is not shown again.</LeaveGuard>
+);
+
 /** The text of a token or a secret, once. */
 export function ShownOnce({ token, what = TOKEN, use, onDone, children }: Props) {
   const id = useId();
+  const isStored = useRef(token === null);
   const { noun, stored, lost } = what;
   return (
     <div className={formClasses.form}>
+      <ShownOnceGuard isNeeded={() => !isStored.current} />
       {token === null ? (
         <p className={formClasses.text} role="alert">
           {lost}
@@ -56,7 +64,14 @@ export function ShownOnce({ token, what = TOKEN, use, onDone, children }: Props)
       )}
       <div className={formClasses.buttons} data-end>
         {use && <CopyButton value={use.text} label={use.copy} withText />}
-        <Button onClick={onDone}>{token === null ? 'Close' : 'I have stored it'}</Button>
+        <Button
+          onClick={() => {
+            isStored.current = true;
+            onDone();
+          }}
+        >
+          {token === null ? 'Close' : 'I have stored it'}
+        </Button>
       </div>
     </div>
   );

@@ -4,8 +4,9 @@ import { useState } from 'react';
 import { answer, api, type Schemas } from '../api.ts';
 import { useIdempotencyKeys } from '../idempotency.ts';
 import { serverNow } from '../../parts/clock.ts';
-import { Dialog } from '../../parts/Dialog.tsx';
+import { Dialog, useBusyDialog } from '../../parts/Dialog.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { ShownOnceGuard } from '../../parts/ShownOnce.tsx';
 import { Time } from '../../parts/Time.tsx';
 import { useStarted } from '../../parts/versioned/useStarted.ts';
 import { TOKENS_KEY } from './tokenQueries.ts';
@@ -54,8 +55,8 @@ export function RotateDialog({ opened, token, onClose }: Props) {
       size="lg"
       withCloseButton={!made}
       closeOnEscape={!made}
-      closeOnClickOutside={false}
     >
+      <ShownOnceGuard isNeeded={() => rotate.isPending} />
       {made ? (
         <TokenSecret made={made} onDone={onClose}>
           {made.previousValidUntil !== null && (
@@ -88,12 +89,13 @@ type FormProps = {
 
 function RotateForm({ formerUntil, onSubmit, busy, problem, onCancel }: FormProps) {
   const [overlap, setOverlap] = useState('3600');
+  useBusyDialog(busy);
   return (
     <form
       className={classes.form}
       onSubmit={(event) => {
         event.preventDefault();
-        onSubmit(Number(overlap));
+        if (!busy) onSubmit(Number(overlap));
       }}
     >
       <p className={classes.text}>
@@ -110,7 +112,7 @@ function RotateForm({ formerUntil, onSubmit, busy, problem, onCancel }: FormProp
       />
       {problem !== null && <ProblemNote problem={problem} />}
       <div className={classes.buttons}>
-        <Button variant="default" onClick={onCancel}>
+        <Button variant="default" onClick={onCancel} disabled={busy}>
           Back
         </Button>
         <Button type="submit" loading={busy}>

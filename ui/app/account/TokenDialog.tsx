@@ -8,6 +8,7 @@ import { EMPTY_FORM, formOf, toChange, toRequest } from './tokenForm.ts';
 import { TokenFields } from './TokenFields.tsx';
 import { TokenSecret } from './TokenSecret.tsx';
 import { Dialog } from '../../parts/Dialog.tsx';
+import { ShownOnceGuard } from '../../parts/ShownOnce.tsx';
 import { serverNow } from '../../parts/clock.ts';
 
 type Token = Schemas['Token'];
@@ -34,8 +35,8 @@ export function TokenDialog({ opened, token, accountId, owner, onClose }: Props)
       size="xl"
       withCloseButton={!made}
       closeOnEscape={!made}
-      closeOnClickOutside={false}
     >
+      <ShownOnceGuard isNeeded={() => create.isPending} />
       {made && <TokenSecret made={made} onDone={onClose} />}
       {!made && token && <Narrow token={token} owner={owner} onClose={onClose} />}
       {!made && !token && (

@@ -2,6 +2,7 @@ import { Button, NumberInput, Select, Switch, TagsInput, TextInput } from '@mant
 import { useState } from 'react';
 import { toProblem, type Schemas } from '../api.ts';
 import { useJobTypes } from '../jobTypes.ts';
+import { useBusyDialog } from '../../parts/Dialog.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import type { FieldsProps, Form, Owner } from './fields.ts';
 import { PermissionPicker } from './PermissionPicker.tsx';
@@ -53,6 +54,7 @@ function useErrors(problem: unknown) {
 export function TokenFields(props: Props) {
   const { start, token, owner, submit, onSubmit, busy, problem, onCancel } = props;
   const [form, setForm] = useState(start);
+  useBusyDialog(busy);
   const { isShown, errorOf } = useErrors(problem);
   const change = (fields: Partial<Form>) => setForm((old) => ({ ...old, ...fields }));
   const fields = { form, change, errorOf, owner };
@@ -81,7 +83,7 @@ export function TokenFields(props: Props) {
             {missing}
           </span>
         )}
-        <Button variant="default" onClick={onCancel}>
+        <Button variant="default" onClick={onCancel} disabled={busy}>
           Back
         </Button>
         <Button type="submit" loading={busy} disabled={missing !== undefined}>

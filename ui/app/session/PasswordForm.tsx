@@ -1,6 +1,7 @@
 import { Button, PasswordInput, Stack, type PasswordInputProps } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import { useState, type SubmitEvent } from 'react';
+import { useBusyDialog } from '../../parts/Dialog.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { answer, api, toProblem, type Schemas } from '../api.ts';
 
@@ -37,6 +38,7 @@ export function PasswordForm({ label, known, onChanged }: Props) {
       answer(api.POST('/api/auth/password', { body })),
     onSuccess: onChanged,
   });
+  useBusyDialog(change.isPending);
   const problem = change.error ? toProblem(change.error) : undefined;
   const errorOf = (pointer: string) =>
     problem?.errors

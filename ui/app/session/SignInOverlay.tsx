@@ -18,7 +18,6 @@ export default function SignInOverlay() {
       opened
       onClose={() => undefined}
       withCloseButton={false}
-      closeOnClickOutside={false}
       closeOnEscape={false}
       title="Your session has expired"
     >

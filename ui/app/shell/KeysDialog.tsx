@@ -9,7 +9,7 @@ import classes from './KeysDialog.module.css';
 export default function KeysDialog({ onClose }: { onClose: () => void }) {
   const shortcuts = useAllShortcuts();
   return (
-    <Dialog opened onClose={onClose} title="Keys">
+    <Dialog opened onClose={onClose} title="Keys" closeOnClickOutside>
       <p className={classes.guide}>
         <GuideLink onClick={onClose}>Guide of this page</GuideLink> ·{' '}
         <PageLink to="/help/$guide" params={{ guide: 'glossary' }} onClick={onClose}>

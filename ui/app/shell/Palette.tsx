@@ -41,6 +41,7 @@ export default function Palette({ onClose }: { onClose: () => void }) {
     <Dialog
       opened
       onClose={onClose}
+      closeOnClickOutside
       withCloseButton={false}
       size="lg"
       padding={0}

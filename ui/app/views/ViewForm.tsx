@@ -1,7 +1,8 @@
-import { Checkbox, TextInput } from '@mantine/core';
+import { Button, Checkbox, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { errorAt } from '../../parts/form/fieldErrors.ts';
 import formClasses from '../../parts/form/Form.module.css';
+import { useBusyDialog } from '../../parts/Dialog.tsx';
 import { ReasonButton } from '../../parts/PermissionButton.tsx';
 import { problemFields } from '../../parts/problems.ts';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
@@ -26,6 +27,7 @@ type FieldsProps = Props & {
 /** The name of a view, and who sees it. */
 export function ViewFields(props: FieldsProps) {
   const { draft, onChange, submit, whyNotShare, onSubmit, onBack, busy, problem } = props;
+  useBusyDialog(busy);
   const { errors } = problemFields(problem);
   const isNamed = draft.name.trim() !== '';
   return (
@@ -60,9 +62,9 @@ export function ViewFields(props: FieldsProps) {
         onChange={(event) => onChange({ ...draft, shared: event.currentTarget.checked })}
       />
       <div className={formClasses.buttons} data-end>
-        <ReasonButton variant="default" onClick={onBack}>
+        <Button variant="default" onClick={onBack} disabled={busy}>
           Back
-        </ReasonButton>
+        </Button>
         <ReasonButton
           type="submit"
           loading={busy}

@@ -4,11 +4,11 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { answer, api } from '../../app/api.ts';
 import { consoleSettings } from '../../app/settings.ts';
-import { Dialog } from '../../parts/Dialog.tsx';
+import { Dialog, useBusyDialog } from '../../parts/Dialog.tsx';
 import formClasses from '../../parts/form/Form.module.css';
 import { problemFields } from '../../parts/problems.ts';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
-import { ShownOnce } from '../../parts/ShownOnce.tsx';
+import { ShownOnce, ShownOnceGuard } from '../../parts/ShownOnce.tsx';
 import { runnerCommand, TOKEN_FILE } from './poolText.ts';
 import classes from './Runners.module.css';
 import { NEW_ACCOUNT, useRunnerToken, type TokenDraft } from './useRunnerToken.ts';
@@ -37,8 +37,8 @@ export function RunnerTokenDialog({ pool, mayOwn, onClose }: Props) {
       size="xl"
       withCloseButton={!made}
       closeOnEscape={!made}
-      closeOnClickOutside={false}
     >
+      <ShownOnceGuard isNeeded={() => busy} />
       {made ? (
         <ShownOnce
           token={made.token}
@@ -92,6 +92,7 @@ const EXPIRIES = [
 
 function TokenForm({ pool, mayOwn, onSubmit, busy, problem, onCancel }: FormProps) {
   const [draft, setDraft] = useState(() => newDraft(pool, mayOwn));
+  useBusyDialog(busy);
   const change = (fields: Partial<TokenDraft>) => setDraft((old) => ({ ...old, ...fields }));
   const { errors } = problemFields(problem);
   const errorOf = (field: string): string | undefined =>
@@ -139,7 +140,7 @@ function TokenForm({ pool, mayOwn, onSubmit, busy, problem, onCancel }: FormProp
         error={errorOf('/allowedNetworks')}
       />
       <div className={formClasses.buttons} data-end>
-        <Button variant="default" onClick={onCancel}>
+        <Button variant="default" onClick={onCancel} disabled={busy}>
           Back
         </Button>
         <Button type="submit" loading={busy} disabled={draft.account === null}>

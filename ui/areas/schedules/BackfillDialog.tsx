@@ -5,7 +5,7 @@ import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { answer, api, Problem, type Schemas } from '../../app/api.ts';
 import { useCreation } from '../../app/useCreation.ts';
-import { Dialog } from '../../parts/Dialog.tsx';
+import { Dialog, useBusyDialog } from '../../parts/Dialog.tsx';
 import { serverNow } from '../../parts/clock.ts';
 import { formatCount, formatNumberOf } from '../../parts/format.ts';
 import { minuteOf } from '../../parts/localInput.ts';
@@ -67,6 +67,7 @@ function useBackfill(scheduleId: string) {
 
 function BackfillForm({ schedule, onClose }: Omit<Props, 'opened'>) {
   const { start, isBusy, counts, problem, interval, ...typed } = useBackfill(schedule.id);
+  useBusyDialog(isBusy);
   const errors = problem instanceof Problem ? problem.errors : [];
   const isElsewhere = errors.length === 0 || otherErrors(errors, ['/since', '/until']).length > 0;
   return (
@@ -106,7 +107,7 @@ function BackfillForm({ schedule, onClose }: Omit<Props, 'opened'>) {
         >
           {runText(counts?.toRun)}
         </ReasonButton>
-        <Button variant="default" onClick={onClose}>
+        <Button variant="default" onClick={onClose} disabled={isBusy}>
           Back
         </Button>
       </div>

@@ -1,9 +1,10 @@
+import { Button } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { answer, api } from '../../app/api.ts';
 import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx';
-import { Dialog } from '../../parts/Dialog.tsx';
+import { Dialog, useBusyDialog } from '../../parts/Dialog.tsx';
 import { errorAt } from '../../parts/form/fieldErrors.ts';
 import formClasses from '../../parts/form/Form.module.css';
 import { PermissionButton, ReasonButton } from '../../parts/PermissionButton.tsx';
@@ -38,7 +39,6 @@ export function SecretActions({ secret }: Props) {
         onClose={() => setReplacing(false)}
         title={`Replace the value of ${secret.name}`}
         size="lg"
-        closeOnClickOutside={false}
       >
         <ReplaceForm secret={secret} onClose={() => setReplacing(false)} />
       </Dialog>
@@ -63,6 +63,7 @@ function ReplaceForm({ secret, onClose }: Props & { onClose: () => void }) {
   const client = useQueryClient();
   const [value, setValue] = useState('');
   const { send, busy, problem } = useSend();
+  useBusyDialog(busy);
   const { errors } = problemFields(problem);
   const replace = async () => {
     try {
@@ -93,9 +94,9 @@ function ReplaceForm({ secret, onClose }: Props & { onClose: () => void }) {
         autoFocus
       />
       <div className={formClasses.buttons} data-end>
-        <ReasonButton variant="default" onClick={onClose}>
+        <Button variant="default" onClick={onClose} disabled={busy}>
           Back
-        </ReasonButton>
+        </Button>
         <ReasonButton type="submit" loading={busy}>
           Replace value
         </ReasonButton>

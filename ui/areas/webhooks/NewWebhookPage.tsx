@@ -10,6 +10,7 @@ import { LeaveGuard } from '../../parts/form/LeaveGuard.tsx';
 import { RecordForm } from '../../parts/form/RecordForm.tsx';
 import { problemFields } from '../../parts/problems.ts';
 import { RecordPage } from '../../parts/RecordPage.tsx';
+import { ShownOnceGuard } from '../../parts/ShownOnce.tsx';
 import { newDraft, requestOf } from './draft.ts';
 import { SecretField } from './SecretField.tsx';
 import { ShownSecret, type NewSecret } from './ShownSecret.tsx';
@@ -66,6 +67,7 @@ export function NewWebhookPage() {
   return (
     <RecordPage parent={PARENT} title="New webhook" note={noteOf(form.tenant)} form>
       <LeaveGuard hasChanges={sent.hasChanges} />
+      <ShownOnceGuard isNeeded={() => sent.busy} />
       <TenantNotice form={form} />
       <RecordForm
         problem={sent.problem}
@@ -109,7 +111,6 @@ function CreatedDialog({ made, onDone }: { made: NewSecret; onDone: () => void }
       size="xl"
       withCloseButton={false}
       closeOnEscape={false}
-      closeOnClickOutside={false}
     >
       <ShownSecret made={made} onDone={onDone} />
     </Dialog>

@@ -5,7 +5,7 @@ import { useState, type ReactNode } from 'react';
 import { answer, api } from '../../app/api.ts';
 import { useCreation } from '../../app/useCreation.ts';
 import { serverNow } from '../../parts/clock.ts';
-import { Dialog } from '../../parts/Dialog.tsx';
+import { Dialog, useBusyDialog } from '../../parts/Dialog.tsx';
 import { errorAt, otherErrors } from '../../parts/form/fieldErrors.ts';
 import formClasses from '../../parts/form/Form.module.css';
 import { formatCount, formatNumberOf } from '../../parts/format.ts';
@@ -87,6 +87,7 @@ function ReplayForm({ webhook, onClose, onNote }: Omit<Props, 'opened'>) {
     onNote(note);
     onClose();
   });
+  useBusyDialog(isBusy);
   const { errors } = problemFields(error);
   const isElsewhere =
     errors.length === 0 || otherErrors(errors, ['/since', '/afterSequence']).length > 0;
@@ -106,7 +107,7 @@ function ReplayForm({ webhook, onClose, onNote }: Omit<Props, 'opened'>) {
       <Amount webhook={webhook} from={from} />
       {error !== null && isElsewhere && <ProblemNote problem={error} />}
       <div className={formClasses.buttons} data-end>
-        <Button variant="default" onClick={onClose}>
+        <Button variant="default" onClick={onClose} disabled={isBusy}>
           Back
         </Button>
         <ReasonButton

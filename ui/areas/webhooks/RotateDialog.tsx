@@ -3,12 +3,13 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { answer, api } from '../../app/api.ts';
 import { serverNow } from '../../parts/clock.ts';
-import { Dialog } from '../../parts/Dialog.tsx';
+import { Dialog, useBusyDialog } from '../../parts/Dialog.tsx';
 import { errorAt } from '../../parts/form/fieldErrors.ts';
 import formClasses from '../../parts/form/Form.module.css';
 import { ReasonButton } from '../../parts/PermissionButton.tsx';
 import { problemFields } from '../../parts/problems.ts';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { ShownOnceGuard } from '../../parts/ShownOnce.tsx';
 import { Time } from '../../parts/Time.tsx';
 import { useStarted } from '../../parts/versioned/useStarted.ts';
 import { SecretField } from './SecretField.tsx';
@@ -35,7 +36,6 @@ export function RotateDialog({ webhook, opened, onClose }: Props) {
       size="xl"
       withCloseButton={!isShown}
       closeOnEscape={!isShown}
-      closeOnClickOutside={false}
     >
       <Rotation webhook={webhook} onMade={() => setShown(true)} onClose={close} />
     </Dialog>
@@ -54,6 +54,7 @@ function Rotation({ webhook, onMade, onClose }: RotationProps) {
     const params = { path: { id }, header: { ...key, 'If-Match': `"${version}"` } };
     return watch(answer(api.POST('/api/webhooks/{id}/rotate-secret', { params, body })));
   });
+  useBusyDialog(busy);
   const rotate = async () => {
     const isDone = await send(secret === '' ? {} : { secret });
     await client.invalidateQueries({ queryKey: webhookKey(id) });
@@ -80,6 +81,7 @@ function Rotation({ webhook, onMade, onClose }: RotationProps) {
         void rotate();
       }}
     >
+      <ShownOnceGuard isNeeded={() => busy} />
       <p className={formClasses.text}>
         Messages are signed with the new secret and, for 24 hours, with the present one, too: no
         receiver breaks while you replace it.
@@ -88,7 +90,7 @@ function Rotation({ webhook, onMade, onClose }: RotationProps) {
       {problem !== undefined && <ProblemNote problem={problem} withoutFields={errors.length > 0} />}
       <SecretField value={secret} onChange={setSecret} error={errorAt(errors, '/secret')} />
       <div className={formClasses.buttons} data-end>
-        <Button variant="default" onClick={onClose}>
+        <Button variant="default" onClick={onClose} disabled={busy}>
           Back
         </Button>
         <ReasonButton type="submit" icon="key" loading={busy}>

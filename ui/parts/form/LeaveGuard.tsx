@@ -1,13 +1,16 @@
 import { useBlocker } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
 import { ConfirmDialog } from '../ConfirmDialog.tsx';
 
 type Props = {
   /** Asked when the page would be left: whether something would be lost. */
   hasChanges: () => boolean;
+  /** What would be lost. Default: what is typed. */
+  children?: ReactNode;
 };
 
 /** Asks before a page with changes is left that are not saved. */
-export function LeaveGuard({ hasChanges }: Props) {
+export function LeaveGuard({ hasChanges, children = 'What you have typed is not saved.' }: Props) {
   const { status, proceed, reset } = useBlocker({
     shouldBlockFn: ({ current, next }) => current.pathname !== next.pathname && hasChanges(),
     enableBeforeUnload: hasChanges,
@@ -23,7 +26,7 @@ export function LeaveGuard({ hasChanges }: Props) {
       danger
       onConfirm={() => proceed?.()}
     >
-      What you have typed is not saved.
+      {children}
     </ConfirmDialog>
   );
 }

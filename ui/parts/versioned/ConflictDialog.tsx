@@ -1,6 +1,6 @@
 import { Button, Radio } from '@mantine/core';
 import { useState } from 'react';
-import { Dialog } from '../Dialog.tsx';
+import { Dialog, useBusyDialog } from '../Dialog.tsx';
 import { labelOfField } from '../format.ts';
 import { labelOf, type Names } from '../names.ts';
 import { ProblemNote } from '../ProblemNote.tsx';
@@ -80,12 +80,22 @@ function FieldRow({ field, label, names, choice, onChoice }: RowProps) {
  * What both have changed needs a choice; what only one has changed is kept.
  */
 export function ConflictDialog(props: Props) {
+  const { conflict, title = 'The record has changed in the meantime', onClose } = props;
+  return (
+    <Dialog opened={conflict !== undefined} onClose={onClose} title={title} size="xl">
+      <Content {...props} />
+    </Dialog>
+  );
+}
+
+function Content(props: Props) {
   const { conflict, names, labels, busy, problem, onSave, onDiscard, onClose } = props;
-  const { title = 'The record has changed in the meantime', back = 'Back to the form' } = props;
+  const { back = 'Back to the form' } = props;
+  useBusyDialog(busy);
   const [choices, setChoices] = useState<Choices>({});
   const changed = (conflict?.fields ?? []).filter(({ changedBy }) => changedBy !== 'nobody');
   return (
-    <Dialog opened={conflict !== undefined} onClose={onClose} title={title} size="xl">
+    <>
       <p className={classes.intro}>
         Nothing is saved yet. Marked values are what would be saved; choose where both of you have
         changed a field.
@@ -124,6 +134,6 @@ export function ConflictDialog(props: Props) {
           Save the marked values
         </Button>
       </div>
-    </Dialog>
+    </>
   );
 }

@@ -10,6 +10,7 @@ import { errorAt } from '../../../parts/form/fieldErrors.ts';
 import { RecordForm } from '../../../parts/form/RecordForm.tsx';
 import { problemFields, type FieldError } from '../../../parts/problems.ts';
 import { RecordPage } from '../../../parts/RecordPage.tsx';
+import { ShownOnceGuard } from '../../../parts/ShownOnce.tsx';
 import { useDraft } from '../useDraft.tsx';
 import { OneTimePassword } from './OneTimePassword.tsx';
 import { USER_FIELDS, UserFields, type UserDraft } from './UserFields.tsx';
@@ -86,6 +87,7 @@ export function NewUserPage() {
       form
     >
       {guard}
+      <ShownOnceGuard isNeeded={() => busy && draft.password === null} />
       {made && (
         <OneTimePassword
           username={made.username}

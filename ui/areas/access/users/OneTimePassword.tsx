@@ -25,7 +25,6 @@ export function OneTimePassword({ username, password, onDone }: Props) {
       size="lg"
       withCloseButton={false}
       closeOnEscape={false}
-      closeOnClickOutside={false}
     >
       <ShownOnce token={password} what={PASSWORD} onDone={onDone}>
         <p className={formClasses.text}>

@@ -3,6 +3,7 @@ import { answer, api, type Schemas } from '../../../app/api.ts';
 import { useIdempotencyKeys } from '../../../app/idempotency.ts';
 import { useSend } from '../../../app/useSend.ts';
 import { ConfirmDialog } from '../../../parts/ConfirmDialog.tsx';
+import { ShownOnceGuard } from '../../../parts/ShownOnce.tsx';
 import type { User } from './userQueries.ts';
 
 type Props = {
@@ -41,6 +42,7 @@ export function ResetDialog({ user: { id, username }, opened, onClose, onMade }:
       busy={busy}
       problem={problem}
     >
+      <ShownOnceGuard isNeeded={() => busy} />
       The present password stops working, and all sessions of the user end. You get a one-time
       password to pass on; it is shown once.
     </ConfirmDialog>

@@ -20,6 +20,7 @@ export function RowDialog({ row, dryRun, onClose }: Props) {
       onClose={onClose}
       title={row ? `Line ${formatCount(row.line)}` : ''}
       size="lg"
+      closeOnClickOutside
     >
       {row && <Content row={row} dryRun={dryRun} />}
     </Dialog>

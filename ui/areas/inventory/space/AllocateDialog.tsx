@@ -5,7 +5,7 @@ import { answer, api } from '../../../app/api.ts';
 import { useCreation } from '../../../app/useCreation.ts';
 import { addressBits, type Block } from '../../../../domain/inventory/cidr.ts';
 import { CopyButton } from '../../../parts/CopyButton.tsx';
-import { Dialog } from '../../../parts/Dialog.tsx';
+import { Dialog, useBusyDialog } from '../../../parts/Dialog.tsx';
 import { ProblemNote } from '../../../parts/ProblemNote.tsx';
 import { RecordLink } from '../../../parts/RecordLink.tsx';
 import classes from './Space.module.css';
@@ -52,58 +52,68 @@ function usualLength({ family, length }: Block): number {
 
 /** Allocates the next free address, or the next free prefix of a length, and shows which one it is. */
 export function AllocateDialog({ id, cidr, block, whyNoAddress, onClose }: Props) {
-  const [kind, setKind] = useState<Kind>(whyNoAddress === undefined ? 'address' : 'prefix');
-  const [length, setLength] = useState<number | string>(usualLength(block));
-  const { create, isBusy, error, made } = useAllocation(id);
-  const prefixLength = Number(length);
-  const isValid = length !== '' && prefixLength > block.length;
+  const { made, ...allocation } = useAllocation(id);
   return (
     <Dialog opened onClose={onClose} title={`Allocate from ${cidr}`}>
       {made ? (
         <Allocated made={made} onClose={onClose} />
       ) : (
-        <form
-          className={classes.chosen}
-          onSubmit={(event) => {
-            event.preventDefault();
-            if (kind === 'address') create({ kind });
-            else if (isValid) create({ kind, prefixLength });
-          }}
-        >
-          <SegmentedControl
-            aria-label="What is allocated"
-            value={kind}
-            onChange={setKind}
-            data={[
-              { value: 'address', label: 'An address', disabled: whyNoAddress !== undefined },
-              { value: 'prefix', label: 'A prefix' },
-            ]}
-          />
-          {whyNoAddress !== undefined && <p className={classes.muted}>{whyNoAddress}</p>}
-          {kind === 'prefix' && (
-            <NumberInput
-              label="Length"
-              description={`From /${block.length + 1} to /${addressBits(block.family)}`}
-              prefix="/"
-              min={block.length + 1}
-              max={addressBits(block.family)}
-              allowDecimal={false}
-              value={length}
-              onChange={setLength}
-            />
-          )}
-          {error && <ProblemNote problem={error} />}
-          <div className={classes.buttons}>
-            <Button type="submit" loading={isBusy}>
-              Allocate
-            </Button>
-            <Button variant="default" onClick={onClose}>
-              Cancel
-            </Button>
-          </div>
-        </form>
+        <AllocateForm {...{ block, whyNoAddress, onClose, ...allocation }} />
       )}
     </Dialog>
+  );
+}
+
+type FormProps = Pick<Props, 'block' | 'whyNoAddress' | 'onClose'> &
+  Omit<ReturnType<typeof useAllocation>, 'made'>;
+
+function AllocateForm({ block, whyNoAddress, onClose, create, isBusy, error }: FormProps) {
+  const [kind, setKind] = useState<Kind>(whyNoAddress === undefined ? 'address' : 'prefix');
+  const [length, setLength] = useState<number | string>(usualLength(block));
+  useBusyDialog(isBusy);
+  const prefixLength = Number(length);
+  const isValid = length !== '' && prefixLength > block.length;
+  return (
+    <form
+      className={classes.chosen}
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (kind === 'address') create({ kind });
+        else if (isValid) create({ kind, prefixLength });
+      }}
+    >
+      <SegmentedControl
+        aria-label="What is allocated"
+        value={kind}
+        onChange={setKind}
+        data={[
+          { value: 'address', label: 'An address', disabled: whyNoAddress !== undefined },
+          { value: 'prefix', label: 'A prefix' },
+        ]}
+      />
+      {whyNoAddress !== undefined && <p className={classes.muted}>{whyNoAddress}</p>}
+      {kind === 'prefix' && (
+        <NumberInput
+          label="Length"
+          description={`From /${block.length + 1} to /${addressBits(block.family)}`}
+          prefix="/"
+          min={block.length + 1}
+          max={addressBits(block.family)}
+          allowDecimal={false}
+          value={length}
+          onChange={setLength}
+        />
+      )}
+      {error && <ProblemNote problem={error} />}
+      <div className={classes.buttons}>
+        <Button type="submit" loading={isBusy}>
+          Allocate
+        </Button>
+        <Button variant="default" onClick={onClose} disabled={isBusy}>
+          Cancel
+        </Button>
+      </div>
+    </form>
   );
 }
 
