@@ -104,6 +104,26 @@ describePages('several records together', (console) => {
     await page.getByRole('group', { name: 'Selected' }).getByText('1 site selected').waitFor();
   });
 
+  test('stay in a dialog with what was typed when others have deleted them', async () => {
+    const page = await console.open(administrator, '/inventory/sites');
+    const client = admin(console.app);
+    const { id } = await client.post<Site>('/api/inventory/sites', { name: 'rio2' }).expect(201);
+    await page.getByLabel('Select rio2').waitFor();
+    await select(page, 'rio2');
+    await page.getByRole('button', { name: 'Change …' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Change 1 site' });
+    await dialog.getByRole('combobox', { name: 'Fields to change' }).click();
+    await page.getByRole('option', { name: 'Description' }).click();
+    await page.keyboard.press('Escape');
+    await dialog.getByRole('textbox', { name: 'Description' }).fill('typed');
+    await client.delete(`/api/inventory/sites/${id}`).expect(204);
+    await page.getByLabel('Select rio2').waitFor({ state: 'detached' });
+    expect(await dialog.getByRole('textbox', { name: 'Description' }).inputValue()).toBe('typed');
+    await dialog.getByRole('button', { name: 'Back' }).click();
+    await dialog.waitFor({ state: 'detached' });
+    expect(await page.getByRole('group', { name: 'Selected' }).count()).toBe(0);
+  });
+
   test('are asked for as one request', async () => {
     const page = await console.open(administrator, '/inventory/sites');
     await select(page, 'ams1', 'ber1');

@@ -65,8 +65,9 @@ function Tools<Row>(props: Model<Row>) {
         <div className={classes.bar} data-hidden={isSelecting || undefined}>
           <ListFilters {...props} />
         </div>
-        {isSelecting && (
-          <div className={classes.bulk} role="group" aria-label="Selected">
+        {bulk && (
+          // Also without a selection: an open dialog stays when its rows leave the list.
+          <div className={classes.bulk} role="group" aria-label="Selected" hidden={!isSelecting}>
             <strong>{formatNumberOf(ids.size, noun[0], noun[1])} selected</strong>
             {bulk(ids, none)}
             <Button variant="subtle" onClick={none}>

@@ -16,6 +16,11 @@ export function BulkActions({ rows, ...props }: Props) {
     asked: Pick<BulkProps, 'ids' | 'versions' | 'where'>;
   }>();
   const close = () => setOpen(undefined);
+  const onDone = () => {
+    close();
+    props.onDone();
+  };
+  const ends = { onClose: close, onDone };
   const { name } = props.resource;
   const where = {
     change: commonWhere(rows.map((row) => whereOf(name, row))),
@@ -45,8 +50,8 @@ export function BulkActions({ rows, ...props }: Props) {
       >
         Delete …
       </PermissionButton>
-      {open?.dialog === 'change' && <BulkChangeDialog {...props} {...open.asked} onClose={close} />}
-      {open?.dialog === 'delete' && <BulkDeleteDialog {...props} {...open.asked} onClose={close} />}
+      {open?.dialog === 'change' && <BulkChangeDialog {...props} {...open.asked} {...ends} />}
+      {open?.dialog === 'delete' && <BulkDeleteDialog {...props} {...open.asked} {...ends} />}
     </>
   );
 }
