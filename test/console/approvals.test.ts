@@ -238,6 +238,37 @@ describeConsole('approvals', (console) => {
     await page.getByText('You have not asked for anything yet').waitFor();
   });
 
+  test('keep a comment that is not sent while one follows a link, and ask before the tab is closed', async () => {
+    const [asker, decider] = await Promise.all([
+      createUser(console.app, 'operator'),
+      createUser(console.app, 'approver'),
+    ]);
+    const { id, title } = await createRequest(asker.client, { title: 'With a comment' });
+    const other = await createRequest(asker.client, { title: 'Without a comment' });
+    const page = await console.open(decider, '/approvals');
+    await page.getByRole('link', { name: title }).click();
+    await comment(page).fill('not yet sent');
+    await page.getByRole('link', { name: 'Inventory' }).click();
+    await heading(page, 'Inventory').waitFor();
+    await page.goBack();
+    expect(await comment(page).inputValue()).toBe('not yet sent');
+    await page.goBack();
+    await page.getByRole('link', { name: other.title }).click();
+    expect(await comment(page).inputValue()).toBe('');
+    await page.goBack();
+    await page.getByRole('link', { name: title }).click();
+    const [question] = await Promise.all([
+      page.waitForEvent('dialog'),
+      page.close({ runBeforeUnload: true }),
+    ]);
+    expect(question.type()).toBe('beforeunload');
+    await question.dismiss();
+    await page.getByRole('button', { name: 'Comment' }).click();
+    await page.getByRole('listitem').getByText('not yet sent').waitFor();
+    expect(await comment(page).inputValue()).toBe('');
+    expect((await readRequest(decider.client, id)).status).toBe('pending');
+  });
+
   test('can be decided from signing in on with the keyboard alone', async () => {
     const [asker, decider] = await Promise.all([
       createUser(console.app, 'operator'),

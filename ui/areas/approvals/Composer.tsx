@@ -1,4 +1,5 @@
 import { Button, Textarea } from '@mantine/core';
+import { useBlocker } from '@tanstack/react-router';
 import { useRef, useState } from 'react';
 import { useShortcuts } from '../../app/shortcuts.ts';
 import { useSession } from '../../app/session/useSession.ts';
@@ -72,22 +73,33 @@ function NotShown({ request, notShown, onShowAll }: NotShownProps) {
   );
 }
 
+/** What is typed and not sent, by user and request: who decides follows links to what changes, and comes back. */
+const drafts = new Map<string, string>();
+
 /** What is typed stays here, whatever happens to the request: a decision that comes too late can be a comment. */
-function useDraft(onChange: () => void) {
-  const [text, setText] = useState('');
+function useDraft(key: string, onChange: () => void) {
+  const [text, setText] = useState(drafts.get(key) ?? '');
   const [missing, setMissing] = useState(false);
   const field = useRef<HTMLTextAreaElement>(null);
+  useBlocker({ shouldBlockFn: () => false, enableBeforeUnload: () => drafts.has(key) });
+  const keep = (next: string) => {
+    if (next === '') drafts.delete(key);
+    else drafts.set(key, next);
+    setText(next);
+  };
   return {
     text,
     missing,
     field,
     change(next: string) {
-      setText(next);
+      keep(next);
       setMissing(false);
       onChange();
     },
     /** Forgets what was sent, not what was typed since. */
-    clear: (sent: string) => setText((now) => (now === sent ? '' : now)),
+    clear(sent: string) {
+      if (drafts.get(key) === sent) keep('');
+    },
     /** Asks for the text that is missing. */
     ask() {
       setMissing(true);
@@ -191,9 +203,11 @@ type Props = {
 /** The bar at the end of the page: comment, reject, approve, or why one may not. */
 export function Composer({ request, names, notShown, onShowAll }: Props) {
   const { id, you, contentHash, tenantId, siteId, deviceId } = request;
-  const { can } = useSession();
-  const { mutate, isPending, variables, error, reset } = useActions(id);
-  const draft = useDraft(() => {
+  const { can, summary } = useSession();
+  const { mutate, isPending, variables, error, reset } = useActions(id, {
+    onSent: ({ text }) => draft.clear(text),
+  });
+  const draft = useDraft(`${summary.actorId} ${id}`, () => {
     if (error) reset();
   });
   const canComment = mayComment(you.reason, can('workflow:write', { tenantId, siteId, deviceId }));
@@ -206,7 +220,7 @@ export function Composer({ request, names, notShown, onShowAll }: Props) {
     const { text } = draft;
     if (isPending) return;
     if (verb !== 'approve' && text.trim() === '') draft.ask();
-    else mutate({ verb, text, contentHash }, { onSuccess: () => draft.clear(text) });
+    else mutate({ verb, text, contentHash });
   };
   return (
     <form

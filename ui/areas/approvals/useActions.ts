@@ -21,11 +21,15 @@ const send = (
  * Decides, comments and withdraws. If another person was faster, the request is read again, so that the
  * page shows what has happened.
  */
-export function useActions(id: string) {
+export function useActions(id: string, { onSent }: { onSent?: (act: Act) => void } = {}) {
   const keys = useIdempotencyKeys();
   return useMutation({
     mutationFn: (act: Act) => keys.once(act, (header) => send(id, act, header['Idempotency-Key'])),
-    onSuccess: showAnswer,
+    onSuccess: (request, act) => {
+      showAnswer(request);
+      // Also after the page was left.
+      onSent?.(act);
+    },
     onError: (error) => {
       if (isOvertaken(error)) void queryClient.invalidateQueries({ queryKey: ['approvals'] });
     },
