@@ -277,6 +277,68 @@ describePages('the frame', (console) => {
     await field.and(page.locator(':focus')).waitFor();
   });
 
+  test('of an expired session stays, with what is typed, if the sign-in cannot be loaded', async () => {
+    const user = await createUser(console.app, 'operator');
+    const context = await console.profileOf(user);
+    const page = await context.newPage();
+    let loads = 0;
+    page.on('load', () => (loads += 1));
+    await page.route('**/assets/SignInOverlay-*.js', (route) => route.fulfill({ status: 404 }));
+    console.expectProblem(/SignInOverlay|could not be loaded/);
+    // After an upgrade, the server has another console.
+    await page.route(`${console.base}/`, async (route) => {
+      if (route.request().resourceType() !== 'fetch') return route.continue();
+      return route.fulfill({ contentType: 'text/html', body: 'another console' });
+    });
+    await page.goto('/inventory/sites/new');
+    const name = page.getByRole('textbox', { name: /^Name/ });
+    await name.fill('typed with care');
+    await endSessions(user.id);
+    await page.getByLabel('Description').fill('asks for the plan');
+    const bar = page.getByRole('alert').filter({ hasText: 'Your session has expired' });
+    await bar.waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await bar.getByRole('button', { name: 'Try again' }).click();
+    await bar.waitFor();
+    const [other] = await Promise.all([
+      context.waitForEvent('page'),
+      bar.getByRole('link', { name: 'Sign in in another tab' }).click(),
+    ]);
+    await signIn(other, user.username);
+    await bar.waitFor({ state: 'detached' });
+    expect(await name.inputValue()).toBe('typed with care');
+    expect(loads).toBe(1);
+  });
+
+  test('has its sign-in before the session expires', async () => {
+    const user = await createUser(console.app, 'viewer');
+    const context = await console.profileOf(user);
+    const page = await context.newPage();
+    await Promise.all([
+      page.waitForResponse((response) => /SignInOverlay-.*\.js/.test(response.url())),
+      page.goto('/'),
+    ]);
+    await page.route('**/assets/**', (route) => route.fulfill({ status: 404 }));
+    await endSessions(user.id);
+    await page.getByRole('link', { name: 'Home' }).click();
+    await page.evaluate('window.dispatchEvent(new Event("focus"))');
+    await page.getByRole('dialog', { name: 'Your session has expired' }).waitFor();
+  });
+
+  test('opens a dialog again that could not be loaded before', async () => {
+    const page = await console.open(await createUser(console.app, 'viewer'));
+    const part = '**/assets/KeysDialog-*.js';
+    await page.route(part, (route) => route.fulfill({ status: 404 }));
+    console.expectProblem(/KeysDialog|could not be loaded/);
+    await page.getByRole('heading', { name: 'Home' }).click();
+    await page.keyboard.press('?');
+    await page.getByText('A part of the console could not be loaded').first().waitFor();
+    await page.getByRole('heading', { name: 'Home' }).waitFor();
+    await page.unroute(part);
+    await page.keyboard.press('?');
+    await page.getByRole('dialog', { name: 'Keys' }).waitFor();
+  });
+
   describe('that cannot load a part of the console', () => {
     const PART = '**/assets/JobsPage-*.js';
     const isMissing = /JobsPage|A part of the console could not be loaded/;

@@ -3,7 +3,10 @@ import { toProblem } from './problem.ts';
 
 /** The first page needs none, so they are loaded when one is shown. */
 const show = (data: NotificationData): void =>
-  void import('@mantine/notifications').then(({ notifications }) => notifications.show(data));
+  void import('@mantine/notifications')
+    .then(({ notifications }) => notifications.show(data))
+    // Without the part that shows it, there is nowhere to say so.
+    .catch(() => undefined);
 
 /** Shows why something that the user started has failed, where no form can show it. */
 export function notifyProblem(error: unknown): void {

@@ -1,4 +1,6 @@
 import { localNow } from '../parts/clock.ts';
+import { hasUnsaved } from '../parts/form/unsaved.ts';
+
 /** What a page shows. The router and Vite know the browser's own message, and would act on it themselves. */
 const MISSING_PART = 'A part of the console could not be loaded from the server.';
 
@@ -25,12 +27,13 @@ function mayReload(): boolean {
 /**
  * After a deployment, an open page asks for parts of the console that are not there any more. If the
  * server has another console than this one, the page reloads, once. It does not if the server cannot be
- * reached: then what is on screen is all there is.
+ * reached: then what is on screen is all there is. Nor does it while the page has something that is not saved.
  */
 export async function reloadIfOutdated(): Promise<void> {
   const own = document.querySelector<HTMLScriptElement>('script[type=module]')?.src;
   const response = await fetch('/', { headers: { accept: 'text/html' } }).catch(() => undefined);
   if (own === undefined || response?.ok !== true) return;
   const page = await response.text();
-  if (!page.includes(new URL(own).pathname) && mayReload()) location.reload();
+  const isOutdated = !page.includes(new URL(own).pathname);
+  if (isOutdated && !hasUnsaved() && mayReload()) location.reload();
 }

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { useRouter } from '@tanstack/react-router';
-import { lazy, Suspense, useEffect, useMemo } from 'react';
+import { useEffect, useMemo } from 'react';
 import { PermissionsProvider } from '../../parts/permissions.tsx';
 import { queryClient } from '../queryClient.ts';
 import { Problem } from '../problem.ts';
@@ -8,12 +8,17 @@ import { sessionOf, sessionQueries } from '../session/session.ts';
 import { useSessionState } from '../session/state.ts';
 import { findSession } from '../session/tokens.ts';
 import { SessionContext } from '../session/useSession.ts';
+import { isMissingPart, reloadIfOutdated } from '../reload.ts';
 import { Starting, Unreachable } from './Interruptions.tsx';
+import { lazyPart, type FailedProps } from './lazyPart.tsx';
+import { SignInMissing } from './SignInMissing.tsx';
 import { Shell } from './Shell.tsx';
 
-const SignInOverlay = lazy(() => import('../session/SignInOverlay.tsx'));
-const OtherUser = lazy(() => import('../session/OtherUserPage.tsx'));
-const ChangePassword = lazy(() => import('../session/ChangePasswordPage.tsx'));
+const loadOverlay = () => import('../session/SignInOverlay.tsx');
+const SignInOverlay = lazyPart(loadOverlay, { Failed: SignInMissing });
+const wholePage = { waiting: <Starting />, Failed: MissingPage };
+const OtherUser = lazyPart(() => import('../session/OtherUserPage.tsx'), wholePage);
+const ChangePassword = lazyPart(() => import('../session/ChangePasswordPage.tsx'), wholePage);
 
 /** Shows the pages to users with a session, and leads others to the sign-in page. */
 export function Frame() {
@@ -33,18 +38,33 @@ export function Frame() {
       return (
         <>
           <Session isGateway={false} />
-          <Suspense>
-            <SignInOverlay />
-          </Suspense>
+          <SignInOverlay />
         </>
       );
     case 'otherUser':
-      return (
-        <Suspense fallback={<Starting />}>
-          <OtherUser />
-        </Suspense>
-      );
+      return <OtherUser />;
   }
+}
+
+/** Instead of a page of the session that cannot be loaded: there is nothing on screen that could be lost. */
+function MissingPage({ error, retry }: FailedProps) {
+  useEffect(() => {
+    if (isMissingPart(error)) void reloadIfOutdated();
+  }, [error]);
+  return (
+    <Unreachable detail={error instanceof Error ? error.message : String(error)} onRetry={retry} />
+  );
+}
+
+const PRELOAD_MS = 1_500;
+
+/** Loads what signs in again while the session lasts: when it has expired, the server may have another console. */
+function usePreloadedOverlay(isNeeded: boolean): void {
+  useEffect(() => {
+    if (!isNeeded) return undefined;
+    const timer = setTimeout(() => void loadOverlay().catch(() => undefined), PRELOAD_MS);
+    return () => clearTimeout(timer);
+  }, [isNeeded]);
 }
 
 /** Leads to the sign-in page, and from there back. What the user has read is forgotten. */
@@ -72,12 +92,8 @@ function Session({ isGateway }: { isGateway: boolean }) {
         : undefined,
     [summary.data, account.data, isGateway],
   );
-  if (mustChangePassword)
-    return (
-      <Suspense fallback={<Starting />}>
-        <ChangePassword />
-      </Suspense>
-    );
+  usePreloadedOverlay(session !== undefined && !isGateway);
+  if (mustChangePassword) return <ChangePassword />;
   if (session)
     return (
       <SessionContext value={session}>

@@ -1,6 +1,6 @@
 import { useDisclosure } from '@mantine/hooks';
 import { Outlet, useMatches, useRouter, useRouterState } from '@tanstack/react-router';
-import { lazy, Suspense, useEffect, useLayoutEffect, useMemo, useRef } from 'react';
+import { useEffect, useLayoutEffect, useMemo, useRef } from 'react';
 import { WidthStoreProvider } from '../../parts/grid/widths.ts';
 import { ViewsMenuProvider } from '../../parts/list/viewsSlot.ts';
 import { widthsOf } from '../columnWidths.ts';
@@ -14,7 +14,7 @@ import { useSession } from '../session/useSession.ts';
 import { useKeyboard, useShortcuts } from '../shortcuts.ts';
 import { titled } from '../useTitle.ts';
 import { lazyViewsMenu } from '../views/lazyViewsMenu.tsx';
-import { LazyDialog } from './LazyDialog.tsx';
+import { lazyDialog, lazyPart, type FailedProps } from './lazyPart.tsx';
 import { OutageBanner } from './OutageBanner.tsx';
 import { Rail } from './Rail.tsx';
 import { TopBar } from './TopBar.tsx';
@@ -22,10 +22,21 @@ import { useNavigationEntries } from './useNavigationEntries.ts';
 import classes from './Shell.module.css';
 
 const loadPalette = () => import('./Palette.tsx');
-const Palette = lazy(loadPalette);
-const RailDrawer = lazy(() => import('./RailDrawer.tsx'));
-const Notices = lazy(() => import('./Notices.tsx'));
-const KeysDialog = lazy(() => import('./KeysDialog.tsx'));
+const Palette = lazyDialog(loadPalette);
+const RailDrawer = lazyDialog(() => import('./RailDrawer.tsx'));
+const KeysDialog = lazyDialog(() => import('./KeysDialog.tsx'));
+const Notices = lazyPart(() => import('./Notices.tsx'), { Failed: LaterNotices });
+
+const NOTICES_AGAIN_MS = 15_000;
+
+function LaterNotices({ retry }: FailedProps) {
+  const latest = useRef(retry);
+  useEffect(() => {
+    const timer = setTimeout(() => latest.current(), NOTICES_AGAIN_MS);
+    return () => clearTimeout(timer);
+  }, []);
+  return null;
+}
 
 const MAIN = 'main';
 
@@ -66,24 +77,10 @@ export function Shell() {
             </OutageProvider>
           </main>
         </div>
-        {isDrawerOpen && (
-          <LazyDialog onClose={drawer.close}>
-            <RailDrawer onClose={drawer.close} />
-          </LazyDialog>
-        )}
-        {isPaletteOpen && (
-          <LazyDialog onClose={palette.close}>
-            <Palette onClose={palette.close} />
-          </LazyDialog>
-        )}
-        {isHelpOpen && (
-          <LazyDialog onClose={help.close}>
-            <KeysDialog onClose={help.close} />
-          </LazyDialog>
-        )}
-        <Suspense>
-          <Notices />
-        </Suspense>
+        {isDrawerOpen && <RailDrawer onClose={drawer.close} />}
+        {isPaletteOpen && <Palette onClose={palette.close} />}
+        {isHelpOpen && <KeysDialog onClose={help.close} />}
+        <Notices />
       </WithToday>
     </WithPreferences>
   );

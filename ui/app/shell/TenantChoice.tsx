@@ -12,7 +12,7 @@ const SHOWN = 20;
 const TYPING_MS = 200;
 
 /** Chooses among the tenants of the user. The list is open at first: a button has led here. */
-export default function TenantChoice({ label }: { label: string }) {
+export default function TenantChoice({ label }: { label: string; onClose: () => void }) {
   const { tenant, tenants, switchTenant } = useSession();
   const [text, setText] = useState('');
   const found = useTenants(text === tenant ? '' : text, tenants);

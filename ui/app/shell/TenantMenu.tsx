@@ -1,25 +1,40 @@
 import { Tooltip, UnstyledButton } from '@mantine/core';
-import { lazy, Suspense, useState } from 'react';
+import { useState, type ComponentPropsWithRef } from 'react';
 import { Icon } from '../../parts/icons.tsx';
 import { useSession } from '../session/useSession.ts';
+import { ClosedPart, lazyPart } from './lazyPart.tsx';
 import classes from './TenantMenu.module.css';
 
 const loadChoice = () => import('./TenantChoice.tsx');
-const TenantChoice = lazy(loadChoice);
 
 const LABEL = 'Tenant that new records belong to';
+
+const TenantChoice = lazyPart(loadChoice, {
+  waiting: <Present />,
+  Failed: ClosedPart,
+});
+
+/** The properties are those of the tooltip around it. */
+function Present(props: ComponentPropsWithRef<'span'>) {
+  const { tenant } = useSession();
+  return (
+    <span {...props} className={classes.only}>
+      <Icon name="users" />
+      {tenant}
+    </span>
+  );
+}
 
 /** The tenant that new records belong to, and the others of the user. The list of them is loaded when it is opened. */
 export function TenantMenu() {
   const [isOpened, setOpened] = useState(false);
   const { tenant, tenants, isGateway } = useSession();
-  const text = (
-    <span className={classes.only}>
-      <Icon name="users" />
-      {tenant}
-    </span>
-  );
-  if (isGateway || tenants?.length === 1) return <Tooltip label={LABEL}>{text}</Tooltip>;
+  if (isGateway || tenants?.length === 1)
+    return (
+      <Tooltip label={LABEL}>
+        <Present />
+      </Tooltip>
+    );
   if (!isOpened)
     return (
       <Tooltip label={LABEL}>
@@ -27,18 +42,16 @@ export function TenantMenu() {
           className={classes.choice}
           aria-label={`${LABEL}: ${tenant}`}
           aria-haspopup="listbox"
-          onPointerEnter={() => void loadChoice()}
+          onPointerEnter={() => void loadChoice().catch(() => undefined)}
           onClick={() => setOpened(true)}
         >
-          {text}
+          <Present />
         </UnstyledButton>
       </Tooltip>
     );
   return (
     <div className={classes.choice}>
-      <Suspense fallback={text}>
-        <TenantChoice label={LABEL} />
-      </Suspense>
+      <TenantChoice label={LABEL} onClose={() => setOpened(false)} />
     </div>
   );
 }

@@ -1,16 +1,9 @@
-import { CatchBoundary } from '@tanstack/react-router';
-import { lazy, Suspense } from 'react';
+import { lazyPart } from '../shell/lazyPart.tsx';
 import type { ViewsProps } from '../../parts/list/viewsSlot.ts';
-
-const ViewsMenu = lazy(() => import('./ViewsMenu.tsx'));
 
 const Nothing = () => null;
 
+const ViewsMenu = lazyPart(() => import('./ViewsMenu.tsx'), { Failed: Nothing });
+
 /** The menu of saved views, which is loaded after the list. Without it the list is complete. */
-export const lazyViewsMenu = (props: ViewsProps) => (
-  <CatchBoundary getResetKey={() => 0} errorComponent={Nothing}>
-    <Suspense>
-      <ViewsMenu {...props} />
-    </Suspense>
-  </CatchBoundary>
-);
+export const lazyViewsMenu = (props: ViewsProps) => <ViewsMenu {...props} />;

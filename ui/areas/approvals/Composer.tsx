@@ -9,6 +9,7 @@ import { formatCount, formatNumberOf } from '../../parts/format.ts';
 import { Icon } from '../../parts/icons.tsx';
 import type { Names } from '../../parts/names.ts';
 import { ReasonButton } from '../../parts/PermissionButton.tsx';
+import { useUnsaved } from '../../parts/form/unsaved.ts';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { APPLIES_CHANGE, notShownText } from '../../parts/plan/effects.ts';
 import type { ApprovalRequest } from '../../parts/approvals/requestQuery.ts';
@@ -81,7 +82,9 @@ function useDraft(key: string, onChange: () => void) {
   const [text, setText] = useState(drafts.get(key) ?? '');
   const [missing, setMissing] = useState(false);
   const field = useRef<HTMLTextAreaElement>(null);
-  useBlocker({ shouldBlockFn: () => false, enableBeforeUnload: () => drafts.has(key) });
+  const hasText = () => drafts.has(key);
+  useUnsaved(hasText);
+  useBlocker({ shouldBlockFn: () => false, enableBeforeUnload: hasText });
   const keep = (next: string) => {
     if (next === '') drafts.delete(key);
     else drafts.set(key, next);
