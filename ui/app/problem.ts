@@ -91,10 +91,15 @@ type ProblemBody = {
 const isObject = (value: unknown): value is ProblemBody =>
   typeof value === 'object' && value !== null;
 
+/** The seconds of `Retry-After`; undefined without a number: an empty header says nothing. */
+function secondsOf(header: string | null): number | undefined {
+  const seconds = header === null || header.trim() === '' ? Number.NaN : Number(header);
+  return Number.isFinite(seconds) ? seconds : undefined;
+}
+
 /** The problem in an answer with an error status. A proxy may have sent it: then it has no fields. */
 export function problemOf({ status, headers }: Response, body: unknown): Problem {
   const { code, title, detail, requestId, errors } = isObject(body) ? body : {};
-  const retryAfter = Number(headers.get('retry-after') ?? Number.NaN);
   return new Problem({
     status,
     code: code ?? 'unexpected_answer',
@@ -102,7 +107,7 @@ export function problemOf({ status, headers }: Response, body: unknown): Problem
     detail: detail ?? `The server answered with the status ${status}.`,
     requestId,
     errors: (errors ?? []).map(({ message, ...error }) => ({ ...error, detail: message })),
-    retryAfterSeconds: Number.isFinite(retryAfter) ? retryAfter : undefined,
+    retryAfterSeconds: secondsOf(headers.get('retry-after')),
     body,
   });
 }

@@ -22,13 +22,15 @@ const sendFile =
       request.open(method, url);
       headers.forEach((value, name) => request.setRequestHeader(name, value));
       request.upload.onprogress = ({ loaded, total }) => onProgress(total > 0 ? loaded / total : 1);
-      request.onload = () =>
+      request.onload = () => {
+        const retryAfter = request.getResponseHeader('retry-after');
         resolve(
           new Response(request.responseText, {
             status: request.status,
-            headers: { 'retry-after': request.getResponseHeader('retry-after') ?? '' },
+            ...(retryAfter !== null && { headers: { 'retry-after': retryAfter } }),
           }),
         );
+      };
       request.onerror = () => reject(new TypeError('The connection broke'));
       request.onabort = () => reject(aborted());
       request.onloadend = () => signal.removeEventListener('abort', stop);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { networkProblem, Problem } from '../../../ui/app/problem.ts';
+import { networkProblem, Problem, problemOf } from '../../../ui/app/problem.ts';
 import { canEverywhere, hasNoRole } from '../../../ui/app/session/permissions.ts';
 import { isWorthRepeating } from '../../../ui/parts/problems.ts';
 
@@ -20,6 +20,17 @@ describe('a failed request', () => {
       Array(3).fill(false),
     );
   });
+});
+
+test('a refusal says when to try again only if the server has said so', () => {
+  const waitOf = (headers: Record<string, string>) =>
+    problemOf(new Response(null, { status: 400, headers }), {}).retryAfterSeconds;
+  expect(waitOf({ 'retry-after': '7' })).toBe(7);
+  expect([waitOf({}), waitOf({ 'retry-after': '' }), waitOf({ 'retry-after': 'soon' })]).toEqual([
+    undefined,
+    undefined,
+    undefined,
+  ]);
 });
 
 describe('permissions', () => {
