@@ -2,6 +2,7 @@ import { Button, TextInput } from '@mantine/core';
 import { useState, type ReactNode } from 'react';
 import { Dialog, useBusyDialog } from './Dialog.tsx';
 import { ProblemNote } from './ProblemNote.tsx';
+import { typedName, type Named } from './typedName.ts';
 import classes from './ConfirmDialog.module.css';
 
 type Props = {
@@ -15,8 +16,8 @@ type Props = {
   onConfirm: () => void;
   busy?: boolean | undefined;
   problem?: unknown;
-  /** Text to be typed first, such as the label of a backup. */
-  typed?: string | undefined;
+  /** A record whose name is to be typed first. */
+  typed?: Named | undefined;
   /** Why it cannot be confirmed now. */
   reason?: string | undefined;
   /** For what cannot be taken back. */
@@ -48,7 +49,8 @@ type ContentProps = Omit<Props, 'title'>;
 
 function Content(props: ContentProps) {
   const { opened, children, confirm, onConfirm, onClose, busy = false } = props;
-  const { problem, typed, reason, danger, cancel } = props;
+  const { problem, reason, danger, cancel } = props;
+  const typed = props.typed && typedName(props.typed);
   const [text, setText] = useState('');
   useBusyDialog(busy);
   const isReady = reason === undefined && (typed === undefined || text.trim() === typed);

@@ -7,7 +7,6 @@ import {
   permissionsOf,
   referredTo,
   retentionText,
-  typedName,
 } from '../../../ui/areas/backups/backupText.ts';
 import { EMPTY_BACKUP, requestOf } from '../../../ui/areas/backups/backupDraft.ts';
 import {
@@ -20,13 +19,6 @@ import {
 import { validateRestoreSearch } from '../../../ui/areas/backups/restoreSearch.ts';
 
 const id = (kind: string) => `${kind}_01k8qzj3m5x7c9v1b3n5m7q9w1`;
-
-test('what is typed to confirm is the label, or the id where nobody could type the label', () => {
-  const typed = (label: string) => typedName({ id: id('bkp'), label });
-  expect(typed(' before the move ')).toBe('before the move');
-  for (const label of ['', '  ', 'a\u202Eb', 'zero\u200Bwidth', 'two  spaces'])
-    expect(typed(label)).toBe(id('bkp'));
-});
 
 test('a backup says what keeps it', () => {
   expect(keptText(['newest', 'daily', 'legal_hold'])).toBe(

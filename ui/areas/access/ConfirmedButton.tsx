@@ -5,6 +5,7 @@ import type { IconName } from '../../parts/icons.tsx';
 import { IconButton, PermissionButton } from '../../parts/PermissionButton.tsx';
 import { useAsked } from '../../parts/useAsked.ts';
 import type { Where } from '../../parts/permissions.tsx';
+import type { Named } from '../../parts/typedName.ts';
 
 type Props = {
   permission: string;
@@ -17,7 +18,8 @@ type Props = {
   title: string;
   confirm: string;
   danger?: boolean;
-  typed?: string;
+  /** What is to be named first. */
+  typed?: Named;
   /** What happens then, in words. */
   children: ReactNode;
   run: () => Promise<unknown>;

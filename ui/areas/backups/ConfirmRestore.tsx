@@ -7,7 +7,7 @@ import { useCreation } from '../../app/useCreation.ts';
 import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx';
 import { Time } from '../../parts/Time.tsx';
 import { backupKey, type Backup, type RestoreRun, type SectionName } from './backupQueries.ts';
-import { countsText, titleOf, typedName } from './backupText.ts';
+import { countsText, titleOf } from './backupText.ts';
 import classes from './Backups.module.css';
 
 type Request = {
@@ -56,7 +56,7 @@ export function ConfirmRestore({ backup, run, request, opened, onClose }: Props)
       }}
       title={`Restore ${titleOf(backup)}`}
       confirm="Restore"
-      typed={typedName(backup)}
+      typed={backup}
       danger
       onConfirm={() => create({ ...request, preRestoreBackup })}
       busy={isBusy}

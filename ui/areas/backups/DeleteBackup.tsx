@@ -5,7 +5,7 @@ import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx';
 import { PermissionButton } from '../../parts/PermissionButton.tsx';
 import { useDeletion } from '../../parts/versioned/useDeletion.ts';
 import { backupKey, backupQuery, LIST_KEY, type Backup } from './backupQueries.ts';
-import { isInProgress, titleOf, typedName } from './backupText.ts';
+import { isInProgress, titleOf } from './backupText.ts';
 
 /** Why a backup cannot be deleted, as far as that is known before asking. */
 function whyNotDelete({ status, keptAs }: Backup): string | undefined {
@@ -48,7 +48,7 @@ export function DeleteBackup({ backup }: { backup: Backup }) {
         {...dialog}
         title={`Delete the backup ${titleOf(started)}`}
         confirm="Delete backup"
-        typed={typedName(started)}
+        typed={started}
       >
         The archive is removed from the store. Nothing can be restored from it any more.
       </ConfirmDialog>

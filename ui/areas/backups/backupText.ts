@@ -1,4 +1,3 @@
-import { exactText } from '../../parts/exact.ts';
 import { formatCount } from '../../parts/format.ts';
 
 // The fields that are needed, without the types of the API: its client needs a browser.
@@ -71,16 +70,6 @@ export const hasChanges = ({ created, changed, deleted }: Counts): boolean =>
 /** What people call a backup: its label, or that it has none. */
 export const titleOf = ({ label }: { label: string }): string =>
   label.trim() === '' ? 'Without a label' : label;
-
-/**
- * What is typed to confirm something about a backup: its label if a person can type it, or else its id.
- * Characters that cannot be seen cannot be typed either.
- */
-export function typedName({ id, label }: { id: string; label: string }): string {
-  const text = label.trim();
-  const isTypable = text !== '' && exactText(text) === text && !/\s{2}/.test(text);
-  return isTypable ? text : id;
-}
 
 type Section = { name: string; refersTo: readonly string[]; restorePermissions: readonly string[] };
 

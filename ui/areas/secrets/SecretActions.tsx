@@ -134,7 +134,7 @@ function DeleteButton({ secret }: Props) {
         {...dialog}
         title={`Delete ${started.name}`}
         confirm="Delete secret"
-        typed={started.name}
+        typed={{ id, label: started.name }}
       >
         The value is lost. Jobs whose type asks for it fail with <code>secret_missing</code>, unless
         the platform has a secret with this name.

@@ -90,7 +90,7 @@ function DeleteButton({ provider: { id, name, version } }: Props) {
       label="Delete"
       title={`Delete ${name}?`}
       confirm="Delete identity provider"
-      typed={name}
+      typed={{ id, label: name }}
       danger
       run={() =>
         answer(
