@@ -4,6 +4,16 @@ import { admin, createUser, type TestUser } from '../support/users.ts';
 
 type WithId = { id: string };
 
+/** Types into the field that has the focus, each letter before the page has drawn the one before. */
+const TYPE_FAST = `(() => {
+  const field = document.activeElement;
+  const { set } = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value');
+  for (const letter of 'replay') {
+    set.call(field, field.value + letter);
+    field.dispatchEvent(new Event('input', { bubbles: true }));
+  }
+})()`;
+
 describePages('what is typed', (console) => {
   let administrator: TestUser;
 
@@ -53,5 +63,17 @@ describePages('what is typed', (console) => {
     expect(await start.getAttribute('aria-disabled')).toBe('true');
     await list.getByRole('textbox').fill('204');
     await start.and(page.locator(':not([aria-disabled=true])')).waitFor();
+  });
+
+  test('into a search is kept letter by letter, and the address gets it', async () => {
+    const page = await console.open(administrator, '/event-types');
+    const field = page.getByLabel('Search event types');
+    await field.focus();
+    await page.evaluate(TYPE_FAST);
+    expect(await field.inputValue()).toBe('replay');
+    await page.waitForURL('**/event-types?q=replay');
+    await page.getByRole('link', { name: 'Events', exact: true }).first().click();
+    await page.goBack();
+    expect(await field.inputValue()).toBe('replay');
   });
 });

@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { eventTypesQuery, matchingTypes, type EventType } from '../../app/eventTypes.ts';
 import { groupTypes } from '../../app/typeGroups.ts';
+import { useTypedSearch } from '../../app/useTypedSearch.ts';
 import { AppLink } from '../../parts/AppLink.tsx';
 import { Bones } from '../../parts/Bones.tsx';
 import { Empty } from '../../parts/Empty.tsx';
@@ -22,8 +23,12 @@ const PARENT = { label: 'Events', to: '/events' };
 export function EventTypesPage() {
   const { q = '' } = route.useSearch();
   const navigate = route.useNavigate();
+  const { text, type } = useTypedSearch(
+    q,
+    (next) => void navigate({ search: { q: next === '' ? undefined : next }, replace: true }),
+  );
   const { data: types, error, refetch } = useQuery(eventTypesQuery);
-  const found = types && matchingTypes(types, q);
+  const found = types && matchingTypes(types, text);
   return (
     <RecordPage
       parent={PARENT}
@@ -35,10 +40,8 @@ export function EventTypesPage() {
         aria-label="Search event types"
         placeholder="Search event types"
         leftSection={<Icon name="search" size={14} />}
-        value={q}
-        onChange={({ currentTarget: { value } }) =>
-          void navigate({ search: { q: value === '' ? undefined : value }, replace: true })
-        }
+        value={text}
+        onChange={({ currentTarget: { value } }) => type(value)}
       />
       <p className={classes.muted} role="status">
         {found && types && found.length < types.length

@@ -4,6 +4,7 @@ import { getRouteApi, useRouterState } from '@tanstack/react-router';
 import { useEffect, useMemo } from 'react';
 import { useTitle } from '../../app/useTitle.ts';
 import { textOf, type Guide } from '../../guides/guide.ts';
+import { useTypedSearch } from '../../app/useTypedSearch.ts';
 import { Empty } from '../../parts/Empty.tsx';
 import { PageLink } from '../../parts/PageLink.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
@@ -58,10 +59,14 @@ function useAnchor(guide: Guide): void {
 function Content({ name, guide }: { name: string; guide: Guide }) {
   const { q = '' } = route.useSearch();
   const navigate = route.useNavigate();
+  const { text, type } = useTypedSearch(
+    q,
+    (next) => void navigate({ search: { q: next }, replace: true, resetScroll: false }),
+  );
   useAnchor(guide);
   const blocks = useMemo(
-    () => (name === GLOSSARY ? searched(guide.blocks, q) : guide.blocks),
-    [name, guide, q],
+    () => (name === GLOSSARY ? searched(guide.blocks, text) : guide.blocks),
+    [name, guide, text],
   );
   const headings = guide.blocks.flatMap((block) =>
     block.kind === 'heading' && block.level === 2 ? [block] : [],
@@ -73,10 +78,8 @@ function Content({ name, guide }: { name: string; guide: Guide }) {
           <TextInput
             label="Find a term"
             className={classes.find}
-            value={q}
-            onChange={({ currentTarget: { value } }) =>
-              void navigate({ search: { q: value }, replace: true, resetScroll: false })
-            }
+            value={text}
+            onChange={({ currentTarget: { value } }) => type(value)}
             spellCheck={false}
           />
         )}
