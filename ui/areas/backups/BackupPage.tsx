@@ -26,6 +26,11 @@ const PARENT = { label: 'Backups', to: '/backups' };
 /** A backup: whether it can be restored, what it contains, and what was done with it. */
 export function BackupPage() {
   const { backupId } = route.useParams();
+  // What was noted of one backup is not about the next.
+  return <OfBackup key={backupId} backupId={backupId} />;
+}
+
+function OfBackup({ backupId }: { backupId: string }) {
   const search = route.useSearch();
   const navigate = route.useNavigate();
   const [note, setNote] = useState<ReactNode>();
@@ -48,7 +53,7 @@ export function BackupPage() {
       id={backup.id}
       title={titleOf(backup)}
       badge={<StatusBadge status={backup.status} />}
-      actions={<BackupActions key={backup.id} backup={backup} onNote={setNote} />}
+      actions={<BackupActions backup={backup} onNote={setNote} />}
       aside={<BackupFacts backup={backup} />}
     >
       {error && <ProblemNote problem={error} retry={() => void refetch()} hasData />}
