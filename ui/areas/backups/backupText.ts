@@ -1,4 +1,5 @@
 import { formatCount } from '../../parts/format.ts';
+import { ownValue } from '../../parts/ownValue.ts';
 
 // The fields that are needed, without the types of the API: its client needs a browser.
 type Status = 'queued' | 'running' | 'succeeded' | 'failed' | 'cancelled';
@@ -37,7 +38,7 @@ const KEPT_TEXTS: Readonly<Record<KeptAs, string>> = {
 export function keptText(keptAs: readonly KeptAs[] | null): string {
   if (keptAs === null) return '';
   if (keptAs.length === 0) return 'until the next backup';
-  return keptAs.map((reason) => KEPT_TEXTS[reason]).join(', ');
+  return keptAs.map((reason) => ownValue(KEPT_TEXTS, reason) ?? reason).join(', ');
 }
 
 const RETENTION_WORDS = [

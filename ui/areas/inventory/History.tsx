@@ -5,6 +5,7 @@ import { Actor } from '../../parts/Actor.tsx';
 import { FieldDiff } from '../../parts/diff/FieldDiff.tsx';
 import { rowsOf } from '../../parts/plan/effects.ts';
 import { mergeNames, type Names } from '../../parts/names.ts';
+import { ownValue } from '../../parts/ownValue.ts';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { RecordLink } from '../../parts/RecordLink.tsx';
 import { Section } from '../../parts/Section.tsx';
@@ -79,7 +80,7 @@ function Entry({ resource, recordId, change, names }: EntryProps) {
     <li className={classes.change}>
       <div className={classes.changeHead}>
         <span>
-          <Actor id={actorId} names={names} full /> {VERBS[action]}
+          <Actor id={actorId} names={names} full /> {ownValue(VERBS, action) ?? action}
           {jobId !== undefined && (
             <>
               {' '}

@@ -9,7 +9,7 @@ import { RecordLink } from '../../parts/RecordLink.tsx';
 import { Section } from '../../parts/Section.tsx';
 import { StatusBadge } from '../../parts/StatusBadge.tsx';
 import { Time } from '../../parts/Time.tsx';
-import { SOURCE_LABELS } from './jobFilters.ts';
+import { sourceLabel } from './jobFilters.ts';
 import { retriesQuery, type Job } from './jobQueries.ts';
 import { relatedIds } from './jobText.ts';
 import classes from './Jobs.module.css';
@@ -27,7 +27,7 @@ export function JobFacts({ job }: { job: Job }) {
               label: 'Started by',
               value: (
                 <>
-                  {SOURCE_LABELS[source.kind]}
+                  {sourceLabel(source.kind)}
                   {source.id !== null && (
                     <>
                       {' '}

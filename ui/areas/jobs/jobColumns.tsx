@@ -9,7 +9,7 @@ import { labelOf, personName, type Names } from '../../parts/names.ts';
 import { RecordLink } from '../../parts/RecordLink.tsx';
 import { StatusBadge } from '../../parts/StatusBadge.tsx';
 import { Time } from '../../parts/Time.tsx';
-import { SOURCE_LABELS } from './jobFilters.ts';
+import { sourceLabel } from './jobFilters.ts';
 import type { JobSummary } from './jobQueries.ts';
 import { runTimeOf } from './jobText.ts';
 import classes from './Jobs.module.css';
@@ -39,7 +39,7 @@ function CreatedBy({ job: { source, createdBy }, names }: { job: JobSummary; nam
   if (source.kind === 'api') return <Actor id={createdBy} names={names} />;
   return (
     <span>
-      {SOURCE_LABELS[source.kind]}
+      {sourceLabel(source.kind)}
       {source.id !== null && (
         <>
           {' '}
@@ -157,7 +157,7 @@ export const jobColumns = (names: Names): GridColumn<JobSummary>[] => [
     text: ({ source: { kind, id }, createdBy }) =>
       kind === 'api'
         ? personName(names, createdBy)
-        : `${SOURCE_LABELS[kind]} ${id === null ? '' : (labelOf(names, id) ?? id)}`,
+        : `${sourceLabel(kind)} ${id === null ? '' : (labelOf(names, id) ?? id)}`,
   },
   ...TIME_COLUMNS,
   ...optionalColumns(names),

@@ -3,6 +3,7 @@ import { findSchedules } from '../../app/findSchedules.ts';
 import type { paths } from '../../app/schema.d.ts';
 import { labelOfField } from '../../parts/format.ts';
 import type { Filter } from '../../parts/list/search.ts';
+import { ownValue } from '../../parts/ownValue.ts';
 import { recordsQuery } from '../../parts/records/findRecords.ts';
 
 export type JobsQuery = NonNullable<paths['/api/jobs']['get']['parameters']['query']>;
@@ -16,13 +17,17 @@ const STATUSES: readonly Schemas['JobStatus'][] = [
 ];
 
 /** What has created a job, in words. */
-export const SOURCE_LABELS: Readonly<Record<Schemas['JobSource']['kind'], string>> = {
+const SOURCE_LABELS: Readonly<Record<Schemas['JobSource']['kind'], string>> = {
   api: 'Request',
   schedule: 'Schedule',
   approval: 'Approval',
   webhook: 'Webhook',
   system: 'System',
 };
+
+/** What has made a job, in words. */
+export const sourceLabel = (kind: string): string =>
+  ownValue(SOURCE_LABELS, kind) ?? labelOfField(kind);
 
 export const JOB_FILTERS = [
   {

@@ -1,3 +1,4 @@
+import { ownValue } from '../../parts/ownValue.ts';
 import { isRecordId } from '../../parts/recordIds.ts';
 
 // The fields that are needed, without the types of the API: its client needs a browser.
@@ -156,4 +157,5 @@ const WAIT_TEXTS: Readonly<Record<WaitReason, (waiting: Waiting) => string>> = {
 export const waitingText = (waitingFor: Waiting | null): string =>
   waitingFor === null
     ? 'The job waits for a free slot of a worker.'
-    : WAIT_TEXTS[waitingFor.reason](waitingFor);
+    : (ownValue(WAIT_TEXTS, waitingFor.reason)?.(waitingFor) ??
+      `Waits for a runner of the pool ${waitingFor.pool}: ${waitingFor.reason}.`);

@@ -1,9 +1,10 @@
 import { useJobTypes } from '../../app/jobTypes.ts';
 import { Actor } from '../../parts/Actor.tsx';
 import { DescriptionList } from '../../parts/DescriptionList.tsx';
-import { formatDuration } from '../../parts/format.ts';
+import { formatDuration, labelOfField } from '../../parts/format.ts';
 import { describeRetries, type RetryPolicy } from '../../parts/form/retryPolicy.ts';
 import { labelOf } from '../../parts/names.ts';
+import { ownValue } from '../../parts/ownValue.ts';
 import { RecordLink } from '../../parts/RecordLink.tsx';
 import { TARGET_LABELS } from '../../parts/records/target.ts';
 import { Section } from '../../parts/Section.tsx';
@@ -11,7 +12,7 @@ import { Time } from '../../parts/Time.tsx';
 import type { Schedule } from './scheduleQueries.ts';
 import { TakeOver } from './Notices.tsx';
 import { NextRuns } from './NextRuns.tsx';
-import { OVERLAP_TEXTS } from './scheduleText.ts';
+import { overlapLabel } from './scheduleText.ts';
 import classes from './Schedules.module.css';
 
 /** When a schedule runs, what it runs, and for whom. */
@@ -43,7 +44,8 @@ function Details({ schedule }: { schedule: Schedule }) {
           { label: 'Time zone', value: schedule.timezone },
           { label: 'Job type', value: schedule.jobType },
           schedule.target !== null && {
-            label: TARGET_LABELS[schedule.target.kind],
+            label:
+              ownValue(TARGET_LABELS, schedule.target.kind) ?? labelOfField(schedule.target.kind),
             value: <RecordLink id={schedule.target.id} names={names} />,
           },
           {
@@ -58,7 +60,7 @@ function Details({ schedule }: { schedule: Schedule }) {
             label: 'Tenant',
             value: labelOf(names, schedule.tenantId, 'tenants') ?? schedule.tenantId,
           },
-          { label: 'Overlaps', value: OVERLAP_TEXTS[schedule.overlapPolicy].label },
+          { label: 'Overlaps', value: overlapLabel(schedule.overlapPolicy) },
           {
             label: 'Catch-up',
             value: `up to ${formatDuration(schedule.catchupWindowSeconds * 1_000)} late`,

@@ -1,4 +1,5 @@
 import { formatCount, labelOfField } from '../../parts/format.ts';
+import { ownValue } from '../../parts/ownValue.ts';
 import type { Tone } from '../../parts/statuses.ts';
 
 // The fields that are needed, without the types of the API: its client needs a browser.
@@ -43,7 +44,7 @@ const REASONS: Readonly<Record<Reason, string>> = {
 };
 
 export const reasonText = (reason: Reason | null): string =>
-  reason === null ? '' : REASONS[reason];
+  reason === null ? '' : (ownValue(REASONS, reason) ?? `Reason: ${reason}.`);
 
 export type OverlapPolicy = 'skip' | 'bufferOne' | 'allowAll' | 'cancelOther';
 
@@ -59,6 +60,9 @@ export const OVERLAP_TEXTS: Readonly<Record<OverlapPolicy, { label: string; deta
     detail: 'The job is cancelled; the occurrence runs when it has ended. Needs job:cancel.',
   },
 };
+
+export const overlapLabel = (policy: OverlapPolicy): string =>
+  ownValue(OVERLAP_TEXTS, policy)?.label ?? labelOfField(policy);
 
 /** How a run ended, for people: the status of its job, or why there is none. */
 export function runStatus({ outcome, reason, jobStatus }: RunEnd): string {

@@ -1,3 +1,4 @@
+import { ownValue } from '../../parts/ownValue.ts';
 /** A record that a search has found, as the API presents it. */
 export type Found = {
   kind: string;
@@ -64,9 +65,9 @@ export function matchReason(
   { label, description, match }: Pick<Found, 'label' | 'description' | 'match'>,
   query: string,
 ): string | undefined {
-  if (match === 'exact' || match === 'similar') return MATCHES[match];
+  if (match === 'exact' || match === 'similar') return ownValue(MATCHES, match);
   const isShown = markWords(`${label} ${description}`, query).some(({ isMarked }) => isMarked);
-  return isShown ? undefined : `another field ${MATCHES[match]}`;
+  return isShown ? undefined : `another field ${ownValue(MATCHES, match) ?? match}`;
 }
 
 export type Space = { vrfId: string | null; prefixes: readonly Around[] };

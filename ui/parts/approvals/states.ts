@@ -1,3 +1,6 @@
+import { labelOfField } from '../format.ts';
+import { ownValue } from '../ownValue.ts';
+
 type Status = 'pending' | 'approved' | 'rejected' | 'expired' | 'cancelled';
 type Execution = 'none' | 'queued' | 'running' | 'succeeded' | 'failed' | 'stale';
 
@@ -24,8 +27,12 @@ const STATUSES: Readonly<Record<Exclude<Status, 'approved'>, StateDisplay>> = {
 };
 
 /** The state of a request: after its approval, what has come out of it. */
-export const stateOf = ({ status, execution }: State): StateDisplay =>
-  status === 'approved' ? EXECUTIONS[execution] : STATUSES[status];
+export function stateOf({ status, execution }: State): StateDisplay {
+  const known =
+    status === 'approved' ? ownValue(EXECUTIONS, execution) : ownValue(STATUSES, status);
+  const name = status === 'approved' ? execution : status;
+  return known ?? { status: name, label: labelOfField(name) };
+}
 
 /** True while something can still happen to a request. */
 export const isOpen = ({ status, execution }: State): boolean =>

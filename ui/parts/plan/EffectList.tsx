@@ -8,6 +8,7 @@ import { formatCount, formatNumberOf } from '../format.ts';
 import { Icon, type IconName } from '../icons.tsx';
 import type { Names } from '../names.ts';
 import { headingOf } from '../nouns.ts';
+import { ownValue } from '../ownValue.ts';
 import { RecordLink } from '../RecordLink.tsx';
 import {
   allShown,
@@ -39,8 +40,8 @@ const REASONS: Readonly<Record<Effect['reason'], string | undefined>> = {
 /** One record: what is done with it, and its fields before and after. */
 function EffectRow({ effect, names }: { effect: Effect; names: Names }) {
   const { action, id, label, reason, resource } = effect;
-  const { text, icon } = ACTIONS[action];
-  const why = REASONS[reason];
+  const { text, icon } = ownValue(ACTIONS, action) ?? { text: action, icon: 'edit' };
+  const why = reason in REASONS ? REASONS[reason] : reason;
   const name = (
     <strong>
       <Exact text={label} />

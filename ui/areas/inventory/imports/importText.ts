@@ -1,6 +1,7 @@
 import type { Schemas } from '../../../app/api.ts';
 import { formatCount, formatNumberOf } from '../../../parts/format.ts';
 import { headingOf, nounOf } from '../../../parts/nouns.ts';
+import { ownValue } from '../../../parts/ownValue.ts';
 import { isRunning, type Import } from './importQueries.ts';
 
 export type Outcome = Schemas['ImportOutcome'];
@@ -50,7 +51,7 @@ const VERBS: Readonly<Record<Outcome, readonly [done: string, planned: string]>>
 
 /** The outcome of rows as a list has it; that of a dry run is a plan. */
 export const outcomeLabel = (outcome: Outcome, dryRun: boolean): string =>
-  VERBS[outcome][dryRun ? 1 : 0];
+  ownValue(VERBS, outcome)?.[dryRun ? 1 : 0] ?? outcome;
 
 /** The outcomes of an import in a line: `3 to create, 1 invalid`. */
 export function countsText(record: Counts): string {
