@@ -59,4 +59,26 @@ describePages('search', (console) => {
     await page.getByText('found by their id only').waitFor();
     expect(await accessibilityProblems(page)).toEqual([]);
   });
+
+  test('from any page opens what was typed last, also if Enter is faster than the answer', async () => {
+    const page = await console.open(user, '/jobs');
+    await page.keyboard.press('Control+k');
+    const field = page.getByRole('combobox', { name: 'Search' });
+    await field.fill('hall-1');
+    await page.getByRole('option', { name: 'hall-1' }).waitFor();
+    const { promise: released, resolve: release } = Promise.withResolvers<undefined>();
+    await page.route(/api\/search.*hall-2/, async (route) => {
+      await released;
+      await route.continue();
+    });
+    const asked = page.waitForRequest(/api\/search.*hall-2/);
+    await field.fill('hall-2');
+    // An input method takes Enter for itself.
+    await field.dispatchEvent('keydown', { key: 'Enter', isComposing: true, bubbles: true });
+    await field.press('Enter');
+    await asked;
+    await field.waitFor();
+    release(undefined);
+    await page.getByRole('heading', { name: 'hall-2', exact: true }).waitFor();
+  });
 });

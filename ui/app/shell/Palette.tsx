@@ -2,14 +2,14 @@ import { Loader } from '@mantine/core';
 import { useDebouncedValue, useId } from '@mantine/hooks';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useRouter } from '@tanstack/react-router';
-import { useState, type KeyboardEvent } from 'react';
+import { useEffect, useState, type KeyboardEvent } from 'react';
 import { Dialog } from '../../parts/Dialog.tsx';
 import { Icon } from '../../parts/icons.tsx';
 import { Exact } from '../../parts/Exact.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { answer, api, type Schemas } from '../api.ts';
 import { useSession } from '../session/useSession.ts';
-import { matchingChoices, SEARCH_PAGE, type Choice } from './paletteChoices.ts';
+import { isOfText, matchingChoices, SEARCH_PAGE, type Choice } from './paletteChoices.ts';
 import { useNavigationEntries } from './useNavigationEntries.ts';
 import classes from './Palette.module.css';
 
@@ -22,20 +22,11 @@ export default function Palette({ onClose }: { onClose: () => void }) {
   const found = useFound(text);
   const choices = useChoices(text, found.data);
   const open = useOpen(onClose);
-  const [chosen, setChosen] = useState(0);
   const list = useId();
-  const current = Math.min(chosen, choices.length - 1);
+  const { current, point, restart, onKeyDown } = useChosen(choices, found.isOutdated, open);
   const type = (next: string) => {
     setText(next);
-    setChosen(0);
-  };
-  const onKeyDown = (event: KeyboardEvent) => {
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (step !== undefined && choices.length > 0)
-      setChosen((current + step + choices.length) % choices.length);
-    else if (event.key === 'Enter') open(choices[current]);
-    else return;
-    event.preventDefault();
+    restart();
   };
   return (
     <Dialog
@@ -70,7 +61,7 @@ export default function Palette({ onClose }: { onClose: () => void }) {
         {found.isFetching && <Loader size={14} aria-hidden />}
       </div>
       {found.error && <ProblemNote problem={found.error} />}
-      <Choices id={list} choices={choices} current={current} onOpen={open} onPoint={setChosen} />
+      <Choices id={list} choices={choices} current={current} onOpen={open} onPoint={point} />
       <p role="status" className={classes.status}>
         {statusOf(text, choices, found)}
       </p>
@@ -118,14 +109,53 @@ const scrollIntoView = (element: HTMLElement | null): void =>
 
 /** What the service finds. What is on screen stays until the next answer. */
 function useFound(text: string) {
-  const [typed] = useDebouncedValue(text.trim(), TYPING_MS);
-  return useQuery({
+  const wanted = text.trim();
+  const [typed] = useDebouncedValue(wanted, TYPING_MS);
+  const found = useQuery({
     queryKey: ['search', 'palette', typed],
     queryFn: ({ signal }) =>
       answer(api.GET('/api/search', { params: { query: { q: typed, limit: PER_KIND } }, signal })),
     enabled: typed !== '',
     placeholderData: keepPreviousData,
   });
+  const isAnswered = typed === wanted && (found.error !== null || !found.isPlaceholderData);
+  return { ...found, isOutdated: wanted !== '' && !(isAnswered && !found.isPending) };
+}
+
+/** The choice that Enter opens. Without one, it is the first for this text: Enter waits for the answer. */
+function useChosen(
+  choices: readonly Choice[],
+  isOutdated: boolean,
+  open: (choice: Choice | undefined) => void,
+) {
+  const [chosen, setChosen] = useState<number>();
+  const [isAsked, setAsked] = useState(false);
+  const current = Math.min(chosen ?? 0, choices.length - 1);
+  const [first] = choices;
+  const isWaiting = isOutdated && !(first && isOfText(first));
+  useEffect(() => {
+    if (isAsked && !isWaiting) open(first);
+  }, [isAsked, isWaiting, first, open]);
+  const onKeyDown = (event: KeyboardEvent) => {
+    // These keys choose among the characters of an input method.
+    if (event.nativeEvent.isComposing) return;
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step !== undefined && choices.length > 0)
+      setChosen((current + step + choices.length) % choices.length);
+    else if (event.key !== 'Enter') return;
+    else if (chosen === undefined) setAsked(true);
+    else open(choices[current]);
+    event.preventDefault();
+  };
+  return {
+    current,
+    point: setChosen,
+    restart: () => {
+      setChosen(undefined);
+      setAsked(false);
+    },
+    onKeyDown,
+  };
 }
 
 function statusOf(

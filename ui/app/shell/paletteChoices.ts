@@ -13,6 +13,9 @@ export type Choice = {
   path: string;
 };
 
+/** True for what the text alone leads to: the service need not have answered. */
+export const isOfText = ({ kind }: Choice): boolean => kind === 'page' || kind === 'id';
+
 /** A record that the service has found. */
 type Item = { id: string; label: string; description: string; tenantId: string | null };
 

@@ -66,8 +66,8 @@ function Choice({ chosen, onChange }: ChoiceProps) {
         value={text}
         onChange={(event) => setText(event.currentTarget.value)}
         onKeyDown={(event) => {
-          // Enter would send the form.
-          if (event.key === 'Enter') event.preventDefault();
+          // Enter would send the form; that of an input method does not.
+          if (event.key === 'Enter' && !event.nativeEvent.isComposing) event.preventDefault();
         }}
       />
       <p className={classes.muted} role="status">

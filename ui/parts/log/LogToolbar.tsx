@@ -31,6 +31,7 @@ type Props = {
 function Search({ search, isPartial }: Pick<Props, 'search' | 'isPartial'>) {
   const { text, onText, count, position, isMore, step } = search;
   const press = (event: KeyboardEvent) => {
+    if (event.nativeEvent.isComposing) return;
     if (event.key === 'Enter') {
       event.preventDefault();
       step(event.shiftKey ? -1 : 1);
