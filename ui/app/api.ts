@@ -1,6 +1,7 @@
 import createClient from 'openapi-fetch';
 import { problemOf, reach, whole } from './problem.ts';
 import type { components, paths } from './schema.d.ts';
+import { noteAnswer } from './session/rights.ts';
 import { authorizedFetch } from './session/tokens.ts';
 
 export { Problem, toProblem } from './problem.ts';
@@ -11,7 +12,11 @@ export type Schemas = components['schemas'];
 /** The client of the API, typed by its own description. It adds the token of the session. */
 export const api = createClient<paths>({
   baseUrl: '',
-  fetch: (request) => reach(request, authorizedFetch),
+  fetch: async (request) => {
+    const response = await reach(request, authorizedFetch);
+    noteAnswer(request, response);
+    return response;
+  },
 });
 
 /**
