@@ -31,6 +31,8 @@ export async function repairAfterRestore(
   if (hasChanged('events')) await query(ADVANCE_EVENT_SEQUENCE);
   if (findPlanned(plan, 'audit_heads')?.role === 'history') await advanceAuditHeads(query, plan);
   const jobsEnded = hasChanged('jobs') ? await failInterruptedJobs(query, plan) : 0;
+  if (hasChanged('approvals')) await failInterruptedExecutions(query, plan);
+  if (hasChanged('schedule_runs')) await skipBufferedRuns(query, plan);
   await repairDeliveries(query, plan, hasChanged);
   // What is restored and due is purged by the next purge, not by that of the next day.
   if (hasChanged('jobs', 'events', 'deliveries', 'schedule_runs'))
@@ -237,6 +239,26 @@ async function failInterruptedJobs(query: RunQuery, plan: RestorePlan): Promise<
   );
   return failed.length;
 }
+
+/**
+ * Fails the execution of restored requests whose job is restored as failed, or missing. The job of any
+ * other goes on, and ends it.
+ */
+const failInterruptedExecutions = (query: RunQuery, plan: RestorePlan) =>
+  query(
+    `UPDATE public.approvals AS t SET execution = 'failed', error = '${INTERRUPTED_JOB_ERROR}',
+       executed_at = now(), updated_at = now(), version = version + 1
+     WHERE t.execution = 'running' AND ${isInDiff(plan, 'approvals', "= 'created'")}
+       AND (${isInDiff(plan, 'jobs', "= 'created'", 't.job_id')}
+         OR NOT EXISTS (SELECT FROM public.jobs AS j WHERE j.id = t.job_id))`,
+  );
+
+/** Skips restored runs that waited for the end of a job: past occurrences do not run. */
+const skipBufferedRuns = (query: RunQuery, plan: RestorePlan) =>
+  query(
+    `UPDATE public.schedule_runs AS t SET outcome = 'skipped', reason = 'missed'
+     WHERE t.outcome = 'buffered' AND ${isInDiff(plan, 'schedule_runs', "= 'created'")}`,
+  );
 
 /** Queues restored pending deliveries again, and cancels those of webhooks that became disabled. */
 async function repairDeliveries(

@@ -13,6 +13,7 @@ import { reminderTimes } from '../../domain/approvals/approvals.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import type { Rights } from '../../domain/access/scope.ts';
 import { systemCaller, type Caller } from '../../domain/shared/caller.ts';
+import { isFinal, type JobError } from '../../domain/jobs/jobs.ts';
 import type { Target } from '../../domain/jobs/targets.ts';
 import { isPermissionDenied, isQuotaExceeded } from '../../domain/shared/errors.ts';
 import type { ApprovalState, StartJobTask } from '../../domain/dispatch/tasks.ts';
@@ -26,6 +27,7 @@ import {
   boundPayload,
   withChanges,
   closeApproval,
+  executionOutcomeOf,
   finishExecution,
   emitClosed,
 } from './approvalAudit.ts';
@@ -104,6 +106,29 @@ export function createApprovalExecution({ db, commit, checks, jobTypes, jobFacto
   }
 
   /**
+   * Ends the execution of a request whose bound job has ended or is missing. Returns false if the job
+   * has not ended.
+   */
+  async function finishWithEndedJob(approval: Approval): Promise<boolean> {
+    const jobId = assertDefined(approval.jobId, 'approval.jobId');
+    const job = await Job.query(db).findById(jobId).select('type', 'status', 'error');
+    const status = job?.status ?? 'failed';
+    if (!isFinal(status)) return false;
+    const outcome = executionOutcomeOf({
+      status,
+      error: job ? job.error : JOB_MISSING,
+      type: job?.type ?? '',
+    });
+    await changeLocked(
+      systemCallerFor(approval),
+      approval.id,
+      (current) => current.execution === 'running' && current.jobId === jobId,
+      (work, current) => finishExecution(work, current, outcome),
+    );
+    return true;
+  }
+
+  /**
    * Adds the bound job of a request to a commit. Its run is a child of the request's workflow. Error:
    * `permission_denied` if the rights of the requester, `held`, exclude its type.
    */
@@ -148,11 +173,16 @@ export function createApprovalExecution({ db, commit, checks, jobTypes, jobFacto
   }
 
   return {
+    finishWithEndedJob,
+
     /**
      * The state of a request as its workflow needs it. A request that does not exist is finished.
      */
     async loadState(id: string): Promise<ApprovalState> {
-      const approval = await findSummary(id);
+      let approval = await findSummary(id);
+      // The job ends its request as well, except in a restore by 0.2.0: it has ended the job only.
+      if (approval?.execution === 'running' && (await finishWithEndedJob(approval)))
+        approval = await findSummary(id);
       if (!approval) return { phase: 'finished', result: { status: 'unknown', execution: 'none' } };
       const now = new Date();
       const { status, execution, executeAt } = approval;
@@ -281,6 +311,12 @@ export function createApprovalExecution({ db, commit, checks, jobTypes, jobFacto
     },
   };
 }
+
+/** The error of a request whose bound job does not exist. */
+const JOB_MISSING: JobError = {
+  code: 'outcome_unknown',
+  message: 'The job of the request does not exist any more',
+};
 
 /** How often, and for how long, a request waits for a worker that knows its job type. */
 const ASK_OTHERS_MS = 5_000;

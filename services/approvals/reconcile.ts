@@ -59,7 +59,7 @@ export function createApprovalReconcile({
       return commitTask(approval, 'workflow.redispatch', startApprovalTask(approval, heartbeatMs));
     if (state.status === 'running') return isOverdue(approval) && (await nudge(approval));
     // The request finishes with its job, which has a run of its own.
-    if (approval.execution === 'running') return false;
+    if (approval.execution === 'running') return execution.finishWithEndedJob(approval);
     log.warn(
       { approvalId: approval.id, status: approval.status, workflow: state },
       'closing a request whose workflow has ended',

@@ -248,6 +248,33 @@ describe('a workflow that is missing or has ended', () => {
     expect(await readRequest(requester, created.id)).toMatchObject({ status: 'expired' });
   });
 
+  test.each([
+    ['whose workflow has ended', (id: string) => reconcile(id)],
+    [
+      'whose workflow asks again',
+      (id: string) => fixture.app.deps.approvals.execution.loadState(id),
+    ],
+  ])('a request %s ends with the job that ended without it', async (_title, act) => {
+    const { requester, decider } = users();
+    const { id } = await createRequest(requester, echoJob);
+    await approve(decider, id).expect(200);
+    const { jobId } = await untilExecution(requester, id, 'succeeded');
+    await untilClosed(id);
+    await update(id, { execution: 'running', executed_at: null });
+    await act(id);
+    expect(await readRequest(requester, id)).toMatchObject({ execution: 'succeeded', jobId });
+    await update(id, {
+      execution: 'running',
+      executed_at: null,
+      job_id: fixture.app.deps.ids.next('job'),
+    });
+    await act(id);
+    expect(await readRequest(requester, id)).toMatchObject({
+      execution: 'failed',
+      error: { code: 'outcome_unknown' },
+    });
+  });
+
   test('a workflow that Temporal does not know is started again', async () => {
     const { requester, decider } = users();
     const created = await createRequest(requester, echoJob);
