@@ -38,8 +38,9 @@ export async function loadArchive(
   for await (const part of parts) {
     if (part.kind === 'header') {
       ({ header } = part);
-      pendingMigrations = await createStaging(staging, header);
-      rows = await openLoader(staging, header, pendingMigrations.length > 0);
+      const created = await createStaging(staging, header);
+      pendingMigrations = created.pending;
+      rows = await openLoader(staging, header, created.byMigrations);
     } else if (part.kind === 'rows') {
       await rows?.write(part.table, part.bytes);
       await onRows(part);
@@ -54,18 +55,20 @@ export async function loadArchive(
   return { header, manifest, pendingMigrations };
 }
 
-/** `isOlder`: the archive needs migrations. */
+/** `byMigrations`: migrations have made the staging tables. */
 async function openLoader(
   staging: Staging,
   header: ArchiveHeader,
-  isOlder: boolean,
+  byMigrations: boolean,
 ): Promise<RowLoader> {
   const { connection, schema, bulk } = staging;
   const rows =
-    bulk && !isOlder
+    bulk && !byMigrations
       ? createBulkLoader(bulk, schema, header)
       : createRowLoader(connection, schema, header);
-  return header.engine === 'portable' ? createJsonLoader(rows, staging, header, isOlder) : rows;
+  return header.engine === 'portable'
+    ? createJsonLoader(rows, staging, header, byMigrations)
+    : rows;
 }
 
 async function assertRowCounts(
@@ -112,10 +115,10 @@ async function createJsonLoader(
   rows: RowLoader,
   { connection, schema }: Staging,
   { tables }: ArchiveHeader,
-  isOlder: boolean,
+  byMigrations: boolean,
 ): Promise<RowLoader> {
   // Staging tables have the columns of the archive, but NOT NULL only if migrations have made them.
-  const columnsOf = await readColumns(queryOn(connection), isOlder ? schema : 'public');
+  const columnsOf = await readColumns(queryOn(connection), byMigrations ? schema : 'public');
   const pause = createPause();
   let current: { index: number; rows: ReturnType<typeof createJsonRows> } | undefined;
 

@@ -6,13 +6,23 @@ import {
 import { lockKeySql } from '../core/advisoryLocks.ts';
 import { isLockTimeout } from '../core/constraints.ts';
 import type { Knex } from '../core/knex.ts';
+import { unknownMigrations } from '../core/migrate.ts';
 import type { Migrations } from '../core/migration.ts';
 import { MIGRATIONS } from '../migrations/index.ts';
 import type { BackupConnection } from './backupConnection.ts';
 import type { BulkLoad } from './loadBulk.ts';
 import { quoteIdentifier, readColumns, tablesOf, type RunQuery } from './catalog.ts';
 import type { RestorePlan } from './restorePlan.ts';
-import { columnList, countRows, queryOn, rowCountsSql, runAll, stagedTable } from './sql.ts';
+import {
+  columnList,
+  countRows,
+  liveTable,
+  queryOn,
+  rowCountsSql,
+  runAll,
+  stagedTable,
+} from './sql.ts';
+import type { BackedUpTable } from './tables.ts';
 
 const STAGING_PREFIX = 'staging_';
 
@@ -44,22 +54,28 @@ export type Staging = {
   bulk?: BulkLoad;
 };
 
-/** True when this version of Holdfast can read archives of a schema version. */
-export const isKnownSchema = (version: string, migrations: Migrations = MIGRATIONS): boolean =>
-  version in migrations;
+/**
+ * True when archives of a schema version can be read: this version of Holdfast knows it, or the database
+ * has had it, since a newer version has migrated it.
+ */
+export const isKnownSchema = async (
+  db: Knex,
+  version: string,
+  migrations: Migrations = MIGRATIONS,
+): Promise<boolean> => version in migrations || (await unknownMigrations(db)).includes(version);
 
 /** The migrations that an archive has, and those that it needs. Error: `SchemaTooNew`. */
-function migrationsFor(
+async function migrationsFor(
   version: string,
-  migrations: Migrations,
-): { applied: string[]; pending: string[] } {
-  const names = Object.keys(migrations);
-  const at = names.indexOf(version);
-  if (at === -1)
+  { db, migrations }: Staging,
+): Promise<{ applied: string[]; pending: string[] }> {
+  if (!(await isKnownSchema(db, version, migrations)))
     throw new SchemaTooNew(
       `The archive has the schema version ${version}, which this Holdfast does not know.`,
     );
-  return { applied: names.slice(0, at + 1), pending: names.slice(at + 1) };
+  const names = Object.keys(migrations);
+  const count = names.indexOf(version) + 1 || names.length;
+  return { applied: names.slice(0, count), pending: names.slice(count) };
 }
 
 /** Runs migrations in a schema: names without a schema refer to it first, then to `public`. */
@@ -95,47 +111,52 @@ const DROP_CONSTRAINTS = `
     END LOOP;
   END $$`;
 
-/**
- * Checks that a schema has the tables and columns of a header. The header is not authenticated
- * before the first frame is decrypted, so that its names must not be used unchecked.
- */
-async function assertColumnsExist(
+/** True when a schema has the tables and columns of a header. */
+async function hasColumns(
   connection: BackupConnection,
   schema: string,
-  header: ArchiveHeader,
-): Promise<void> {
+  { tables }: ArchiveHeader,
+): Promise<boolean> {
   const existing = await readColumns(queryOn(connection), schema);
-  for (const { name, columns } of header.tables) {
+  return tables.every(({ name, columns }) => {
     const known = new Set(existing.get(name)?.map((column) => column.name));
-    if (columns.length === 0 || columns.some((column) => !known.has(column)))
-      throw new ArchiveError(
-        'archive_damaged',
-        `The archive is damaged: its header does not match the schema ${header.schemaVersion}.`,
-      );
-  }
+    return columns.length > 0 && columns.every((column) => known.has(column));
+  });
 }
+
+/** How the tables of an archive were made: by migrations, of which `pending` are newer than the archive. */
+export type CreatedStaging = { pending: string[]; byMigrations: boolean };
 
 /**
  * Creates an empty staging schema with the tables of an archive, as they were when the archive was
- * made. Returns the migrations that are newer. Errors: `SchemaTooNew`, `ArchiveError`.
+ * made. The header is not authenticated before the first frame is decrypted, so that its names must not be
+ * used unchecked. Errors: `SchemaTooNew`, `ArchiveError`.
  */
-export async function createStaging(staging: Staging, header: ArchiveHeader): Promise<string[]> {
-  const { db, connection, schema, migrations } = staging;
+export async function createStaging(
+  staging: Staging,
+  header: ArchiveHeader,
+): Promise<CreatedStaging> {
+  const { db, connection, schema } = staging;
   if (header.auditSegment)
     throw new ArchiveError('not_an_archive', 'This is a part of the audit log, not a backup.');
-  const { applied, pending } = migrationsFor(header.schemaVersion, migrations);
+  const { applied, pending } = await migrationsFor(header.schemaVersion, staging);
   const quoted = quoteIdentifier(schema);
   await connection.query(`DROP SCHEMA IF EXISTS ${quoted} CASCADE; CREATE SCHEMA ${quoted}`);
-  if (pending.length > 0) {
+  // A newer version may have removed columns that this one does not use any more.
+  const byMigrations = pending.length > 0 || !(await hasColumns(connection, 'public', header));
+  if (byMigrations) {
     await runMigrations(staging, applied);
     await db.transaction(async (trx) => {
       await trx.raw('SET LOCAL search_path TO ??, public', [schema]);
       await trx.raw(DROP_CONSTRAINTS);
     });
-    await assertColumnsExist(connection, schema, header);
+    if (!(await hasColumns(connection, schema, header)))
+      throw new ArchiveError(
+        'archive_damaged',
+        `The archive is damaged: its header does not match the schema ${header.schemaVersion}.`,
+      );
   } else {
     // The tables are compared once and then dropped: they need no indexes, constraints or WAL.
-    await assertColumnsExist(connection, 'public', header);
     const creations = header.tables.map(({ name, columns }) => {
       const table = quoteIdentifier(name);
       return `CREATE UNLOGGED TABLE ${quoted}.${table} AS
@@ -143,7 +164,50 @@ export async function createStaging(staging: Staging, header: ArchiveHeader): Pr
     });
     await runAll(queryOn(connection), creations);
   }
-  return pending;
+  return { pending, byMigrations };
+}
+
+/**
+ * Adds the tables and columns that the current ones of the sections have and the archive has not: a
+ * process of another version may have made the archive, or have migrated the database since. The tables are
+ * empty, and the columns have their defaults.
+ */
+async function completeStaging(
+  { connection, schema }: Staging,
+  header: ArchiveHeader,
+): Promise<void> {
+  const query = queryOn(connection);
+  const [current, staged] = [await readColumns(query, 'public'), await readColumns(query, schema)];
+  const tables = tablesOf(header.tables.map(({ section }) => section));
+  const isMissing = ({ name }: BackedUpTable) => current.has(name) && !staged.has(name);
+  await runAll(
+    query,
+    tables.filter(isMissing).map(
+      (table) =>
+        `CREATE UNLOGGED TABLE ${stagedTable(schema, table)}
+           (LIKE ${liveTable(table)} INCLUDING DEFAULTS)`,
+    ),
+  );
+  const missing = await query<{ sql: string }>(
+    `SELECT format('ALTER TABLE %I.%I ADD COLUMN %I %s', $1::text, c.relname, a.attname,
+       concat_ws(' ', format_type(a.atttypid, a.atttypmod),
+         'COLLATE ' || nullif(a.attcollation, t.typcollation)::regcollation,
+         'DEFAULT ' || pg_get_expr(d.adbin, d.adrelid))) AS sql
+     FROM pg_attribute AS a
+       JOIN pg_type AS t ON t.oid = a.atttypid
+       JOIN pg_class AS c ON c.oid = a.attrelid
+       JOIN pg_class AS s ON s.relname = c.relname AND s.relnamespace = $1::regnamespace
+       LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+     WHERE c.relnamespace = 'public'::regnamespace AND c.relname::text = ANY ($2)
+       AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
+       AND NOT EXISTS (SELECT FROM pg_attribute AS o WHERE o.attrelid = s.oid AND o.attname = a.attname)
+     ORDER BY c.relname, a.attnum`,
+    [schema, tables.map(({ name }) => name)],
+  );
+  await runAll(
+    query,
+    missing.map(({ sql }) => sql),
+  );
 }
 
 /** The server notices within two seconds that a killed process has lost its connection. */
@@ -177,15 +241,15 @@ export async function migrateToCurrent(
 ): Promise<void> {
   const { connection, schema } = staging;
   await runMigrations(staging, pendingMigrations);
+  await completeStaging(staging, header);
   const query = queryOn(connection);
   const quoted = quoteIdentifier(schema);
   await query(`CREATE TABLE ${quoted}._row_counts (name text PRIMARY KEY, rows bigint NOT NULL)`);
-  // A table that is newer than the archive exists only if a migration has created it.
-  const existing = await readColumns(query, schema);
   const staged = new Map(
-    tablesOf(header.tables.map(({ section }) => section))
-      .filter(({ name }) => existing.has(name))
-      .map((table) => [table.name, stagedTable(schema, table)]),
+    tablesOf(header.tables.map(({ section }) => section)).map((table) => [
+      table.name,
+      stagedTable(schema, table),
+    ]),
   );
   if (staged.size > 0) {
     await query(`ANALYZE ${[...staged.values()].join(', ')}`);

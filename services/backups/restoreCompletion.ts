@@ -45,7 +45,7 @@ export function createRestoreCompletion({ db, commit }: { db: Knex; commit: Comm
           backupRecord.acted(work, 'test_restore', backup, { extra: { jobId, ...outcome } });
         },
       );
-      log('info', 'The archive was loaded completely, compared and migrated: it can be restored');
+      log('info', 'The archive was loaded completely, migrated and compared: it can be restored');
     },
 
     /** Records that a restore has failed, with an error code. */

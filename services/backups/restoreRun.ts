@@ -1,4 +1,5 @@
 import { withBackupConnection } from '../../db/backups/backupConnection.ts';
+import type { RunQuery } from '../../db/backups/catalog.ts';
 import { findDifferences } from '../../db/backups/differences.ts';
 import { createRowSums, findMismatchedTables, loadArchive } from '../../db/backups/loadArchive.ts';
 import { planRestore, type RestorePlan } from '../../db/backups/restorePlan.ts';
@@ -111,7 +112,30 @@ export function createRestoreRun({
       if (sums) await assertLoadedUnchanged(staging, loaded, sums);
       await migrateToCurrent(staging, loaded);
     });
+    if (run.purpose === 'verify') await tryComparison(tools);
   }
+
+  /** Compares a loaded archive with the current records, as a restore does first. Error: `staging_lost`. */
+  async function tryComparison(tools: StepTools): Promise<void> {
+    tools.progress(55, 'comparing');
+    await comparing(tools, async (trx, { plan }) => {
+      await findStagedDifferences(queryIn(trx, tools.signal), plan);
+    });
+  }
+
+  /** Runs `work` with the plan of a restore, in a transaction that sees the records of one instant. */
+  const comparing = <T>(
+    tools: StepTools,
+    work: (trx: Knex, planned: PlannedRestore) => Promise<T>,
+  ): Promise<T> =>
+    db.transaction(
+      async (trx) => {
+        await removeTimeouts(trx);
+        const planned = await loadPlan(trx, tools);
+        return cancelOnAbort(db, trx, tools.signal, () => work(trx, planned));
+      },
+      { isolationLevel: 'repeatable read' },
+    );
 
   /** Backups that were imported from a store have no manifest before they are loaded. */
   async function recordManifest(backup: Backup, { manifest }: LoadedArchive): Promise<void> {
@@ -144,9 +168,7 @@ export function createRestoreRun({
   ): Promise<RestoreEvaluation> {
     if (run.purpose === 'restore') assertPermissions(tools, plan.sections);
     const query = queryIn(trx, tools.signal);
-    if (!(await isComplete(query, plan)))
-      throw stagingLost('The loaded archive did not survive a restart of the database');
-    await findDifferences(query, plan);
+    await findStagedDifferences(query, plan);
     return buildRestoreReport(query, plan, header, {
       actorId: tools.caller.actorId,
       confirmed: payloadOf(tools).confirm === true,
@@ -168,17 +190,10 @@ export function createRestoreRun({
 
   async function compare(tools: StepTools): Promise<void> {
     tools.progress(55, 'comparing');
-    const { run, plan, report, planHash } = await db.transaction(
-      async (trx) => {
-        await removeTimeouts(trx);
-        const planned = await loadPlan(trx, tools);
-        const evaluation = await cancelOnAbort(db, trx, tools.signal, () =>
-          evaluate(trx, tools, planned),
-        );
-        return { ...planned, ...evaluation };
-      },
-      { isolationLevel: 'repeatable read' },
-    );
+    const { run, plan, report, planHash } = await comparing(tools, async (trx, planned) => ({
+      ...planned,
+      ...(await evaluate(trx, tools, planned)),
+    }));
     await dryRun(db, { plan, report, signal: tools.signal });
     const { jobId } = tools;
     await writeUnaudited((on) =>
@@ -233,6 +248,13 @@ async function assertLoadedUnchanged(
     `The loaded rows differ from the archive in ${mismatched.join(', ')}`,
     { retryable: false },
   );
+}
+
+/** Finds the differences of a loaded archive. Error: `staging_lost`. */
+async function findStagedDifferences(query: RunQuery, plan: RestorePlan): Promise<void> {
+  if (!(await isComplete(query, plan)))
+    throw stagingLost('The loaded archive did not survive a restart of the database');
+  await findDifferences(query, plan);
 }
 
 const stagingLost = (message: string) =>

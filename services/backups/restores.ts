@@ -84,13 +84,14 @@ export function createRestores({
     payload: RestorePayload,
   ): Promise<RestoreView> {
     const backup = await backups.findToAct(caller, payload.backupId, PURPOSE_PERMISSIONS[purpose]);
-    assertRestorable(backup, payload);
+    await assertRestorable(db, backup, payload);
     if (purpose === 'restore') await requireSections(caller, backup, payload);
     const callerAtTenant = { ...caller, tenantId: backup.tenantId };
     return commit(callerAtTenant, async (work) => {
-      const locked = await lockToLoad(await work.trx(), backup.id);
+      const trx = await work.trx();
+      const locked = await lockToLoad(trx, backup.id);
       if (!locked) throw notFound('backup', backup.id);
-      assertRestorable(locked, payload);
+      await assertRestorable(trx, locked, payload);
       const job = jobFactory.create(
         work,
         jobTypes.get(type),
@@ -172,7 +173,7 @@ export function createRestores({
       // A backup that is deleted when it is locked is not found again: another one is the newest, or none.
       for (;;) {
         const backup = await findRequested(db, caller.tenantId, payload);
-        assertRestorable(backup, payload);
+        await assertRestorable(db, backup, payload);
         if (purpose === 'restore') await requireSections(caller, backup, payload);
         const created = await db.transaction(async (trx) =>
           (await lockToLoad(trx, backup.id))
@@ -189,13 +190,17 @@ export function createRestores({
  * Errors: `backup_not_ready`; `restore_invalid` for an archive of a newer version;
  * `invalid_request` for sections that are not in the backup.
  */
-function assertRestorable(backup: Backup, { sections }: Pick<RestorePayload, 'sections'>): void {
+async function assertRestorable(
+  db: Knex,
+  backup: Backup,
+  { sections }: Pick<RestorePayload, 'sections'>,
+): Promise<void> {
   if (backup.status !== 'completed')
     throw new AppError(
       'backup_not_ready',
       `The backup is ${backup.status}: there is no archive to read.`,
     );
-  if (backup.schemaVersion !== null && !isKnownSchema(backup.schemaVersion))
+  if (backup.schemaVersion !== null && !(await isKnownSchema(db, backup.schemaVersion)))
     throw new AppError(
       'restore_invalid',
       `The archive has the unknown schema version ${backup.schemaVersion}.`,
