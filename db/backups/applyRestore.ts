@@ -3,6 +3,7 @@ import { lockAccess } from '../access/access.ts';
 import { lockUntilCommit } from '../core/advisoryLocks.ts';
 import { isBusy } from '../core/constraints.ts';
 import type { Knex } from '../core/knex.ts';
+import { limitPauses, MAX_IDLE_MS } from '../core/lostClients.ts';
 import { quoteIdentifier, type RunQuery } from './catalog.ts';
 import { foreignKeysOf, lockLiveTables, type Definition } from './newTables.ts';
 import {
@@ -48,18 +49,19 @@ const INDEX_LOCK_TIMEOUT_MS = 500;
  * that have written already; later writers wait for the end of this one. Takes all that the restore
  * will need, in the order of everyone else: changes of permissions lock `access_state` first
  * (`lockAccess`), and the event relay locks `event_head` before it reads the webhooks. Error: SQLSTATE 55P03 or
- * 57014 when waiting takes longer than `timeoutMs`, here or for any later lock of the transaction.
+ * 57014 when waiting takes longer than `timeoutMs`, here or for any later lock of the transaction. If the
+ * process stops, the locks end with the transaction, which waits at most `idleMs` for its next statement.
  */
 export async function lockForRestore(
   trx: Knex,
   plan: RestorePlan,
   timeoutMs: number,
+  idleMs = MAX_IDLE_MS,
 ): Promise<void> {
   await trx.raw(
     `SET LOCAL statement_timeout = ${Math.trunc(timeoutMs)};
      SET LOCAL lock_timeout = ${Math.trunc(timeoutMs)};
-     SET LOCAL idle_in_transaction_session_timeout = 0;
-     SET LOCAL client_connection_check_interval = '2s'`,
+     ${limitPauses(idleMs)}`,
   );
   await lockUntilCommit(trx, 'restore');
   if (mayChangeRights(plan)) await lockAccess(trx);

@@ -1,16 +1,18 @@
 import type { Socket } from 'node:net';
 import pg from 'pg';
+import { noticeLostClient } from '../core/lostClients.ts';
 
 export type BackupConnection = pg.Client;
 
 /**
  * Settings under which the text of a value does not depend on the server, and tables are read in
- * their physical order.
+ * their physical order. Pauses have no limit: the transaction of a snapshot is idle while others read it, and
+ * a COPY waits for a slow store.
  */
 const CONNECTION_SETTINGS = `
   SET statement_timeout = 0;
   SET idle_in_transaction_session_timeout = 0;
-  SET client_connection_check_interval = '2s';
+  ${noticeLostClient('SESSION')};
   SET timezone = 'UTC';
   SET datestyle = 'ISO';
   SET intervalstyle = 'postgres';

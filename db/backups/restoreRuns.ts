@@ -2,6 +2,7 @@ import type { TransactionOrKnex } from 'objection';
 import type { LoadPurpose, RestoreReport } from '../../domain/backups/backups.ts';
 import type { JobError } from '../../domain/jobs/jobs.ts';
 import type { Knex } from '../core/knex.ts';
+import { limitPauses } from '../core/lostClients.ts';
 import { notifySql } from '../core/unitOfWork.ts';
 import { Backup, RestoreRun } from '../models/Backup.ts';
 
@@ -66,10 +67,6 @@ export async function storeReport(
 export const limitLocks = (trx: Knex, timeoutMs: number) =>
   trx.raw(`SET LOCAL lock_timeout = ${Math.trunc(timeoutMs)}`);
 
-/** Removes the limits on how long statements of a transaction and pauses between them may take. */
+/** Removes the limit on how long statements of a transaction may take. */
 export const removeTimeouts = (trx: Knex) =>
-  trx.raw(
-    `SET LOCAL statement_timeout = 0;
-     SET LOCAL idle_in_transaction_session_timeout = 0;
-     SET LOCAL client_connection_check_interval = '2s'`,
-  );
+  trx.raw(`SET LOCAL statement_timeout = 0; ${limitPauses()}`);

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LOCKS } from './advisoryLocks.ts';
 import type { Knex } from './knex.ts';
+import { noticeLostClient } from './lostClients.ts';
 import { withOwnConnection } from './ownConnection.ts';
 
 /** A migration could not get its locks, or its turn, in time. Nothing of it was changed. */
@@ -17,7 +18,7 @@ type Turn = {
 
 /**
  * Runs `work` in one process at a time. The lock ends with its connection, so a killed process leaves
- * none behind. Neither the lock nor the wait for it is a transaction, or a statement that takes long:
+ * none behind; the server notices a lost machine within a minute. Neither the lock nor the wait for it is a transaction, or a statement that takes long:
  * `CREATE INDEX CONCURRENTLY` waits for all of these. Error: `MigrationBlocked`.
  */
 export const withMigrationLock = <T>(
@@ -26,6 +27,7 @@ export const withMigrationLock = <T>(
   work: () => Promise<T>,
 ): Promise<T> =>
   withOwnConnection(db, async (run) => {
+    await run(noticeLostClient('SESSION'));
     const tryLock = async () => {
       const [row] = await run<{ acquired: boolean }>('SELECT pg_try_advisory_lock(?) AS acquired', [
         LOCKS.migration,
