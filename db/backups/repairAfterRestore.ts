@@ -260,7 +260,7 @@ const skipBufferedRuns = (query: RunQuery, plan: RestorePlan) =>
      WHERE t.outcome = 'buffered' AND ${isInDiff(plan, 'schedule_runs', "= 'created'")}`,
   );
 
-/** Queues restored pending deliveries again, and cancels those of webhooks that became disabled. */
+/** Queues restored pending deliveries again, and cancels those of webhooks that the restore disables. */
 async function repairDeliveries(
   query: RunQuery,
   plan: RestorePlan,
@@ -275,7 +275,7 @@ async function repairDeliveries(
     await query(
       `UPDATE public.webhooks AS t SET cancel_before = now(), cancel_reason = 'webhook_disabled'
        WHERE NOT t.enabled AND t.deleted_at IS NULL
-         AND ${isInDiff(plan, 'webhooks', "= 'changed'")}
+         AND ${isInDiff(plan, 'webhooks', "<> 'deleted'")}
          AND EXISTS (
            SELECT FROM public.deliveries AS w
            WHERE w.webhook_id = t.id AND w.status = 'pending' AND w.reason IS NULL)`,

@@ -50,12 +50,14 @@ export type NotEnabled = { table: string; rows: number };
 const IS_NOT_ENABLED = {
   providers: 's.enabled AND NOT r.enabled',
   users: 's.enabled AND NOT r.enabled',
+  webhooks: 's.enabled AND NOT r.enabled',
+  schedules: 's.enabled AND NOT r.enabled',
   secrets: 'cardinality(s.pools) > cardinality(r.pools)',
 } as const;
 
 /**
- * Accounts, providers and tokens that a restore leaves disabled, and secrets that it leaves without a
- * pool. Requires `findDifferences`.
+ * Accounts, providers, webhooks, schedules and tokens that a restore leaves disabled, and secrets that it
+ * leaves without a pool. Requires `findDifferences`.
  */
 export async function countNotEnabled(query: RunQuery, plan: RestorePlan): Promise<NotEnabled[]> {
   const found: NotEnabled[] = [];

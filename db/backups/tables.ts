@@ -128,6 +128,17 @@ const IS_SAME_CONFIG = `CASE
   WHEN ${mayBeRefused('l.config')} OR ${mayBeRefused('s.config')} THEN false
   ELSE l.config::jsonb = s.config::jsonb END`;
 
+/** A webhook is enabled again only if it is enabled now, with the URL of the backup. */
+const IS_SENT_TO = `l.enabled AND l.endpoint_url = s.endpoint_url`;
+const STOPS_SENDING = `s.enabled AND NOT coalesce(${IS_SENT_TO}, false)`;
+
+/** A schedule that is paused now stays so. One that was deleted since is as in the backup. */
+const STAYS_PAUSED = 's.enabled AND coalesce(NOT l.enabled AND l.deleted_at IS NULL, false)';
+
+/** The value that a column has now if a condition is true, otherwise that of the backup. */
+const presentIf = (condition: string, column: string) =>
+  `CASE WHEN ${condition} THEN l.${column} ELSE s.${column} END`;
+
 /** All tables that backups contain, in an order in which rows can be inserted. */
 export const TABLES: readonly BackedUpTable[] = [
   settings('custom_fields'),
@@ -214,6 +225,17 @@ export const TABLES: readonly BackedUpTable[] = [
   table('webhooks', 'state')('webhooks', {
     preserved: ['failing_since', 'unreachable_since', 'probed_at'],
     hidden: ['secret', 'previous_secret'],
+    // A secret that was replaced does not come back, nor does anything go to an endpoint that was given up.
+    guarded: {
+      secret: present('secret'),
+      previous_secret: present('previous_secret'),
+      previous_secret_until: present('previous_secret_until'),
+      enabled: `s.enabled AND coalesce(${IS_SENT_TO}, false)`,
+      disabled_at: `CASE WHEN ${STOPS_SENDING}
+        THEN coalesce(l.disabled_at, l.updated_at, s.updated_at) ELSE s.disabled_at END`,
+      disabled_reason: `CASE WHEN ${STOPS_SENDING}
+        THEN coalesce(l.disabled_reason, 'request') ELSE s.disabled_reason END`,
+    },
     tombstone: `enabled = false, disabled_at = coalesce(t.disabled_at, :now),
       disabled_reason = coalesce(t.disabled_reason, 'request'), deleted_at = :now,
       cancel_before = :now, cancel_reason = 'webhook_deleted', updated_at = :now,
@@ -236,6 +258,12 @@ export const TABLES: readonly BackedUpTable[] = [
   }),
   table('schedules', 'state')('schedules', {
     preserved: ['next_due_at', 'last_run_id', 'run_count', 'checked_at'],
+    guarded: {
+      enabled: `s.enabled AND NOT (${STAYS_PAUSED})`,
+      paused_at: presentIf(STAYS_PAUSED, 'paused_at'),
+      paused_by: presentIf(STAYS_PAUSED, 'paused_by'),
+      pause_reason: presentIf(STAYS_PAUSED, 'pause_reason'),
+    },
     hidden: ['payload', 'owner'],
     tombstone: 'next_due_at = NULL, deleted_at = :now, updated_at = :now, version = t.version + 1',
   }),

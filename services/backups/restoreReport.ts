@@ -212,6 +212,8 @@ const NOT_ENABLED: Readonly<Record<string, string>> = {
   providers: `${DISABLED}: they are disabled or missing now, or have another configuration`,
   users: `${DISABLED}: they are disabled or missing now`,
   tokens: `${DISABLED}: they are missing now`,
+  webhooks: `${DISABLED}: they are disabled or deleted now, or have another URL`,
+  schedules: 'would be paused although the backup has them active: they are paused now',
   secrets: 'would have fewer pools than in the backup: they have fewer or are missing now',
 };
 

@@ -367,6 +367,7 @@ describe('a preview', () => {
       .where({ username: 'platform-ann' })
       .update({ password_hash: '$argon2id$other-secret-hash', display_name: 'Ann B.' });
     await db('webhooks').update({ secret: 'v1.sealed.other-secret' });
+    await db('schedules').update({ payload: '{"token":"other-secret"}' });
     const report = (client: TestClient) => restoreValidator(() => client)({ backupId: backup.id });
     const full = await report(root);
     expect(full.preview.differences).toEqual(
@@ -384,9 +385,9 @@ describe('a preview', () => {
           ]),
         }),
         expect.objectContaining({
-          table: 'webhooks',
+          table: 'schedules',
           change: 'changed',
-          fields: expect.arrayContaining([{ field: 'secret', current: null, restored: null }]),
+          fields: expect.arrayContaining([{ field: 'payload', current: null, restored: null }]),
         }),
       ]),
     );
