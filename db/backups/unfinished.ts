@@ -40,8 +40,12 @@ export async function findJobEnd(
     [backupId, backupId],
   );
   if (rows.some(({ status }) => status === 'queued' || status === 'running')) return null;
-  return { code: rows[0]?.code ?? (rows[0]?.status === 'cancelled' ? 'cancelled' : null) };
+  return { code: rows[0] ? endCode(rows[0]) : null };
 }
+
+/** Why a job has ended: the code of its error, or `cancelled`; null if it has succeeded. */
+const endCode = ({ status, code }: { status: string; code: string | null }): string | null =>
+  code ?? (status === 'cancelled' ? 'cancelled' : null);
 
 /**
  * Those of the archive names that this database knows and nothing writes any more: of backups that have
@@ -78,15 +82,15 @@ export const unfinishedRestores = {
     return jobIds.filter((id) => !running.has(id));
   },
 
-  /** The jobs of restores that have ended without recording an outcome, at most 200. */
-  findWithoutOutcome: async (db: Knex): Promise<string[]> => {
-    const { rows } = await db.raw<{ rows: { id: string }[] }>(
-      `SELECT r.job_id AS id
+  /** The jobs of restores that have ended without recording an outcome, at most 200, and why. */
+  findWithoutOutcome: async (db: Knex): Promise<{ jobId: string; code: string | null }[]> => {
+    const { rows } = await db.raw<{ rows: { id: string; status: string; code: string | null }[] }>(
+      `SELECT r.job_id AS id, j.status, j.error ->> 'code' AS code
        FROM restore_runs AS r
          JOIN jobs AS j ON j.id = r.job_id AND j.status NOT IN ('queued', 'running')
        WHERE r.purpose = 'restore' AND r.outcome IS NULL LIMIT ?`,
       [BATCH_SIZE],
     );
-    return rows.map(({ id }) => id);
+    return rows.map((row) => ({ jobId: row.id, code: endCode(row) }));
   },
 };

@@ -129,7 +129,7 @@ export function createBackupReconcile({
       signal,
       'failing a restore',
       await unfinishedRestores.findWithoutOutcome(db),
-      (jobId) => restoreCompletion.fail(jobId, 'workflow_lost').then(() => true),
+      ({ jobId, code }) => restoreCompletion.fail(jobId, code ?? 'workflow_lost').then(() => true),
     );
 
   /**

@@ -7,7 +7,7 @@ import { queryIn, queryOn } from '../../../db/backups/sql.ts';
 import type { Knex } from '../../../db/core/knex.ts';
 import { SECTIONS } from '../../../domain/backups/backups.ts';
 import type { TestApp } from '../../support/app.ts';
-import { withBackups } from '../../support/backups.ts';
+import { backupCreator, restorer, withBackups } from '../../support/backups.ts';
 import type { TestClient } from '../../support/client.ts';
 
 let app: TestApp;
@@ -44,3 +44,21 @@ test('a comparison whose worker stops ends, and a backup may pause', async () =>
     expect(await queryOn(connection)(IDLE)).toEqual([{ idle: '0' }]);
   });
 });
+
+test.each([
+  ['cancelled', 'cancelled', null],
+  ['permission_lost', 'failed', '{"code":"permission_lost","message":"lost"}'],
+  ['workflow_lost', 'succeeded', null],
+])(
+  'a restore whose job ended without its workflow has the error %s',
+  async (code, status, error) => {
+    const { db, backups } = app.deps;
+    const backup = await backupCreator(() => root)({ mode: 'partial', sections: ['settings'] });
+    const { jobId } = await restorer(() => root)({ backupId: backup.id });
+    await db('jobs').where({ id: jobId }).update({ status, error });
+    await db('restore_runs').where({ job_id: jobId }).update({ outcome: null, done_at: null });
+    await backups.reconcile(AbortSignal.timeout(10_000));
+    const run = await db('restore_runs').where({ job_id: jobId }).first();
+    expect(run.outcome).toEqual({ error: code });
+  },
+);
