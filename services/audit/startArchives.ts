@@ -1,5 +1,6 @@
 import { findDueArchives, type DueArchive } from '../../db/audit/dueArchives.ts';
 import type { Commit } from '../../db/core/commit.ts';
+import { readDatabaseTime } from '../../db/core/databaseTime.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { ARCHIVE_JOB } from '../../domain/audit/archives.ts';
 import type { RetentionDays } from '../../domain/retention/retention.ts';
@@ -34,7 +35,8 @@ export const createStartArchives = ({ db, log, commit, jobFactory, jobTypes, con
   };
   return async (signal: AbortSignal): Promise<number> => {
     const { auditArchive: fallback } = config.retention;
-    const due = await findDueArchives(db, { now: new Date(), fallback, limit: MAX_TENANTS });
+    const now = await readDatabaseTime(db);
+    const due = await findDueArchives(db, { now, fallback, limit: MAX_TENANTS });
     return mapConcurrently(log, signal, 'starting to archive an audit log', due, start);
   };
 };

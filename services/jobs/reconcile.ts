@@ -1,4 +1,5 @@
 import type { Commit } from '../../db/core/commit.ts';
+import { readDatabaseTime } from '../../db/core/databaseTime.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { foldQuotaUsage } from '../../db/access/quotas.ts';
 import { purgeKeys } from '../../db/core/idempotency.ts';
@@ -135,7 +136,8 @@ export function createReconcile({
      * and archives of audit logs when they are due, and keeps tokens. Errors: those of `runEach`.
      */
     async purge(signal: AbortSignal): Promise<void> {
-      const before = new Date(Date.now() - KEY_RETENTION_MS);
+      const now = await readDatabaseTime(db);
+      const before = new Date(now.getTime() - KEY_RETENTION_MS);
       const purgeAll = async (purge: typeof purgeKeys) => {
         while ((await purge(db, before, PURGE_BATCH)) === PURGE_BATCH && !signal.aborted);
       };

@@ -4,6 +4,7 @@ import {
   type Commit,
   type WriteUnaudited,
 } from '../../db/core/commit.ts';
+import { readDatabaseTime } from '../../db/core/databaseTime.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { Schedule } from '../../db/models/Schedule.ts';
 import {
@@ -81,11 +82,10 @@ export function createCatchUp({ db, commit, writeUnaudited, runner, ids, log, ev
     }).catch(ignoreNoChange(undefined));
   }
 
-  /** Decides the next pending occurrences of a schedule. True when there may be more. */
-  async function catchUpSchedule(scheduleId: string): Promise<boolean> {
+  /** Decides the occurrences of a schedule that are pending at `now`. True when there may be more. */
+  async function catchUpSchedule(scheduleId: string, now: Date): Promise<boolean> {
     const schedule = await Schedule.query(db).findById(scheduleId).select(SCHEDULE_SUMMARY_COLUMNS);
     if (!schedule?.nextDueAt) return false;
-    const now = new Date();
     const delaySeconds = schedule.enabled ? maxDelaySeconds(schedule) + CATCH_UP_DELAY_SECONDS : 0;
     const until = new Date(now.getTime() - delaySeconds * 1_000);
     const pending = pendingOccurrences(schedule, until, OCCURRENCES_PER_BATCH);
@@ -109,12 +109,13 @@ export function createCatchUp({ db, commit, writeUnaudited, runner, ids, log, ev
   async function catchUpAll(signal: AbortSignal): Promise<void> {
     // A round without progress has found only schedules that fail, and would find them again.
     for (let round = 0, done = 1; round < MAX_ROUNDS && done > 0 && !signal.aborted; round++) {
+      const now = await readDatabaseTime(db);
       done = await mapConcurrently(
         log,
         signal,
         'catching up a schedule',
-        await findOverdue(db, new Date(), BATCH),
-        catchUpSchedule,
+        await findOverdue(db, now, BATCH),
+        (id) => catchUpSchedule(id, now),
       );
     }
   }

@@ -1,4 +1,5 @@
 import { NoChange, ignoreNoChange, type Commit, type Work } from '../../db/core/commit.ts';
+import { readDatabaseTime } from '../../db/core/databaseTime.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { Webhook } from '../../db/models/Webhook.ts';
 import type { DeliveryEndpoint } from '../../db/webhooks/deliveryAttempts.ts';
@@ -85,8 +86,9 @@ export const createAutoDisable =
    */
   async (webhook: FailingWebhook, jobId: string): Promise<void> => {
     const { webhookId, tenantId, endpointUrl, failingSince } = webhook;
-    const now = new Date();
-    if (!failingSince || !hasFailedTooLong(failingSince, now)) return;
+    if (!failingSince || !hasFailedTooLong(failingSince, new Date())) return;
+    const now = await readDatabaseTime(db);
+    if (!hasFailedTooLong(failingSince, now)) return;
     const acceptedAt = await acceptedAfter(db, webhookId, failingSince);
     if (acceptedAt) {
       // It fails since now: its process has died before it could write that the webhook worked again.

@@ -1,7 +1,8 @@
 import { Type, type Static } from 'typebox';
+import { readDatabaseTime } from '../../../db/core/databaseTime.ts';
 import type { Knex } from '../../../db/core/knex.ts';
 import { continueSoon, recordComplete } from '../../../db/retention/state.ts';
-import { defineJobType, type JobType } from '../../../domain/jobs/jobType.ts';
+import { defineJobType, JobFailure, type JobType } from '../../../domain/jobs/jobType.ts';
 import {
   PURGE_JOB_TYPE,
   RETENTION,
@@ -24,6 +25,23 @@ const TIMEOUT_MS = 30 * 60_000;
 /** A purge that takes longer ends, and the next one continues: others get the slot in between. */
 const MAX_RUN_MS = 20 * 60_000;
 
+/** Clocks that differ by more are wrong: deleting by one that is ahead would delete too much. */
+const MAX_CLOCK_DIFFERENCE_MS = 5 * 60_000;
+
+/**
+ * Compares the clock of this process with the time of the database. Error: `clocks_differ`, which another
+ * process may not have.
+ */
+function assertClocksAgree(processTimeMs: number, databaseTime: Date): void {
+  const differenceMs = Math.abs(processTimeMs - databaseTime.getTime());
+  if (differenceMs <= MAX_CLOCK_DIFFERENCE_MS) return;
+  const seconds = Math.round(differenceMs / 1_000);
+  throw new JobFailure(
+    'clocks_differ',
+    `The clocks of this worker and of the database differ by ${seconds} seconds: nothing is deleted`,
+  );
+}
+
 /** The job type that deletes what is kept no longer. A repeated or later purge continues. */
 export const retentionPurge = ({ db, metrics, purge, logMonths }: PurgeDeps): JobType =>
   defineJobType<Static<typeof Payload>>({
@@ -35,7 +53,9 @@ export const retentionPurge = ({ db, metrics, purge, logMonths }: PurgeDeps): Jo
     lane: 'activity',
     timeoutMs: TIMEOUT_MS,
     run: async (_payload, tools) => {
-      const now = new Date();
+      const startedAt = Date.now();
+      const now = await readDatabaseTime(db);
+      assertClocksAgree(startedAt, now);
       const rows: Partial<Record<RetentionKind, number>> = {};
       const count = (kind: RetentionKind, more: number) => {
         if (more === 0) return;
@@ -45,7 +65,7 @@ export const retentionPurge = ({ db, metrics, purge, logMonths }: PurgeDeps): Jo
       };
       await logMonths.create(now);
       const months = await logMonths.drop(tools.jobId, now);
-      const complete = await purge.run(tools, now, now.getTime() + MAX_RUN_MS, count);
+      const complete = await purge.run(tools, now, startedAt + MAX_RUN_MS, count);
       months.push(...(await logMonths.drop(tools.jobId, now)));
       await (complete ? recordComplete(db, now) : continueSoon(db));
       tools.log('info', complete ? 'Nothing due is left' : 'The next purge continues', { rows });

@@ -1,0 +1,11 @@
+import { assertDefined } from '../../domain/shared/assert.ts';
+import type { Knex } from './knex.ts';
+
+/**
+ * The time of the database, which is the same for all processes. What deletes, disables or skips by age asks
+ * it, so that no machine whose clock is wrong does so too early.
+ */
+export async function readDatabaseTime(db: Knex): Promise<Date> {
+  const { rows } = await db.raw<{ rows: { now: Date }[] }>('SELECT clock_timestamp() AS now');
+  return assertDefined(rows[0], 'clock_timestamp()').now;
+}
