@@ -1,5 +1,6 @@
 import { Context } from '@temporalio/activity';
 import type { RunAttributes } from '../domain/dispatch/tasks.ts';
+import { JobFailure } from '../domain/jobs/jobType.ts';
 import { jobLog, type Log } from '../platform/log.ts';
 import { asJobFailure } from '../services/backups/archives.ts';
 import type { BackupRunSteps } from '../services/backups/backupRun.ts';
@@ -34,11 +35,35 @@ export type PreRestoreBackupRun = {
 };
 
 /**
- * The failed attempts of a step that its retry policy counts. Temporal keeps the number from one attempt to
- * the next; its own number of the attempt also counts those that an outage has ended.
+ * What Temporal keeps of a step from one attempt to the next. `counted`: the failed attempts that its retry policy
+ * counts; the number of Temporal also counts those that an outage has ended. `lost`: the attempts that were
+ * never recorded as ended (`isRunning`): their worker was killed.
  */
-const countedBefore = ({ info }: Context): number =>
-  (info.heartbeatDetails as { counted?: number } | null | undefined)?.counted ?? 0;
+type StepHistory = { counted: number; lost: number; isRunning: boolean };
+
+/** The history of a step when an attempt begins. */
+function historyBefore({ info }: Context): StepHistory {
+  const before = (info.heartbeatDetails ?? {}) as Partial<StepHistory>;
+  const lost = (before.lost ?? 0) + (before.isRunning === true ? 1 : 0);
+  return { counted: before.counted ?? 0, lost, isRunning: true };
+}
+
+/** An attempt ends itself this long before Temporal would repeat it without a word. */
+const TIME_TO_END_MS = 30_000;
+
+/** Aborts with the activity, and with `timed_out` before its time limit. */
+function limitedSignal({ info }: Context): { signal: AbortSignal; clear(): void } {
+  const limitMs = info.startToCloseTimeoutMs;
+  const limit = new AbortController();
+  const timer = setTimeout(
+    () => limit.abort(new JobFailure('timed_out', `The step took longer than ${limitMs} ms`)),
+    limitMs - Math.min(TIME_TO_END_MS, limitMs / 10),
+  );
+  return {
+    signal: AbortSignal.any([attemptSignal(), limit.signal]),
+    clear: () => clearTimeout(timer),
+  };
+}
 
 export function createBackupActivities({
   steps,
@@ -53,20 +78,25 @@ export function createBackupActivities({
   /** Runs a long step with a heartbeat and the log of its job. */
   async function runStep<T>(jobId: string, action: (tools: StepTools) => Promise<T>): Promise<T> {
     const context = Context.current();
-    let counted = countedBefore(context);
-    const stopHeartbeat = startHeartbeat(context, () => ({ counted }));
-    const onCounted = (failures: number) => context.heartbeat({ counted: (counted = failures) });
+    let history = historyBefore(context);
+    const record = (change: Partial<StepHistory>) =>
+      context.heartbeat((history = { ...history, ...change }));
+    record({});
+    const stopHeartbeat = startHeartbeat(context, () => history);
+    const { counted, lost } = history;
+    const { signal, clear } = limitedSignal(context);
+    const onCounted = (failures: number) => record({ counted: failures });
     try {
-      return await steps.runStep(
-        { jobId, failures: counted, onCounted, signal: attemptSignal() },
-        (tools) =>
-          action(tools).catch((error: unknown) => {
-            throw asJobFailure(error);
-          }),
+      return await steps.runStep({ jobId, failures: counted, lost, onCounted, signal }, (tools) =>
+        action(tools).catch((error: unknown) => {
+          throw asJobFailure(error);
+        }),
       );
     } catch (error) {
+      record({ isRunning: false });
       throw toTemporalFailure(error, jobLog(log, jobId));
     } finally {
+      clear();
       stopHeartbeat();
     }
   }

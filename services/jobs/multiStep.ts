@@ -42,11 +42,13 @@ export type StepTools = StepContext & {
 
 /**
  * One attempt of a step. `failures`: the earlier ones that have failed and are counted; `onCounted` gets the
- * new number when this one fails so, too. An attempt that an outage ends is not counted.
+ * new number when this one fails so, too. An attempt that an outage ends is not counted. `lost`: the earlier
+ * ones whose worker was killed. `signal` aborts with a `JobFailure` when the attempt has taken too long.
  */
 export type StepAttempt = {
   jobId: string;
   failures: number;
+  lost: number;
   onCounted(failures: number): void;
   signal: AbortSignal;
 };
@@ -67,6 +69,22 @@ type Deps = {
   unknownTypes: UnknownTypes;
   log: Log;
 };
+
+/** A step that this number of workers has not survived is what kills them. */
+const MAX_LOST_ATTEMPTS = 5;
+
+/** Logs how many workers were lost during a step. Error: `worker_lost` when these are too many. */
+function assertNotDeadly(lost: number, runLog: RunLog): void {
+  if (lost === 0) return;
+  if (lost >= MAX_LOST_ATTEMPTS)
+    throw new JobFailure('worker_lost', `${lost} workers were lost during the step`, {
+      retryable: false,
+    });
+  runLog.logSystem(
+    'warn',
+    `The worker was lost during the step (${lost} of at most ${MAX_LOST_ATTEMPTS} times); it is repeated`,
+  );
+}
 
 /** How long a step waits that this process cannot run now. */
 const DEFAULT_BUSY_WAIT_MS = 5_000;
@@ -179,6 +197,7 @@ export function createMultiStepJobs({
       const type = await multiStepTypeOf(job);
       await using runLog = createRunLog({ writeUnaudited, log, job });
       try {
+        assertNotDeadly(attempt.lost, runLog);
         const caller = await lifecycle.callerForJob(job, type);
         const result = await runWith({
           jobId,
@@ -192,11 +211,14 @@ export function createMultiStepJobs({
         await flush(job, runLog);
         return result;
       } catch (error) {
-        if (!signal.aborted) return await failStep(job, runLog, error, attempt);
+        const reason: unknown = signal.reason;
+        const isTooLate = reason instanceof JobFailure;
+        if (!signal.aborted || isTooLate)
+          return await failStep(job, runLog, isTooLate ? reason : error, attempt);
         // The job ends or another worker repeats the step: losing these log lines is acceptable.
-        const interrupted = signal.reason instanceof WorkerStopping ? interruption(job) : {};
+        const interrupted = reason instanceof WorkerStopping ? interruption(job) : {};
         await flush(job, runLog, interrupted).catch(() => undefined);
-        throw signal.reason;
+        throw reason;
       }
     },
 

@@ -1,4 +1,4 @@
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { lockForRestore } from '../../../db/backups/applyRestore.ts';
 import { withBackupConnection } from '../../../db/backups/backupConnection.ts';
 import { planRestore } from '../../../db/backups/restorePlan.ts';
@@ -6,6 +6,7 @@ import { removeTimeouts } from '../../../db/backups/restoreRuns.ts';
 import { queryIn, queryOn } from '../../../db/backups/sql.ts';
 import type { Knex } from '../../../db/core/knex.ts';
 import { SECTIONS } from '../../../domain/backups/backups.ts';
+import { JobFailure } from '../../../domain/jobs/jobType.ts';
 import type { TestApp } from '../../support/app.ts';
 import { backupCreator, restorer, withBackups } from '../../support/backups.ts';
 import type { TestClient } from '../../support/client.ts';
@@ -62,3 +63,49 @@ test.each([
     expect(run.outcome).toEqual({ error: code });
   },
 );
+
+describe('a step', () => {
+  /** Runs a step of a job that waits until its signal aborts. Returns its error, and how it is repeated. */
+  async function runStep(attempt: { lost?: number; signal?: AbortSignal }) {
+    const { db, multiStepJobs } = app.deps;
+    const { jobId } = await backupCreator(() => root)({ mode: 'partial', sections: ['settings'] });
+    await db('jobs').where({ id: jobId }).update({ status: 'running', finished_at: null });
+    const signal = attempt.signal ?? new AbortController().signal;
+    let hasStarted = false;
+    const error: unknown = await multiStepJobs
+      .runStep(
+        {
+          jobId: jobId ?? '',
+          failures: 0,
+          lost: 0,
+          onCounted: () => undefined,
+          ...attempt,
+          signal,
+        },
+        () => {
+          hasStarted = true;
+          return signal.aborted ? Promise.reject(new Error('cancelled')) : Promise.resolve();
+        },
+      )
+      .catch((thrown: unknown) => thrown);
+    const lines = await db('job_logs').where({ job_id: jobId }).pluck<string[]>('message');
+    await db('jobs').where({ id: jobId }).update({ status: 'succeeded', finished_at: new Date() });
+    return { error, hasStarted, lines };
+  }
+
+  test('that several workers have not survived fails, and does not start again', async () => {
+    const fourth = await runStep({ lost: 4 });
+    expect([fourth.hasStarted, fourth.error]).toEqual([true, undefined]);
+    expect(fourth.lines).toContainEqual(expect.stringContaining('(4 of at most 5 times)'));
+    const fifth = await runStep({ lost: 5 });
+    expect(fifth.error).toMatchObject({ code: 'worker_lost', retryInMs: null });
+    expect(fifth.hasStarted).toBe(false);
+  });
+
+  test('that has taken too long is a failed attempt', async () => {
+    const signal = AbortSignal.abort(new JobFailure('timed_out', 'The step took too long'));
+    const { error, lines } = await runStep({ signal });
+    expect(error).toMatchObject({ code: 'timed_out', retryInMs: 5_000 });
+    expect(lines).toContainEqual(expect.stringMatching(/^Attempt 1 failed: timed_out/));
+  });
+});

@@ -169,6 +169,29 @@ describe('when a worker is killed', () => {
   test('archives and records agree', assertConsistent);
 });
 
+test.each([
+  ['is killed', 'kill', 1],
+  ['stops in order', 'terminate', 0],
+] as const)(
+  'a step whose worker %s is repeated',
+  async (_title, end, lost) => {
+    await worker.start();
+    const release = await holdLock('LOCK TABLE ip_addresses IN ACCESS EXCLUSIVE MODE');
+    const backup = await startBackup({ label: `worker ${end}` });
+    await eventually(
+      () => archives.files(),
+      (files) => files.some((file) => file.includes('.part-')),
+    );
+    await worker[end]();
+    await release();
+    await worker.start();
+    expect((await waitForJob(backup.jobId)).status).toBe('succeeded');
+    const lines = await api.deps.db('job_logs').where({ job_id: backup.jobId }).pluck('message');
+    expect(lines.filter((line) => line.startsWith('The worker was lost'))).toHaveLength(lost);
+  },
+  120_000,
+);
+
 /** A restore, and two parts of the audit log that stop while they are archived, meet the same kill. */
 describe('when a worker is killed during a restore', () => {
   const POINTS = {
