@@ -2,6 +2,7 @@ import os from 'node:os';
 import { pino, type Logger } from 'pino';
 import pretty from 'pino-pretty';
 import { jobWorkflowId } from '../domain/dispatch/workflowIds.ts';
+import { loggedError } from './loggedError.ts';
 import { createRepeatedWarnings } from './repeatedWarnings.ts';
 import { currentTraceId } from './tracing.ts';
 import { APP_VERSION } from './version.ts';
@@ -26,6 +27,21 @@ export type LogIdentity = { role: string; instance: string };
 /** The name of a process among others of its role, unless it is configured: machine and process id. */
 export const defaultInstance = (): string => `${os.hostname()}:${process.pid}`;
 
+/** What a logger adds to its lines, leaves out and replaces. */
+export const logOptions = (level: LogLevelName, { role, instance }: LogIdentity) => ({
+  level,
+  base: { role, instance, version: APP_VERSION },
+  timestamp: pino.stdTimeFunctions.isoTime,
+  formatters: { level: (label: string) => ({ level: label }) },
+  serializers: { err: (error: unknown) => loggedError(error) },
+  hooks: { logMethod: createRepeatedWarnings() },
+  mixin: () => {
+    const traceId = currentTraceId();
+    return traceId === undefined ? {} : { traceId };
+  },
+  redact: { paths: REDACTED_FIELDS.flatMap((name) => [name, `*.${name}`]), censor: '********' },
+});
+
 /**
  * Creates a logger that writes JSON lines, or readable ones if standard output is a terminal. Each line
  * has role, instance and version of the process.
@@ -33,20 +49,9 @@ export const defaultInstance = (): string => `${os.hostname()}:${process.pid}`;
 export function createLog(
   level: LogLevelName,
   readable = process.stdout.isTTY,
-  { role, instance }: LogIdentity = { role: 'cli', instance: defaultInstance() },
+  identity: LogIdentity = { role: 'cli', instance: defaultInstance() },
 ): Log {
-  const options = {
-    level,
-    base: { role, instance, version: APP_VERSION },
-    timestamp: pino.stdTimeFunctions.isoTime,
-    formatters: { level: (label: string) => ({ level: label }) },
-    hooks: { logMethod: createRepeatedWarnings() },
-    mixin: () => {
-      const traceId = currentTraceId();
-      return traceId === undefined ? {} : { traceId };
-    },
-    redact: { paths: REDACTED_FIELDS.flatMap((name) => [name, `*.${name}`]), censor: '********' },
-  };
+  const options = logOptions(level, identity);
   return readable
     ? pino(
         options,

@@ -60,15 +60,15 @@ pg.types.setTypeParser(pg.types.builtins.INT8, Number);
  * Opens the connection pool. `statementTimeoutMs` limits each statement, 0 means no limit. Waiting
  * for a connection is limited, and TCP keep-alive detects a lost server after ten idle seconds.
  */
-export const openDatabase = ({
+export function openDatabase({
   url,
   poolSize,
   statementTimeoutMs,
   log,
   waitMs = DEFAULT_WAIT_MS,
   quotaDefaults,
-}: DatabaseSettings): Knex =>
-  knex({
+}: DatabaseSettings): Knex {
+  const db = knex({
     client: 'pg',
     connection: {
       connectionString: url,
@@ -86,6 +86,8 @@ export const openDatabase = ({
       validate: (connection: PoolConnection) => !terminated.has(connection),
     },
     acquireConnectionTimeout: waitMs,
+    // Knex would write values over the question marks of operators.
+    compileSqlOnError: false,
     log: {
       warn: (message: unknown) => log.debug({ knex: String(message) }, 'database driver'),
       error: (message: unknown) => log.debug({ knex: String(message) }, 'database driver'),
@@ -93,6 +95,12 @@ export const openDatabase = ({
       deprecate: () => undefined,
     },
   });
+  // For the log, which leaves out messages that quote values.
+  db.on('query-error', (error: object, { sql }: { sql: string }) => {
+    Object.assign(error, { statement: sql });
+  });
+  return db;
+}
 
 /** Resolves when the database answers. */
 export const ping = async (db: Knex): Promise<void> => void (await db.raw('SELECT 1'));
