@@ -3,8 +3,13 @@ import { MASK } from './mask.ts';
 /** Shorter values are in ordinary words. */
 export const MIN_MASKED_CHARS = 6;
 
-/** More values of a job are not masked; a line would take too long. */
+/** More are not masked, a line would take too long: values and their forms, and the lines of values. */
 const MAX_PATTERNS = 5_000;
+
+/** Forms of lines that are masked, of one value and of all: those of the first lines. */
+const MAX_LINE_FORMS = 1_000;
+const MAX_ALL_LINE_FORMS = 5_000;
+
 const MAX_VALUE_CHARS = 65_536;
 
 export type Masker = ReturnType<typeof createMasker>;
@@ -147,28 +152,57 @@ function findPattern(
 
 /**
  * Replaces secrets in texts: as they are, in base64, escaped for URLs, JSON, XML and shells; of a value with
- * several lines, also each line. Values and forms shorter than `minChars` are not replaced.
+ * several lines, also each line, and the first of these in all forms. Values and forms shorter than `minChars` are
+ * not replaced.
  */
 export function createMasker(
   secrets: Iterable<string> = [],
   { minChars = MIN_MASKED_CHARS }: { minChars?: number } = {},
 ) {
   const patterns = new Set<string>();
+  let lineForms = 0;
 
-  /** Adds a secret. False if there are too many, or it is too long. */
-  function add(secret: string): boolean {
-    if (secret.length > MAX_VALUE_CHARS) return false;
-    const values = new Set([secret, secret.trim(), ...linesOf(secret)]);
+  /** False if there are too many. */
+  function addPatterns(values: Iterable<string>): boolean {
     for (const value of values) {
-      if (value.length < minChars) continue;
-      for (const form of formsOf(value)) {
-        if (form.length < minChars) continue;
-        if (patterns.size >= MAX_PATTERNS) return false;
-        patterns.add(form);
-      }
+      if (value.length < minChars || patterns.has(value)) continue;
+      if (patterns.size - lineForms >= MAX_PATTERNS) return false;
+      patterns.add(value);
     }
     return true;
   }
+
+  function addLineForms(lines: readonly string[]): void {
+    const max = Math.min(lineForms + MAX_LINE_FORMS, MAX_ALL_LINE_FORMS);
+    for (const line of lines)
+      for (const form of formsOf(line)) {
+        if (lineForms >= max) return;
+        if (form.length < minChars || patterns.has(form)) continue;
+        patterns.add(form);
+        lineForms += 1;
+      }
+  }
+
+  /**
+   * Adds secrets, so that none takes what another needs: first all values, then their forms and lines. False
+   * if there are too many, or one is too long: something of them is not masked.
+   */
+  function addAll(values: readonly string[]): boolean {
+    const short = values.filter(({ length }) => length <= MAX_VALUE_CHARS);
+    const whole = [...new Set(short.flatMap((value) => [value, value.trim()]))].filter(
+      ({ length }) => length >= minChars,
+    );
+    const lines = short.map((value) => linesOf(value).filter(({ length }) => length >= minChars));
+    const isComplete =
+      addPatterns(whole) &&
+      whole.every((value) => addPatterns(formsOf(value))) &&
+      lines.every((each) => addPatterns(each));
+    for (const each of lines) addLineForms(each);
+    return isComplete && short.length === values.length;
+  }
+
+  /** Adds a secret. False as of `addAll`. */
+  const add = (secret: string): boolean => addAll([secret]);
 
   /** The intervals of a text that contain secrets, merged and in order. */
   function findSecrets(value: string): Interval[] {
@@ -214,6 +248,6 @@ export function createMasker(
     return longest;
   }
 
-  for (const secret of secrets) add(secret);
-  return { add, text, json, unfinished };
+  addAll([...secrets]);
+  return { add, addAll, text, json, unfinished };
 }

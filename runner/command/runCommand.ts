@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { attemptMasker } from '../../domain/jobs/attemptMasker.ts';
 import { JobFailure } from '../../domain/jobs/jobType.ts';
 import { secretValuesIn } from '../../domain/jobs/secretFields.ts';
 import { workingFolder } from '../declaration/digest.ts';
@@ -8,7 +9,7 @@ import type { DeclaredType } from '../declaration/load.ts';
 import { storeArtifacts } from './artifacts.ts';
 import { StopRequest, type Attempt, type AttemptTools } from './attempt.ts';
 import { commandLine, environmentOf } from './commandLine.ts';
-import { createMasker, type Masker } from '../../domain/shared/masker.ts';
+import type { Masker } from '../../domain/shared/masker.ts';
 import { createOutput, type Output } from './output.ts';
 import { readResult } from './resultFile.ts';
 import { prepareRun, type PreparedRun } from './preparedRun.ts';
@@ -42,23 +43,42 @@ export async function runCommand(
 ): Promise<Record<string, unknown>> {
   signal.throwIfAborted();
   const prepared = await (host.prepared ?? prepareRun(host.workFolder));
-  const { run } = prepared;
-  const masker = createMasker(secretValuesIn(type.declaration.payload, attempt.payload));
   try {
-    const output = createOutput(tools, masker, run.events);
-    const exit = await execute({ type, attempt, host, prepared, masker, output, signal }).finally(
-      () => output.end(),
-    );
-    await storeArtifacts(run.artifacts, tools, output, signal);
-    throwUnlessSuccessful(type, exit);
-    return masker.json(await readResult(run.result, type.definition.result)) as Record<
-      string,
-      unknown
-    >;
-  } catch (error) {
-    throw error instanceof JobFailure ? maskedFailure(error, masker) : error;
+    return await runPrepared(type, attempt, { tools, host, prepared, signal });
   } finally {
     if (!host.prepared) await prepared.discard();
+  }
+}
+
+type Run = {
+  tools: AttemptTools;
+  host: CommandHost;
+  prepared: PreparedRun;
+  signal: AbortSignal;
+};
+
+async function runPrepared(
+  type: DeclaredType,
+  attempt: Attempt,
+  { tools, host, prepared, signal }: Run,
+): Promise<Record<string, unknown>> {
+  const { declaration, definition } = type;
+  const { run } = prepared;
+  const secrets = await prepareSecrets(declaration, attempt, run, host.secretsFolder);
+  const masker = attemptMasker({
+    named: secrets.values,
+    ofPayload: secretValuesIn(declaration.payload, attempt.payload),
+  });
+  const { variables } = secrets;
+  try {
+    const output = createOutput(tools, masker, run.events);
+    const execution = { type, attempt, host, prepared, variables, output, signal };
+    const exit = await execute(execution).finally(() => output.end());
+    await storeArtifacts(run.artifacts, tools, output, signal);
+    throwUnlessSuccessful(type, exit);
+    return masker.json(await readResult(run.result, definition.result)) as Record<string, unknown>;
+  } catch (error) {
+    throw error instanceof JobFailure ? maskedFailure(error, masker) : error;
   }
 }
 
@@ -73,18 +93,17 @@ type Execution = {
   attempt: Attempt;
   host: CommandHost;
   prepared: PreparedRun;
-  masker: Masker;
+  /** The variables of its secrets. */
+  variables: Record<string, string>;
   output: Output;
   signal: AbortSignal;
 };
 
 /** Runs the command to its end, or stops it, and ends all its processes. */
 async function execute(execution: Execution): Promise<CommandExit> {
-  const { type, attempt, host, prepared, masker, output, signal } = execution;
+  const { type, attempt, host, prepared, variables, output, signal } = execution;
   const { run, shim } = prepared;
   const { declaration, folder } = type;
-  const secrets = await prepareSecrets(declaration, attempt, run, host.secretsFolder);
-  for (const value of secrets.values) masker.add(value);
   const argv = await commandLine(declaration, attempt, host.wrapper);
   const { payload, target } = attempt;
   await writeFile(run.payload, JSON.stringify(payload), { mode: 0o600 });
@@ -93,7 +112,7 @@ async function execute(execution: Execution): Promise<CommandExit> {
   const command = shim.run({
     argv,
     cwd: workingFolder(folder, declaration),
-    env: environmentOf(declaration, attempt, run, secrets.variables),
+    env: environmentOf(declaration, attempt, run, variables),
     mark: run.mark,
   });
   const outputs = Promise.all([

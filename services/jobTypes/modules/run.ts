@@ -1,8 +1,8 @@
 import { inspect } from 'node:util';
+import { attemptMasker } from '../../../domain/jobs/attemptMasker.ts';
 import { JobFailure } from '../../../domain/jobs/jobType.ts';
 import { LOG_LEVELS } from '../../../domain/jobs/jobs.ts';
 import { secretValuesIn } from '../../../domain/jobs/secretFields.ts';
-import { createMasker } from '../../../domain/shared/masker.ts';
 import type { JobTools, JobTypeDefinition } from './jobType.ts';
 
 /** How long the work of an aborted attempt may take to end. */
@@ -24,8 +24,10 @@ export async function runModule(
   tools: JobTools,
   { stopMs = STOP_MS }: { stopMs?: number } = {},
 ): Promise<object> {
-  const secrets = [...secretValuesIn(schema, payload), ...Object.values(tools.secrets)];
-  const masker = createMasker(secrets, { minChars: MIN_MASKED_CHARS });
+  const masker = attemptMasker(
+    { named: Object.values(tools.secrets), ofPayload: secretValuesIn(schema, payload) },
+    { minChars: MIN_MASKED_CHARS },
+  );
   const { text: maskText } = masker;
   const mask = (value: object): object => masker.json(value) as object;
   let isOver = false;

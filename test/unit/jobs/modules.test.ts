@@ -401,6 +401,24 @@ describe('a module that runs', () => {
     expect(failure?.message).toBe('not ********');
   });
 
+  test('is not run if its secrets cannot all be masked', async () => {
+    let runs = 0;
+    const type = jobType({
+      apiVersion: 1,
+      name: 'test.full',
+      summary: 'Has many secrets',
+      payload: Type.Object({
+        keys: Type.Array(Type.String(), { 'x-holdfast-secret': true }),
+      }),
+      secrets: { TOKEN: { secret: 'token' } },
+      run: () => Promise.resolve({ runs: ++runs }),
+    });
+    const keys = Array.from({ length: 6_000 }, (_, at) => `key-${at}`);
+    const { failure } = await testJobType(type, { keys }, { secrets: { TOKEN: 'open sesame' } });
+    expect(failure).toMatchObject({ code: 'secrets_not_maskable', retryable: false });
+    expect(runs).toBe(0);
+  });
+
   test('cannot break the log with levels and data that do not exist', async () => {
     const { log } = await testJobType(
       declare((_, tools) => {

@@ -147,6 +147,20 @@ test('secrets are masked in lines, progress, results with their keys, and errors
 });
 
 test.each([
+  ['are masked beside a secret of the payload with many lines', 2_000, undefined],
+  ['are not used if the payload has too many secrets to mask', 6_000, 'secrets_not_maskable'],
+])('the named secrets %s', async (_title, count, code) => {
+  const pin = Array.from({ length: count }, (_, at) => `line/${at}+of=a:bundle`).join('\n');
+  const payload = { type: 'object', properties: { pin: { 'x-holdfast-secret': true } } };
+  const { text, error } = await types.script('echo "token $TOKEN"', {
+    fields: { payload },
+    attempt: { payload: { pin }, secrets: { TOKEN: 'of-holdfast' } },
+  });
+  expect(text).toBe(code ? '' : 'token ********');
+  expect((error as { code?: string } | undefined)?.code).toBe(code);
+});
+
+test.each([
   ['absent', 'true', undefined],
   ['absent, although the schema requires it', 'true', 'invalid_result'],
   ['not JSON', 'echo "{" > $HOLDFAST_RESULT', 'invalid_result'],

@@ -46,6 +46,29 @@ test('each line of a secret with several lines is masked, and overlapping secret
   expect(createMasker(['123456']).json({ port: 123456 })).toEqual({ port: '********' });
 });
 
+const linesOf = (count: number) =>
+  Array.from({ length: count }, (_, at) => `line/${at}+of=a:bundle`).join('\n');
+
+test('no secret takes what another needs: all values and lines are masked, and their first lines in all forms', () => {
+  const masker = createMasker();
+  expect(masker.addAll([linesOf(2_000), 'p4ss/word+1', `first/of+last\n${linesOf(3)}`])).toBe(true);
+  const masked = masker.text(
+    `line/1999+of=a:bundle ${encodeURIComponent('p4ss/word+1')} ${encodeURIComponent('first/of+last')}`,
+  );
+  expect(masked).toBe('******** ******** ********');
+});
+
+test('a masker says that it does not mask a secret', () => {
+  for (const secrets of [
+    [linesOf(6_000)],
+    Array.from({ length: 6_000 }, (_, at) => `value-${at}`),
+    ['p4ssword', 'x'.repeat(65_537)],
+  ])
+    expect(createMasker().addAll([...secrets, 'the-last'])).toBe(false);
+  const full = createMasker([linesOf(6_000), 'a-named-secret']);
+  expect(full.text('a-named-secret')).toBe('********');
+});
+
 test('a secret that is split over writes never appears, wherever it is split', () => {
   fc.assert(
     fc.property(fc.array(fc.nat(60), { maxLength: 6 }), (cuts) => {
