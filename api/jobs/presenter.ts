@@ -45,6 +45,13 @@ export function logPresenter(
 const hasNoWorkflow = ({ type, runId, attempts, error }: JobSummaryData): boolean =>
   type === DELIVER_JOB_TYPE && attempts > 0 && runId === null && error === null;
 
+/** What a job type says of its progress is masked as its errors are. */
+const presentProgress = (progress: JobSummaryData['progress']): JobSummary['progress'] =>
+  progress && {
+    ...progress,
+    message: progress.message === null ? null : maskText(progress.message),
+  };
+
 const summary = (job: JobSummaryData): JobSummary => ({
   id: job.id,
   type: job.type,
@@ -56,7 +63,7 @@ const summary = (job: JobSummaryData): JobSummary => ({
   retryCount: Math.max(job.attempts - 1, 0),
   attempts: job.attempts,
   interruptions: job.interruptions,
-  progress: job.progress,
+  progress: presentProgress(job.progress),
   error: job.error && { code: job.error.code, message: maskText(job.error.message) },
   retryPolicy: job.retryPolicy,
   createdBy: job.createdBy,
@@ -75,7 +82,7 @@ const summary = (job: JobSummaryData): JobSummary => ({
 export const jobState = ({ status, attempts, progress }: JobState) => ({
   status,
   attempt: attempts,
-  progress,
+  progress: presentProgress(progress),
 });
 
 /** Jobs as callers see them. */
@@ -95,7 +102,7 @@ export const jobPresenter = (jobTypes: JobTypes) => ({
   ): Promise<JobRecord> {
     const isAuthor = isPayloadAuthor(caller, job);
     const { error, target, ...summarized } = summary(job);
-    const response = job.error?.response;
+    const response = isAuthor ? job.error?.response : await maskInTurns(job.error?.response);
     return {
       ...summarized,
       target: target && { ...target, name: targetName, tenantId: job.tenantId },

@@ -3,6 +3,9 @@ import { attemptMasker } from '../../../domain/jobs/attemptMasker.ts';
 import { JobFailure } from '../../../domain/jobs/jobType.ts';
 import { LOG_LEVELS } from '../../../domain/jobs/jobs.ts';
 import { secretValuesIn } from '../../../domain/jobs/secretFields.ts';
+import type { FailedResponse } from '../../../domain/jobs/jobs.ts';
+import type { Masker } from '../../../domain/shared/masker.ts';
+import { responseExcerpt } from '../../../domain/shared/responseExcerpt.ts';
 import type { JobTools, JobTypeDefinition } from './jobType.ts';
 
 /** How long the work of an aborted attempt may take to end. */
@@ -61,7 +64,7 @@ export async function runModule(
     return mask(asResult(await endsSoonAfter(work, tools.signal, { stopMs, onLeft })));
   } catch (error) {
     if (tools.signal.aborted && error === tools.signal.reason) throw error;
-    throw maskedError(error, maskText);
+    throw maskedError(error, masker);
   } finally {
     isOver = true;
   }
@@ -119,29 +122,49 @@ function asResult(result: unknown): object {
   }
 }
 
-type FailureLike = Pick<JobFailure, 'message' | 'response'> & {
+type FailureLike = Pick<JobFailure, 'message'> & {
   code: unknown;
   retryable: unknown;
   retryAfterMs: unknown;
+  response?: unknown;
 };
 
 /** A package may have a copy of `JobFailure`, so its name decides. */
 const isFailure = (error: unknown): error is FailureLike =>
   error instanceof Error && error.name === 'JobFailure' && 'code' in error;
 
-function maskedError(error: unknown, maskText: (text: string) => string): unknown {
+/** The response of a failure with the limits of `http.request`; undefined if it has not the form of one. */
+function maskedResponse(response: unknown, masker: Masker): FailedResponse | undefined {
+  if (typeof response !== 'object' || response === null) return undefined;
+  const { status, contentType, body, truncated } = response as Record<string, unknown>;
+  if (typeof status !== 'number' || !Number.isInteger(status)) return undefined;
+  const text = typeof body === 'string' ? body : '';
+  // A body that is cut may end within a secret.
+  const isCut = truncated === true;
+  const whole = isCut ? text.slice(0, text.length - masker.unfinished(text)) : text;
+  const excerptOf = (value: string, cut: boolean) =>
+    responseExcerpt({ body: masker.text(value), truncated: cut });
+  return {
+    status,
+    contentType: typeof contentType === 'string' ? excerptOf(contentType, false).body : null,
+    ...excerptOf(whole, isCut),
+  };
+}
+
+function maskedError(error: unknown, masker: Masker): unknown {
   if (isFailure(error)) {
-    const { code, message, retryable, retryAfterMs, response } = error;
+    const { code, message, retryable, retryAfterMs } = error;
     const isCode = typeof code === 'string' && CODE.test(code);
-    return new JobFailure(isCode ? code : 'failed', maskText(message), {
+    const response = maskedResponse(error.response, masker);
+    return new JobFailure(isCode ? code : 'failed', masker.text(message), {
       retryable: retryable !== false,
       ...(typeof retryAfterMs === 'number' && retryAfterMs >= 0 && { retryAfterMs }),
       ...(response && { response }),
     });
   }
-  if (!(error instanceof Error)) return new Error(maskText(String(error)));
-  const masked = new Error(maskText(error.message));
+  if (!(error instanceof Error)) return new Error(masker.text(String(error)));
+  const masked = new Error(masker.text(error.message));
   masked.name = error.name;
-  masked.stack = maskText(error.stack ?? masked.message);
+  masked.stack = masker.text(error.stack ?? masked.message);
   return masked;
 }

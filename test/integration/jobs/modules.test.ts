@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
+import type { JobError } from '../../../domain/jobs/jobs.ts';
 import type { JobTypeRecord } from '../../../api/jobs/typeSchemas.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -101,6 +102,38 @@ describe('a job type of a module', () => {
       .post<{ errors: { pointer: string }[] }>('/api/jobs', unknown)
       .expect(400);
     expect(errors.map(({ pointer }) => pointer)).toEqual(['/payload/peer']);
+  });
+
+  test('shows neither its secrets nor credentials in the response and the progress of a failure', async () => {
+    const key = 'key-of-the-server';
+    const failed = await run('test.fails-with-response', { key });
+    const other = app.client.as({ actor: 'bob' });
+    const read = await other.get<JobRecord>(`/api/jobs/${failed.id}`).expect(200);
+    expect(read.error?.response).toMatchObject({
+      status: 422,
+      contentType: 'text/********',
+      body: expect.stringContaining('"repeated": "********", "password": "********"'),
+      truncated: true,
+    });
+    const { body = '' } = failed.error?.response ?? {};
+    expect(Buffer.byteLength(body)).toBeLessThanOrEqual(4_096);
+    expect(failed.progress?.message).toBe('asks https://bob:********@host/');
+    const stored = await app.deps
+      .db<{ id: string; error: JobError }>('jobs')
+      .where({ id: failed.id })
+      .first('error');
+    expect(JSON.stringify([failed.error, failed.logs, stored])).not.toMatch(/of-the-server|hidden/);
+    // From before credentials were masked when they are stored.
+    const response = { ...stored?.error.response, body: 'token=hidden-7c' };
+    await app.deps
+      .db('jobs')
+      .where({ id: failed.id })
+      .update({ error: { ...stored?.error, response } });
+    for (const path of [`/${failed.id}`, `/${failed.id}/logs?follow=true`, `?id=${failed.id}`]) {
+      const { body: shown } = await other.get(`/api/jobs${path}`);
+      expect(JSON.stringify(shown)).toContain('asks https');
+      expect(JSON.stringify(shown)).not.toMatch(/of-the-server|hidden/);
+    }
   });
 
   test('applies the same changes once, however many attempts it has', async () => {
