@@ -208,34 +208,22 @@ function filled(jobTypes: JobTypes, type: JobType, requested: Record<string, unk
   return withDefaults;
 }
 
-/** True when a request has the saved payload itself, not as others see it: its values are known to the caller. */
-export function hasTruePayload(
-  jobTypes: JobTypes,
-  { jobType, payload }: Schedule,
-  requested: Record<string, unknown>,
-): boolean {
-  const type = jobTypes.find(jobType);
-  return isDeepStrictEqual(type ? filled(jobTypes, type, requested) : requested, payload);
-}
-
 /**
  * True when the requested payload equals the saved one after its defaults are filled in. Its
- * secrets may be masked, as in responses.
+ * secrets may be masked, as in responses. For others than its author it equals what they see only: they must not
+ * learn whether they have guessed a value that they do not see.
  */
 export async function isSamePayload(
   jobTypes: JobTypes,
   { jobType, payload }: Schedule,
   requested: Record<string, unknown>,
+  { isAuthor }: { isAuthor: boolean },
 ): Promise<boolean> {
   const type = jobTypes.find(jobType);
-  if (!type) return isDeepStrictEqual(requested, payload);
-  const withDefaults = filled(jobTypes, type, requested);
-  const isShown = async (isAuthor: boolean) =>
-    isDeepStrictEqual(withDefaults, await jobTypes.show(jobType, payload, { isAuthor }));
-  return (
-    isDeepStrictEqual(requested, payload) ||
-    isDeepStrictEqual(withDefaults, payload) ||
-    (await isShown(true)) ||
-    (await isShown(false))
-  );
+  const forms = [requested, ...(type ? [filled(jobTypes, type, requested)] : [])];
+  const isOneOf = (saved: object) => forms.some((form) => isDeepStrictEqual(form, saved));
+  const isShown = async (toAuthor: boolean) =>
+    isOneOf(await jobTypes.show(jobType, payload, { isAuthor: toAuthor }));
+  if (await isShown(false)) return true;
+  return isAuthor && (isOneOf(payload) || (await isShown(true)));
 }

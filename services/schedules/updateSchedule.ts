@@ -8,13 +8,7 @@ import type { TargetRef } from '../../domain/jobs/targets.ts';
 import { checkVersion, invalidField } from '../../domain/shared/errors.ts';
 import { authorityOf } from '../access/rights.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
-import {
-  assertOccurs,
-  checkTiming,
-  hasTruePayload,
-  isSamePayload,
-  type ScheduleFields,
-} from './fields.ts';
+import { assertOccurs, checkTiming, isSamePayload, type ScheduleFields } from './fields.ts';
 import { rejectTakenName } from './names.ts';
 import { enabledChange, type SaveSchedule } from './saveSchedule.ts';
 import type { SchedulePermissions } from './schedulePermissions.ts';
@@ -57,13 +51,8 @@ const changesRuns = (update: ScheduleUpdate, schedule: Schedule): boolean =>
       update[field] !== undefined && update[field]?.valueOf() !== schedule[field]?.valueOf(),
   );
 
-/** True when the saved payload has values that a caller did not write and may not see. */
-const hidesFrom = async (
-  caller: Caller,
-  jobTypes: JobTypes,
-  { jobType, payload, payloadAuthor }: Schedule,
-): Promise<boolean> =>
-  payloadAuthor !== authorKeyOf(caller) &&
+/** True when the saved payload has values that only its author sees. */
+const hidesValues = async (jobTypes: JobTypes, { jobType, payload }: Schedule): Promise<boolean> =>
   !isDeepStrictEqual(payload, await jobTypes.show(jobType, payload, { isAuthor: false }));
 
 /** Error: `invalid_request` for another job type, or a target that would get secrets of others, without a payload. */
@@ -77,13 +66,12 @@ async function jobUpdateOf(
   // The saved payload may contain secrets, which another job type might show.
   if (changesJobType && !payload)
     throw invalidField('body', '/payload', 'required', 'is required with another jobType');
+  const isAuthor = schedule.payloadAuthor === authorKeyOf(caller);
   const changesPayload =
     payload !== undefined &&
-    (changesJobType || !(await isSamePayload(jobTypes, schedule, payload)));
+    (changesJobType || !(await isSamePayload(jobTypes, schedule, payload, { isAuthor })));
   const changesTarget = target !== undefined && !isDeepStrictEqual(target, schedule.target);
-  const knowsPayload = () =>
-    changesPayload || (payload !== undefined && hasTruePayload(jobTypes, schedule, payload));
-  if (changesTarget && !knowsPayload() && (await hidesFrom(caller, jobTypes, schedule)))
+  if (changesTarget && !changesPayload && !isAuthor && (await hidesValues(jobTypes, schedule)))
     throw invalidField(
       'body',
       '/payload',

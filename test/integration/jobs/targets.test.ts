@@ -116,7 +116,8 @@ describe('a job about a device', () => {
     await author.put(path, at(ours.deviceB)).expect(200);
     const known = { payload: { note: 'password=hunter22' } };
     await other.put(path, { ...at(ours.deviceA), ...known }).expect(200);
-    await author.put(path, at(ours.deviceB)).expect(200);
+    await expectInvalid(author.put(path, at(ours.deviceB)), '/payload');
+    await author.put(path, { ...at(ours.deviceB), ...known }).expect(200);
     await other.put(path, { ...at(ours.deviceA), payload: { note: 'own' } }).expect(200);
     const plain = await schedule('without one', { note: 'plain' });
     await other.put(`/api/schedules/${plain.id}`, at(ours.deviceB)).expect(200);

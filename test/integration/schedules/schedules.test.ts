@@ -46,6 +46,8 @@ const updateSchedule = (client: TestClient, id: string, change: object) =>
   client.put<ScheduleRecord>(`/api/schedules/${id}`, change).expect(200);
 const rejectedUpdate = (client: TestClient, id: string, change: object, status = 400) =>
   client.put<ProblemBody>(`/api/schedules/${id}`, change).expect(status);
+const createRole = (id: string, permissions: string[]) =>
+  admin(app).post('/api/rbac/roles', { id, name: id, permissions }).expect(201);
 
 describe('the spread of schedules', () => {
   it('grows with what the tenant owns, and is read-only', async () => {
@@ -374,6 +376,34 @@ describe('an update', () => {
     await client.delete(`/api/schedules/${id}`, otherVersion).expect(412);
   });
 
+  it('does not say whether a hidden value of the payload was guessed', async () => {
+    const tenant = `t${tenants++}`;
+    const author = app.client.as({ tenant });
+    await createRole('guesser', ['schedule:read', 'schedule:write']);
+    const guesser = app.client.as({ actor: 'eve', roles: 'guesser', tenant });
+    const payload = { password: 'the-right-one' };
+    const answers: object[] = [];
+    for (const guess of [payload, { password: 'a-wrong-one' }]) {
+      const { id } = await createSchedule(author, { name: 'guessed', payload });
+      const shown = await readSchedule(guesser, id);
+      expect(shown.payload).toEqual({ password: '********' });
+      const invalid = await rejectedUpdate(guesser, id, { payload: guess, cronExpression: '61' });
+      expect(await readSchedule(guesser, id)).toEqual(shown);
+      const { owner, version, warnings } = await updateSchedule(guesser, id, { payload: guess });
+      answers.push({ errors: fieldErrors(invalid), owner, version, warnings });
+      await author.delete(`/api/schedules/${id}`).expect(204);
+    }
+    expect(answers[0]).toMatchObject({ owner: 'eve', warnings: [{ code: 'owner_denied' }] });
+    expect(answers[1]).toEqual(answers[0]);
+    // What is shown to the author, and to others, can be sent back.
+    const { id } = await createSchedule(author, { payload });
+    await updateSchedule(guesser, id, { payload: { password: '********' } });
+    expect(await updateSchedule(author, id, { payload })).toMatchObject({
+      owner: 'alice',
+      payload,
+    });
+  });
+
   it('of the payload is rejected if the schedule changes after it was checked', async () => {
     const client = clientOfNewTenant();
     const { id } = await createSchedule(client);
@@ -436,9 +466,6 @@ describe('lists', () => {
 });
 
 describe('permissions', () => {
-  const createRole = (id: string, permissions: string[]) =>
-    admin(app).post('/api/rbac/roles', { id, name: id, permissions }).expect(201);
-
   it('of its jobs are not required to create a schedule, but to run it', async () => {
     const reader = app.client.as({ roles: 'viewer', tenant: 'rights' });
     await reader.post('/api/schedules', request).expect(403);
