@@ -9,6 +9,7 @@ import {
 } from '../../support/browser.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startOidcPeer } from '../../support/oidcPeer.ts';
+import { respondWith, startSink } from '../../support/sink.ts';
 import { admin, seedTenant, type Page } from '../../support/users.ts';
 import type { ProviderRecord, TestReport } from '../../../api/auth/providerRoutes.ts';
 import type { CurrentSession } from '../../../api/access/schemas.ts';
@@ -21,6 +22,7 @@ let app: TestApp;
 let peer: Awaited<ReturnType<typeof startOidcPeer>>;
 let providerId: string;
 const CALLBACK = '/api/auth/oidc/callback';
+const JSON_TYPE = { 'content-type': 'application/json' };
 
 beforeAll(async () => {
   app = await startApp({ HOLDFAST_ROLE: 'api', HOLDFAST_OUTBOUND_ALLOW: '' }, { idle: true });
@@ -569,5 +571,26 @@ describe('the test of a provider', () => {
       ['passed', 'failed', 'skipped', 'skipped', 'skipped', 'skipped'],
     ]);
     await admin(app).delete(`/api/auth/providers/${made.body.id}`);
+  });
+
+  test('quotes no page that is named as the keys', async () => {
+    const sink = await startSink();
+    const issuer = sink.url('');
+    const page = { issuer, jwks_uri: sink.url('/page') };
+    sink.respond(
+      '/.well-known/openid-configuration',
+      respondWith(200, JSON_TYPE, JSON.stringify(page)),
+    );
+    const made = await createProvider('Page', { issuer });
+    for (const [text, message] of [
+      ['root:x:0:0', 'The document is not JSON.'],
+      ['null', 'The document contains no keys.'],
+    ] as const) {
+      sink.respond('/page', respondWith(200, JSON_TYPE, text));
+      const { body } = await run(made.body.id);
+      expect(body.steps.find(({ name }) => name === 'keys')).toMatchObject({ message });
+    }
+    await admin(app).delete(`/api/auth/providers/${made.body.id}`);
+    await sink.stop();
   });
 });

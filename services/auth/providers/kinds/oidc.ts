@@ -272,15 +272,25 @@ export function createOidc(outbound: ProviderOutbound) {
           headers: { accept: 'application/json' },
           timeoutMs: TIMEOUT_SECONDS * 1_000,
         });
-        const { keys } = JSON.parse(response.body) as { keys?: unknown[] };
-        if (!Array.isArray(keys) || keys.length === 0)
-          throw new Error('The document contains no keys.');
-        return { message: `${counted(keys.length, 'key')}.` };
+        return { message: `${counted(countKeys(response.body), 'key')}.` };
       });
       await step('clock', () => Promise.resolve(compareClocks(date, CLOCK_TOLERANCE_SECONDS)));
       return { steps };
     },
   };
+}
+
+/** The number of keys in a document. Errors do not quote it: it may be a page that the caller must not read. */
+function countKeys(body: string): number {
+  let document: unknown;
+  try {
+    document = JSON.parse(body);
+  } catch {
+    throw new Error('The document is not JSON.');
+  }
+  const { keys } = (document ?? {}) as { keys?: unknown };
+  if (!Array.isArray(keys) || keys.length === 0) throw new Error('The document contains no keys.');
+  return keys.length;
 }
 
 type ErrorCause = {
@@ -294,10 +304,12 @@ type ErrorCause = {
 
 /**
  * Messages of an error and its causes. Other properties are left out, since they may contain
- * tokens.
+ * tokens, and messages that quote a response that is not JSON.
  */
-function errorTexts({ message, claim, error, cause }: ErrorCause): string[] {
-  const texts = [message, claim, error].filter((text): text is string => typeof text === 'string');
+function errorTexts({ name, message, claim, error, cause }: ErrorCause): string[] {
+  const texts = [name === 'SyntaxError' ? 'not JSON' : message, claim, error].filter(
+    (text): text is string => typeof text === 'string',
+  );
   return cause ? [...texts, ...errorTexts(cause)] : texts;
 }
 
