@@ -32,9 +32,9 @@ export const isBusy = (error: unknown): boolean =>
 
 /**
  * SQLSTATEs of errors of a statement. Not those of connections, of resources and of a server that
- * stops, nor timeouts: whether a COMMIT was carried out may be unknown, or the next attempt is not better.
+ * stops or only reads, nor timeouts: whether a COMMIT was carried out may be unknown, or the next attempt is not better.
  */
-const REFUSALS = /^(?!08|40003)(?:[0-4]\w|5[45]|P0|HF)\w{3}$/;
+const REFUSALS = /^(?!08|40003|25006)(?:[0-4]\w|5[45]|P0|HF)\w{3}$/;
 
 /** True when PostgreSQL has refused a statement, COMMIT included: the transaction has written nothing. */
 export const isRefused = (error: unknown): boolean => {

@@ -26,21 +26,25 @@ type PoolConnection = GroupingConnection & {
 type CreatedConnection = (error: Error | null, connection: PoolConnection) => void;
 
 /**
- * Connections that the server has terminated. A query that this interrupts fails before the socket
- * closes: until then the connection seems intact, and the next request would get it.
+ * Connections that the server has terminated, and those to a server that only reads. A query that a
+ * termination interrupts fails before the socket closes: until then the connection seems intact, and the next
+ * request would get it. A primary that has become a standby keeps its connections; a new one may reach the new primary.
  */
-const terminated = new WeakSet<PoolConnection>();
+const unusable = new WeakSet<PoolConnection>();
 
 /** SQLSTATEs of a server that ends a session; the language of the severity is that of the server. */
 const ENDS_SESSION = /^(57P0[1-5]|25P0[34])$/;
+
+/** SQLSTATE of a write that a server refuses because it only reads. */
+const READ_ONLY = '25006';
 
 /** Prepares a new connection of the pool. */
 const prepareConnection =
   (quotaDefaults: DatabaseSettings['quotaDefaults']) =>
   (connection: PoolConnection, done: CreatedConnection): void => {
     connection.connection.on('errorMessage', ({ severity, code = '' }) => {
-      if (severity === 'FATAL' || severity === 'PANIC' || ENDS_SESSION.test(code))
-        terminated.add(connection);
+      const endsSession = severity === 'FATAL' || severity === 'PANIC' || ENDS_SESSION.test(code);
+      if (endsSession || code === READ_ONLY) unusable.add(connection);
     });
     groupStatements(connection);
     if (!quotaDefaults) return void done(null, connection);
@@ -83,7 +87,7 @@ export function openDatabase({
       min: 0,
       max: poolSize,
       afterCreate: prepareConnection(quotaDefaults),
-      validate: (connection: PoolConnection) => !terminated.has(connection),
+      validate: (connection: PoolConnection) => !unusable.has(connection),
     },
     acquireConnectionTimeout: waitMs,
     // Knex would write values over the question marks of operators.
@@ -102,5 +106,12 @@ export function openDatabase({
   return db;
 }
 
-/** Resolves when the database answers. */
-export const ping = async (db: Knex): Promise<void> => void (await db.raw('SELECT 1'));
+/** Fails as a write does on a server that only reads, and costs no transaction id. */
+const REQUIRE_WRITABLE = `DO $$ BEGIN
+  IF current_setting('transaction_read_only')::bool THEN
+    RAISE EXCEPTION 'PostgreSQL only reads' USING ERRCODE = '${READ_ONLY}';
+  END IF;
+END $$`;
+
+/** Resolves when the database answers and takes writes. */
+export const ping = async (db: Knex): Promise<void> => void (await db.raw(REQUIRE_WRITABLE));

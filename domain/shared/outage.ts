@@ -1,8 +1,11 @@
 /**
- * SQLSTATE and socket codes after which the same statement may succeed: PostgreSQL is down or busy.
+ * SQLSTATE and socket codes after which the same statement may succeed: PostgreSQL is down, busy or, after
+ * a failover, a standby that only reads (25006).
  */
-const OUTAGE_CODES =
-  /^(08|57P|53|55P03|57014|40001|40P01)|^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN)$/;
+const OUTAGE_CODES = new RegExp(
+  '^(08|57P|53|55P03|57014|40001|40P01|25006)|' +
+    '^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|EHOSTDOWN|ENETUNREACH|ENETDOWN)$',
+);
 
 /** Drivers report some lost connections by message only. */
 const OUTAGE_MESSAGES =

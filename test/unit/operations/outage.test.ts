@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals';
+import { isRefused } from '../../../db/core/constraints.ts';
 import { toAppError } from '../../../api/http/problem.ts';
 
 const pgError = (code: string, message = 'refused') =>
@@ -12,7 +13,12 @@ test.each([
   ['57P01', 'terminating connection due to administrator command', 'unavailable'],
   ['57P02', 'terminating connection because of crash of another server process', 'unavailable'],
   ['57P03', 'the database system is starting up', 'unavailable'],
+  ['25006', 'cannot execute INSERT in a read-only transaction', 'unavailable'],
   ['ECONNRESET', 'read ECONNRESET', 'unavailable'],
+  ['EHOSTUNREACH', 'connect EHOSTUNREACH', 'unavailable'],
+  ['EHOSTDOWN', 'connect EHOSTDOWN', 'unavailable'],
+  ['ENETUNREACH', 'connect ENETUNREACH', 'unavailable'],
+  ['ENETDOWN', 'connect ENETDOWN', 'unavailable'],
   ['ERR_STREAM_PREMATURE_CLOSE', 'Premature close', 'internal'],
 ])('%s (%s) is %s', (code, message, expected) => {
   for (const error of [
@@ -20,6 +26,17 @@ test.each([
     { name: 'DBError', nativeError: pgError(code, message) },
   ])
     expect(toAppError(error).code).toBe(expected);
+});
+
+test.each([
+  ['23505', true],
+  ['22P02', true],
+  ['25006', false],
+  ['08006', false],
+  ['40003', false],
+  ['53300', false],
+])('%s is the refusal of a statement: %s', (code, refused) => {
+  expect(isRefused(pgError(code))).toBe(refused);
 });
 
 test.each([
