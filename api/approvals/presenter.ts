@@ -1,10 +1,13 @@
 import { INVENTORY_APPLY, type Execution } from '../../domain/approvals/approvals.ts';
+import { HIDDEN_CHANGE, mayReadChanges } from '../../domain/approvals/jobContent.ts';
 import type { ApprovalData } from '../../domain/approvals/records.ts';
 import { approvalWorkflowId } from '../../domain/dispatch/workflowIds.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
 import { maskText } from '../../domain/shared/credentials.ts';
 import type { FrozenEffect, PlanDifference } from '../../domain/inventory/frozenPlan.ts';
 import type { Mutation } from '../../domain/inventory/planning.ts';
+import { scopeOfApproval } from '../../services/approvals/approvalAudit.ts';
 import type { ApprovalDetails } from '../../services/approvals/details.ts';
 import { NOT_EVALUATED } from '../../services/approvals/evaluations.ts';
 import { canCancel } from '../../services/approvals/approvals.ts';
@@ -128,7 +131,8 @@ const refusalReason = ({
         ? 'expired'
         : null);
 
-const summary = (view: ApprovalView): ApprovalSummary => {
+/** `canSeeMutations`: the reader may know what a change of the inventory is about. */
+const summary = (view: ApprovalView, canSeeMutations: boolean): ApprovalSummary => {
   const { approval, assignees } = view;
   return {
     id: approval.id,
@@ -157,7 +161,10 @@ const summary = (view: ApprovalView): ApprovalSummary => {
     executedAt: isoOrNull(approval.executedAt),
     error: approval.error && {
       code: approval.error.code,
-      message: maskText(approval.error.message),
+      message:
+        canSeeMutations || approval.jobType !== INVENTORY_APPLY
+          ? maskText(approval.error.message)
+          : HIDDEN_CHANGE,
     },
     workflowId: approvalWorkflowId(approval.id),
     mayDecide: refusalReason(view) === null,
@@ -213,13 +220,19 @@ function presentUsers({ approval: { createdBy }, deciders, people }: ApprovalDet
 
 /** Presents requests as their readers may see them. */
 export const approvalPresenter = (jobTypes: JobTypes) => ({
-  summary,
+  summary: (view: ApprovalView, caller: Caller): ApprovalSummary =>
+    summary(
+      view,
+      view.isRequester ||
+        view.refusal === null ||
+        mayReadChanges(caller, scopeOfApproval(view.approval)),
+    ),
   async record(details: ApprovalDetails): Promise<ApprovalRecord> {
     const { approval, decisions, comments, isRequester } = details;
     const { status, execution, jobType, jobPayload } = approval;
     const isCancellable = status === 'pending' || execution === 'queued';
     return {
-      ...summary(details),
+      ...summary(details, details.canSeeMutations),
       ...presentChange(details),
       ...presentUsers(details),
       payload: isRequester ? approval.payload : await maskInTurns(approval.payload),

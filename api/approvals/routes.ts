@@ -159,7 +159,7 @@ export function approvalRoutes({
         APPROVALS.respond(
           query,
           (request, filter) => approvals.list(caller, filter, request),
-          present.summary,
+          (view) => present.summary(view, caller),
           ({ counts, countsExact }) => ({ counts, countsExact }),
         ),
     }),

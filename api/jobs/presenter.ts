@@ -1,3 +1,4 @@
+import { HIDDEN_CHANGE, seesJobContent } from '../../domain/approvals/jobContent.ts';
 import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
 import {
   isPayloadAuthor,
@@ -25,18 +26,26 @@ export const jobReference = (
   { jobPurged }: JobMark,
 ): { id: string; purged: boolean } | null => (id === null ? null : { id, purged: jobPurged });
 
-/** Presents the log of a job to a caller. Only the author of its payload sees credentials. */
+/**
+ * Presents the log of a job to a caller. Only the author of its payload sees credentials, and not everyone
+ * what a change of the inventory is about.
+ */
 export function logPresenter(
   job: JobSummaryData,
   caller: Caller,
 ): (line: JobLogData) => Promise<LogRecord> {
   const isAuthor = isPayloadAuthor(caller, job);
+  const isHidden = !seesJobContent(caller, job);
   return async ({ line, attempt, level, message, data, at }) => ({
     line,
     attempt,
     level,
-    message: isAuthor ? message : maskText(message),
-    data: isAuthor ? data : await maskInTurns(data),
+    ...(isHidden
+      ? { message: HIDDEN_CHANGE, data: null }
+      : {
+          message: isAuthor ? message : maskText(message),
+          data: isAuthor ? data : await maskInTurns(data),
+        }),
     at: at.toISOString(),
   });
 }
@@ -52,7 +61,7 @@ const presentProgress = (progress: JobSummaryData['progress']): JobSummary['prog
     message: progress.message === null ? null : maskText(progress.message),
   };
 
-const summary = (job: JobSummaryData): JobSummary => ({
+const summary = (job: JobSummaryData, caller: Caller): JobSummary => ({
   id: job.id,
   type: job.type,
   tenantId: job.tenantId,
@@ -64,7 +73,10 @@ const summary = (job: JobSummaryData): JobSummary => ({
   attempts: job.attempts,
   interruptions: job.interruptions,
   progress: presentProgress(job.progress),
-  error: job.error && { code: job.error.code, message: maskText(job.error.message) },
+  error: job.error && {
+    code: job.error.code,
+    message: seesJobContent(caller, job) ? maskText(job.error.message) : HIDDEN_CHANGE,
+  },
   retryPolicy: job.retryPolicy,
   createdBy: job.createdBy,
   source: { kind: job.sourceKind, id: job.sourceId },
@@ -101,14 +113,15 @@ export const jobPresenter = (jobTypes: JobTypes) => ({
     caller: Caller,
   ): Promise<JobRecord> {
     const isAuthor = isPayloadAuthor(caller, job);
-    const { error, target, ...summarized } = summary(job);
+    const isHidden = !seesJobContent(caller, job);
+    const { error, target, ...summarized } = summary(job, caller);
     const response = isAuthor ? job.error?.response : await maskInTurns(job.error?.response);
     return {
       ...summarized,
       target: target && { ...target, name: targetName, tenantId: job.tenantId },
       error: error && { ...error, ...(response && { response }) },
-      payload: await jobTypes.show(job.type, job.payload, { isAuthor }),
-      result: isAuthor ? job.result : await maskInTurns(job.result),
+      payload: isHidden ? {} : await jobTypes.show(job.type, job.payload, { isAuthor }),
+      result: isHidden ? null : isAuthor ? job.result : await maskInTurns(job.result),
       logs: await presentAll(logs, logPresenter(job, caller)),
       dataPurgedAt: isoOrNull(job.dataPurgedAt),
       logsPurged: job.finishedAt !== null && job.logCount > 0 && logs.length === 0,

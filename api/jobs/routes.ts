@@ -196,7 +196,7 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes, streamSlots: Slots): R
         JOBS.respond(
           query,
           (request, own) => jobs.list(caller, toJobFilter(own), request),
-          present.summary,
+          (job) => present.summary(job, caller),
         ),
     }),
     route({

@@ -340,4 +340,36 @@ describe('a job inventory.apply without a request', () => {
     const body = { type: 'inventory.apply', payload: { mutations: [create('10.54.0.0/16')] } };
     await viewer.post('/api/jobs', body).expect(403);
   });
+
+  test('shows its changes only to its author and to readers of the inventory', async () => {
+    const { requester, tenant } = users();
+    const record = { cidr: '10.57.0.0/16', description: 'hidden-57' };
+    const mutation = { resource: 'prefixes', operation: 'create', record };
+    const body = { type: 'inventory.apply', payload: { mutations: [mutation, mutation] } };
+    const failed = await requester.post<JobRecord>('/api/jobs', body, { prefer: 'wait=20' });
+    expect(failed.body).toMatchObject({
+      ...body,
+      error: { code: 'change_rejected', message: expect.stringContaining('10.57.0.0/16') },
+    });
+    const reader = async (name: string, permissions: string[]) => {
+      const role = { id: name, name, permissions };
+      await admin(fixture.app).post('/api/rbac/roles', role).expect(201);
+      return fixture.app.client.as({ actor: name, roles: name, tenant });
+    };
+    const ofJobs = await reader('reads-jobs', ['job:read']);
+    const ofInventory = await reader('reads-all', ['job:read', 'inventory:read']);
+    const { id } = failed.body;
+    for (const path of [`/${id}`, `/${id}/logs`, `/${id}/logs?follow=true`, `?id=${id}`]) {
+      const { status, body: hidden } = await ofJobs.get(`/api/jobs${path}`);
+      expect(status).toBe(200);
+      expect(JSON.stringify(hidden)).not.toMatch(/hidden-57|10\.57/);
+      const { body: shown } = await ofInventory.get(`/api/jobs${path}`);
+      expect(JSON.stringify(shown)).toContain('10.57.0.0/16');
+    }
+    expect(await ofJobs.get<JobRecord>(`/api/jobs/${id}`).expect(200)).toMatchObject({
+      payload: {},
+      result: null,
+      error: { code: 'change_rejected' },
+    });
+  });
 });

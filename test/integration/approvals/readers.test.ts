@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import type { ApprovalRecord } from '../../../api/approvals/schemas.ts';
+import type { ApprovalList, ApprovalRecord } from '../../../api/approvals/schemas.ts';
 import {
   approve,
   approveAndWait,
@@ -141,6 +141,23 @@ describe('what deciders of one tenant see of another tenant', () => {
       { code: 'duplicate', resource: 'prefixes' },
     ]);
     expect((await readRequest(requester, wide.id)).validationRequest?.mutations).toHaveLength(1);
+  });
+
+  test('the error of its job names records only to readers of the inventory', async () => {
+    const { id, tenantId } = await createRequest(root, createPrefix('10.63.0.0/16'));
+    const error = { code: 'change_rejected', message: 'exists as 10.63.9.9' };
+    await fixture.app.deps.db('approvals').where({ id }).update({ error });
+    const reads = await createRole('reads errors', ['workflow:read']);
+    const reader = fixture.app.client.as({ actor: 'reader', roles: reads, tenant: tenantId });
+    const messages = async (client: TestClient) => [
+      (await readRequest(client, id)).error?.message,
+      (await client.get<ApprovalList>('/api/workflows').expect(200)).items.find(
+        (item) => item.id === id,
+      )?.error?.message,
+    ];
+    const hidden = 'Only readers of the inventory see what the change is about';
+    expect(await messages(reader)).toEqual([hidden, hidden]);
+    expect(await messages(root)).toEqual([error.message, error.message]);
   });
 
   test('conflicts with records of the other tenant are redacted', async () => {

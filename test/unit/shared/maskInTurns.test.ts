@@ -135,7 +135,11 @@ test.each<[string, () => unknown]>([
     () => {
       const job = jobWith({ error: { code: 'failed', message: 'a=b&'.repeat(1_000) } });
       const items = Array.from({ length: 100 }, () => job);
-      return LIST.page({}, () => Promise.resolve({ items, next: null }), summary);
+      return LIST.page(
+        {},
+        () => Promise.resolve({ items, next: null }),
+        (each) => summary(each, reader),
+      );
     },
   ],
   ['an audit entry', auditRoute('/api/audit/{id}')],
