@@ -33,7 +33,11 @@ export const logOptions = (level: LogLevelName, { role, instance }: LogIdentity)
   base: { role, instance, version: APP_VERSION },
   timestamp: pino.stdTimeFunctions.isoTime,
   formatters: { level: (label: string) => ({ level: label }) },
-  serializers: { err: (error: unknown) => loggedError(error) },
+  serializers: {
+    err: (error: unknown) => loggedError(error),
+    // So the SDK of Temporal names the error of an activity or a workflow.
+    error: (error: unknown) => (error instanceof Error ? loggedError(error) : error),
+  },
   hooks: { logMethod: createRepeatedWarnings() },
   mixin: () => {
     const traceId = currentTraceId();

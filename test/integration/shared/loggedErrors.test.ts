@@ -32,6 +32,7 @@ async function logOf(work: () => Promise<unknown>) {
     .then(work)
     .catch((reason: unknown) => reason);
   log.child({ requestId: 'req_1' }).warn({ err: error }, 'failed');
+  log.child({ error }).error({ error }, 'Activity failed');
   log.error({ err: error }, 'failed');
   return { text: lines.join(''), ...lastLine() };
 }
