@@ -7,6 +7,7 @@ import base64
 import hashlib
 import json
 import math
+import re
 import secrets
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
@@ -31,6 +32,7 @@ MAX_UNANSWERED = 20
 HEARTBEAT_SECONDS = 0.5
 LAST_LINES_SECONDS, END_SECONDS = 30.0, 60.0
 MAX_PAUSE_SECONDS = 5.0
+MAX_CODE, MAX_FAILURE_MESSAGE, MAX_RETRY_AFTER_SECONDS = 64, 4_000, 86_400.0
 MASK = "********"
 
 
@@ -224,11 +226,9 @@ class Attempt:
         try:
             answer = await self._api.post_within(END_SECONDS, path, body, **more)
         except ApiError as error:
-            if error.is_transient or "failure" in body:
+            if error.is_transient:
                 raise
-            # The result is not accepted: too large, or not as its schema says.
-            failure = {"code": "result_invalid", "message": str(error)[:1_000], "retryable": False}
-            answer = await self._api.post_within(END_SECONDS, path, {"failure": failure}, **more)
+            answer = await self._api.post_within(END_SECONDS, path, _instead(body, error), **more)
         if answer["status"] not in ("succeeded", "cancelled"):
             raise _failure(answer["code"] or "failed", answer["retryInMs"])
 
@@ -247,16 +247,21 @@ class Attempt:
 
     def failure_of(self, error: BaseException) -> dict[str, Any]:
         if isinstance(error, JobFailure):
-            failure: dict[str, Any] = {
-                "code": error.code,
-                "message": self._mask(error.message),
-                "retryable": error.retryable,
-            }
-            if error.retry_after_seconds is not None:
-                failure["retryAfterSeconds"] = error.retry_after_seconds
+            failure = self._failure(error.code, error.message)
+            failure["retryable"] = bool(error.retryable)
+            seconds = _retry_after(error.retry_after_seconds)
+            if seconds is not None:
+                failure["retryAfterSeconds"] = seconds
             return {"failure": failure}
-        message = self._mask(f"{type(error).__name__}: {error}")[:4_000]
-        return {"failure": {"code": "unexpected", "message": message}}
+        return {"failure": self._failure("unexpected", f"{type(error).__name__}: {error}")}
+
+    def _failure(self, code: object, message: object) -> dict[str, Any]:
+        """A failure as Holdfast takes it: a code that it would refuse is part of the message."""
+        known, text = self._mask(str(code)), self._mask(str(message))
+        taken = re.sub("[^a-z0-9_]", "_", known.lower())[:MAX_CODE] or "failed"
+        if taken != known:
+            text = f"{known}: {text}"
+        return {"code": taken, "message": _storable(text[:MAX_FAILURE_MESSAGE])}
 
 
 class Log:
@@ -440,6 +445,22 @@ def _failure(code: str, retry_in_ms: int | None) -> ApplicationError:
         next_retry_delay=None if retry_in_ms is None else timedelta(milliseconds=retry_in_ms),
         category=ApplicationErrorCategory.BENIGN,
     )
+
+
+def _instead(end: dict[str, Any], error: ApiError) -> dict[str, Any]:
+    """The end of an attempt after one that is not accepted: too large, or not as its schema says."""
+    failure = end.get("failure")
+    code = "unexpected" if failure else "result_invalid"
+    retryable = failure.get("retryable", True) if failure else False
+    message = _storable(str(error)[:1_000])
+    return {"failure": {"code": code, "message": message, "retryable": retryable}}
+
+
+def _retry_after(seconds: object) -> float | None:
+    """A delay that Holdfast takes; None for what is no number."""
+    if not isinstance(seconds, (int, float)) or math.isnan(seconds):
+        return None
+    return min(MAX_RETRY_AFTER_SECONDS, max(0, seconds))
 
 
 def _storable(text: str) -> str:
