@@ -48,6 +48,7 @@ export function composeJobs(core: Core, deliveryQueue: DeliveryQueue) {
     reconcile: createReconcile({
       ...core,
       jobAttempts,
+      unknownTypes,
       startPurge: createStartPurge(core),
       startArchives: createStartArchives(core),
       watchRunners: createWatchRunners(core),

@@ -20,6 +20,7 @@ import type { JobAttempts } from './attempts.ts';
 import { jobRecord } from './jobAudit.ts';
 import type { JobFactory } from './createJob.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
+import { UNKNOWN_TYPE, type UnknownTypes } from './unknownTypes.ts';
 
 export type Reconcile = ReturnType<typeof createReconcile>;
 
@@ -28,6 +29,7 @@ type Deps = {
   commit: Commit;
   jobAttempts: JobAttempts;
   jobTypes: JobTypes;
+  unknownTypes: Pick<UnknownTypes, 'hasWaitedTooLong'>;
   log: Log;
   jobFactory: JobFactory;
   describeWorkflow: DescribeWorkflow;
@@ -48,13 +50,14 @@ const PURGE_BATCH = 5_000;
 /**
  * Finds jobs that are `queued` or `running` although their workflow is missing or closed, or their runner
  * was lost in the last attempt and no other one asks. It starts or ends them, so that no job keeps such a
- * status for ever.
+ * status for ever. A job whose type no process knows any more ends after a day.
  */
 export function createReconcile({
   db,
   commit,
   jobAttempts,
   jobTypes,
+  unknownTypes,
   log,
   jobFactory,
   describeWorkflow,
@@ -64,14 +67,20 @@ export function createReconcile({
   keepTokens,
   graceMs,
 }: Deps) {
-  /** Starts a job that has neither a workflow nor a pending outbox task. */
-  async function restart(job: Job) {
+  /** Ends a job without a workflow if no process has known its type for a day. */
+  const endIfUnknown = async (job: Job): Promise<boolean> =>
+    (await unknownTypes.hasWaitedTooLong(job)) &&
+    jobAttempts.finalizeAbandoned({ jobId: job.id, runId: job.runId }, 'failed', UNKNOWN_TYPE);
+
+  /** Starts a job that has neither a workflow nor a pending outbox task, if its type is known. */
+  async function restart(job: Job): Promise<boolean> {
     const type = jobTypes.find(job.type);
-    if (!type) return;
+    if (!type) return endIfUnknown(job);
     await commit(systemCaller(job.tenantId, 'reconcile'), (work) => {
       jobRecord.acted(work, 'redispatch', job);
       work.dispatch({ ...jobFactory.startTask(job, type), alone: true });
     });
+    return true;
   }
 
   /** The state of the workflow that runs the job. A job that its process has left may have two. */
@@ -92,7 +101,7 @@ export function createReconcile({
   async function repair(job: Job, hasPendingTask: boolean): Promise<boolean> {
     if (hasPendingTask) return false;
     // It gets a workflow when it gets a slot.
-    if (job.slot === 'waiting' && job.runId === null) return false;
+    if (job.slot === 'waiting' && job.runId === null) return endIfUnknown(job);
     // Its first attempt is made without a workflow, or its workflow is being started since.
     const isBetweenRuns = job.status === 'running' && job.runId === null;
     if (isBetweenRuns && ((await hasLease(db, job.id)) || (await isBeingStarted(job))))
@@ -111,8 +120,7 @@ export function createReconcile({
       { jobId: job.id, status: job.status, workflow: state },
       'reconciling a job with its workflow',
     );
-    if (!state.found && (job.status === 'queued' || job.leasedUntil !== null))
-      return restart(job).then(() => true);
+    if (!state.found && (job.status === 'queued' || job.leasedUntil !== null)) return restart(job);
     const { status, code } = outcomeOf(state);
     return jobAttempts.finalizeAbandoned({ jobId: job.id, runId: job.runId }, status, code);
   }

@@ -1,6 +1,7 @@
 import type { WriteUnaudited } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { jobChange, writeJobChange } from '../../db/jobs/jobs.ts';
+import { isKnownToWorker } from '../../db/jobs/slots.ts';
 import { Job } from '../../db/models/Job.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import { jobLogTopic } from './jobAudit.ts';
@@ -8,14 +9,15 @@ import { AttemptFailed, type JobRunRef } from './lifecycle.ts';
 
 export type UnknownTypes = ReturnType<typeof createUnknownTypes>;
 
-const CODE = 'unknown_job_type';
+/** How a job ends whose type no worker has known for a day. */
+export const UNKNOWN_TYPE = 'unknown_job_type';
 
 /** This process does not know the type of a job: it waits for a worker that does. */
 export class TypeNotKnownHere extends AttemptFailed {
   declare readonly retryInMs: number;
 
   constructor(retryInMs: number) {
-    super(CODE, retryInMs);
+    super(UNKNOWN_TYPE, retryInMs);
   }
 }
 
@@ -41,7 +43,7 @@ export function createUnknownTypes({ db, writeUnaudited, jobTypes }: Deps) {
     writeUnaudited((executor, now) => {
       const message = `The type ${job.type} is not known to the worker; waiting for one that knows it`;
       const line = { attempt: job.attempts, level: 'warn', message, data: null, at: now } as const;
-      const values = { error: JSON.stringify({ code: CODE, message }), updated_at: now };
+      const values = { error: JSON.stringify({ code: UNKNOWN_TYPE, message }), updated_at: now };
       const guard = { statuses: ['queued', 'running'] };
       return writeJobChange(
         executor,
@@ -49,14 +51,17 @@ export function createUnknownTypes({ db, writeUnaudited, jobTypes }: Deps) {
       );
     });
 
-  async function waitMs(job: Job): Promise<number> {
-    if (job.error?.code !== CODE) {
-      await note(job);
-      return MIN_RETRY_MS;
-    }
-    const waitedMs = Date.now() - job.updatedAt.getTime();
-    if (waitedMs > MAX_WAIT_MS) throw new AttemptFailed(CODE, null);
-    return retryAfter(waitedMs);
+  /** For how long a job has waited since it said so, in milliseconds; it says so if it has not. */
+  async function noteWait(job: Job): Promise<number> {
+    if (job.error?.code === UNKNOWN_TYPE) return Date.now() - job.updatedAt.getTime();
+    await note(job);
+    return 0;
+  }
+
+  async function isKnownAnywhere({ type, pool }: Job): Promise<boolean> {
+    if (pool === '') return jobTypes.isOwn(type) || (await isKnownToWorker(db, type));
+    await jobTypes.refreshUnknown(type);
+    return jobTypes.find(type)?.lane === 'remote';
   }
 
   return {
@@ -68,8 +73,19 @@ export function createUnknownTypes({ db, writeUnaudited, jobTypes }: Deps) {
       const job = await Job.query(db).findById(jobId);
       if (!job || jobTypes.isOwn(job.type)) return;
       const isOwnRun = job.runId === null || job.runId === runId;
-      if (job.status === 'queued' || (job.status === 'running' && isOwnRun))
-        throw new TypeNotKnownHere(await waitMs(job));
+      if (job.status === 'queued' || (job.status === 'running' && isOwnRun)) {
+        const waitedMs = await noteWait(job);
+        if (waitedMs > MAX_WAIT_MS) throw new AttemptFailed(UNKNOWN_TYPE, null);
+        throw new TypeNotKnownHere(retryAfter(waitedMs));
+      }
+    },
+
+    /**
+     * Call it for a job without a workflow, which waits until a process that knows its type starts it. True if
+     * no process has known it for a day: the job is to end.
+     */
+    async hasWaitedTooLong(job: Job): Promise<boolean> {
+      return !(await isKnownAnywhere(job)) && (await noteWait(job)) > MAX_WAIT_MS;
     },
 
     /** Of these jobs, those that no run has started and whose type this process does not know. */

@@ -3,12 +3,14 @@ import { announceWorker, removeWorker, type WorkerSlots } from '../../db/jobs/sl
 import type { Ids } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
 import { startLoop, type Loop } from '../../platform/loop.ts';
+import type { JobTypes } from '../jobTypes/registry.ts';
 
 type Deps = {
   db: Knex;
   ids: Ids;
   log: Log;
   workerSlots: WorkerSlots;
+  jobTypes: Pick<JobTypes, 'ownNames'>;
   isWorkerRunning(): boolean;
 };
 
@@ -17,15 +19,25 @@ const INTERVAL_MS = 10_000;
 /** A worker that does not poll yet is checked again after this time. */
 const NOT_RUNNING_MS = 1_000;
 
-/** Says in the database that this worker runs and what it offers, while it polls for work. */
-export function createWorkerPresence({ db, ids, log, workerSlots, isWorkerRunning }: Deps) {
+/**
+ * Says in the database that this worker runs, what it offers and which job types it knows, while it polls for
+ * work.
+ */
+export function createWorkerPresence({
+  db,
+  ids,
+  log,
+  workerSlots,
+  jobTypes,
+  isWorkerRunning,
+}: Deps) {
   const id = ids.next('wrk');
   let loop: Loop | undefined;
   return {
     start(): void {
       loop = startLoop({ name: 'worker presence', everyMs: INTERVAL_MS, log }, async () => {
         if (!isWorkerRunning()) return NOT_RUNNING_MS;
-        await announceWorker(db, id, workerSlots);
+        await announceWorker(db, id, workerSlots, jobTypes.ownNames());
         return false;
       });
     },
