@@ -68,10 +68,11 @@ type Deps = { db: Knex; access: Access; jobTypes: JobTypes };
 /** Reports which permissions a caller or a user holds, and by which grants. */
 export function createAccessReport({ db, access, jobTypes }: Deps) {
   /** Which job type is asked about. Error: `invalid_request`. */
-  function jobTypeOf({ permission, jobType }: ExplainRequest): GuardedType | null {
+  async function jobTypeOf({ permission, jobType }: ExplainRequest): Promise<GuardedType | null> {
     if (jobType === undefined) return null;
     if (permission !== 'job:write')
       throw invalidField('query', '/jobType', 'one_of', 'needs the permission job:write');
+    await jobTypes.refreshUnknown(jobType);
     const type = jobTypes.find(jobType);
     if (type) return type;
     throw invalidField('query', '/jobType', 'unknown_job_type', `there is no job type ${jobType}`);
@@ -140,7 +141,7 @@ export function createAccessReport({ db, access, jobTypes }: Deps) {
       target: ResourceScopeRequest,
     ): Promise<Explanation> {
       const { permission } = request;
-      const type = jobTypeOf(request);
+      const type = await jobTypeOf(request);
       const scope = access.scope(caller, ...RBAC_READERS);
       const { resourceScope } = await resolveResourceScope(
         db,

@@ -97,6 +97,7 @@ export function createApprovalChecks(deps: Deps) {
   async function findBindingBlocker(approval: ApprovalData, held: Rights): Promise<Blocker | null> {
     const { jobType, tenantId } = approval;
     if (jobType === null) return null;
+    await jobTypes.refreshUnknown(jobType);
     const type = jobTypes.find(jobType);
     if (type?.createdOnlyBy !== null)
       return failedExecution('unknown_job_type', `The job type ${jobType} does not exist any more`);

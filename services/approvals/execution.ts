@@ -279,6 +279,7 @@ export function createApprovalExecution({ db, commit, checks, jobTypes, jobFacto
       const isDue = ({ status, execution }: Approval) =>
         status === 'approved' && execution === 'queued';
       if (!approval || !isDue(approval)) return 0;
+      if (approval.jobType !== null) await jobTypes.refreshUnknown(approval.jobType);
       const now = new Date();
       if (approval.executeAt && approval.executeAt > now)
         return millisecondsUntil(approval.executeAt, now);

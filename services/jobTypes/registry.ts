@@ -71,9 +71,12 @@ export function createJobTypes() {
 
     refresh,
 
-    /** As `refresh`, if a type is not known: another process may have accepted it just now. */
-    async refreshUnknown(name: string): Promise<void> {
-      if (!find(name)) await refresh();
+    /**
+     * As `refresh`, if one of these types is not known: another process may have accepted it just now, or this one
+     * has not read the types yet. Call it before a decision for which an unknown type is a reason.
+     */
+    async refreshUnknown(...names: readonly string[]): Promise<void> {
+      if (names.some((name) => !find(name))) await refresh();
     },
 
     /**

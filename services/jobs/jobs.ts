@@ -296,6 +296,7 @@ export function createJobs({
       if (!isFinal(status)) throw new AppError('job_still_running', `The job is ${status}.`);
       if (job.dataPurgedAt)
         throw new AppError('job_not_retryable', 'The payload of the job is purged.');
+      await jobTypes.refreshUnknown(type);
       // An approved job runs once, exactly as it was planned.
       if (job.sourceKind === 'approval')
         throw new AppError(

@@ -100,6 +100,9 @@ export function createRetentionSettings({
       );
   }
 
+  const refreshTypes = (change: RetentionChange | null): Promise<void> =>
+    jobTypes.refreshUnknown(...Object.keys(change?.jobTypes ?? {}));
+
   /** What differs from the defaults after a change. Error: `invalid_request`. */
   function overridesAfter(row: RetentionRow, change: RetentionChange): RetentionOverrides {
     const days = changedDays(row.days, daysOf(defaults, row), change.days ?? {});
@@ -132,6 +135,7 @@ export function createRetentionSettings({
       tenantId: string,
       change: RetentionChange,
     ): Promise<RetentionOverrides> {
+      await refreshTypes(change);
       return overridesAfter(await find(db, caller, tenantId), change);
     },
 
@@ -148,6 +152,7 @@ export function createRetentionSettings({
     ): Promise<TenantRetention> {
       await find(db, caller, tenantId);
       await access.require(caller, 'rbac:write', { tenantId });
+      await refreshTypes(change);
       return commitChange(caller, 'rbac:write', { tenantId }, async (work, current, trx) => {
         await lockTenant(trx, tenantId);
         const row = await find(trx, current, tenantId);

@@ -16,6 +16,9 @@ export const MAX_REMOTE_TYPES = 500;
 /** Notifications can be lost. */
 const REFRESH_MS = 30_000;
 
+/** Types that could not be read are read again after this time. */
+const RETRY_MS = 1_000;
+
 /** A record of a type as a job type of this process. */
 export function toJobType(
   { name, pool, digest, shape, definition, state }: RemoteType,
@@ -85,8 +88,13 @@ export function createRemoteTypes({ db, jobTypes, notifications, log }: Deps) {
   return {
     start(): void {
       loop = startLoop({ name: 'job types of runners', everyMs: REFRESH_MS, log }, async () => {
-        await jobTypes.refresh();
-        return false;
+        try {
+          await jobTypes.refresh();
+          return false;
+        } catch (error) {
+          log.warn({ err: error }, 'the job types of runners could not be read');
+          return RETRY_MS;
+        }
       });
       unsubscribe = notifications.on(TYPES_TOPIC, () => loop?.wake());
     },

@@ -5,6 +5,7 @@ import { lockSchedule } from '../../db/schedules/schedules.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, isQuotaExceeded } from '../../domain/shared/errors.ts';
 import type { UserRights } from '../access/rights.ts';
+import type { JobTypes } from '../jobTypes/registry.ts';
 import type { DecisionContext } from './runDecision.ts';
 
 const MAX_ATTEMPTS = 5;
@@ -12,7 +13,7 @@ const MAX_ATTEMPTS = 5;
 /** The schedule has changed since its owner's rights were read. */
 class ConcurrentChange extends Error {}
 
-type Deps = { db: Knex; commit: Commit; rights: UserRights };
+type Deps = { db: Knex; commit: Commit; rights: UserRights; jobTypes: JobTypes };
 
 type Request = {
   callerOf(schedule: Schedule): Caller;
@@ -20,7 +21,7 @@ type Request = {
   authorize?(schedule: Schedule): Promise<void>;
 };
 
-export function createDecideLocked({ db, commit, rights }: Deps) {
+export function createDecideLocked({ db, commit, rights, jobTypes }: Deps) {
   /** Returns undefined when `decide` throws `NoChange`. Error: `ConcurrentChange`. */
   async function attempt<T>(
     known: Schedule,
@@ -55,6 +56,7 @@ export function createDecideLocked({ db, commit, rights }: Deps) {
     for (let attempts = 1; attempts <= MAX_ATTEMPTS; attempts++) {
       const known = await Schedule.query(db).findById(scheduleId).whereNull('deleted_at');
       if (!known) return undefined;
+      await jobTypes.refreshUnknown(known.jobType);
       await authorize?.(known);
       try {
         return await attempt(known, callerOf(known), decide, exceeded);

@@ -144,6 +144,7 @@ export async function checkJob(
   name: string,
   payload: Record<string, unknown>,
 ): Promise<JobType> {
+  await jobTypes.refreshUnknown(name);
   const type = jobTypes.getPublic(name, '/jobType');
   jobTypes.checkPayload(type, payload);
   await rejectMaskedSecrets(jobTypes, type, payload);

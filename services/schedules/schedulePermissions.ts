@@ -47,6 +47,7 @@ export const createSchedulePermissions = ({
    * a role that names the type if its access is `granted`.
    */
   async function mayRun(caller: Caller, schedule: RunnableSchedule): Promise<boolean> {
+    await jobTypes.refreshUnknown(schedule.jobType);
     const permission = permissionOf(schedule);
     const scope = await jobTargets.scopeOf(schedule);
     if (!mayUseJobType(caller.rights, typeOf(schedule), scope)) return false;
@@ -87,6 +88,7 @@ export const createSchedulePermissions = ({
      * permission of its job type, or a role that names it.
      */
     async requireToRun(caller: Caller, schedule: RunnableSchedule): Promise<void> {
+      await jobTypes.refreshUnknown(schedule.jobType);
       const permission = permissionOf(schedule);
       const scope = await jobTargets.scopeOf(schedule);
       await access.requireJobType(caller, typeOf(schedule), scope);

@@ -26,6 +26,7 @@ import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, notFound } from '../../domain/shared/errors.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type { UserRights } from '../access/rights.ts';
+import type { JobTypes } from '../jobTypes/registry.ts';
 import { createDecideLocked } from './decideLocked.ts';
 import {
   callerForOwner,
@@ -45,6 +46,7 @@ type Deps = {
   commit: Commit;
   rights: UserRights;
   ids: Ids;
+  jobTypes: JobTypes;
   runDecisions: RunDecisions;
   schedules: Schedules;
 };
@@ -54,9 +56,10 @@ type Deps = {
  * schedule and is written in the same transaction as the job. So an occurrence has one run, no
  * matter how often and by which process it is delivered.
  */
-export function createScheduleRunner({ db, commit, rights, ids, runDecisions, schedules }: Deps) {
+export function createScheduleRunner(deps: Deps) {
+  const { db, ids, jobTypes, runDecisions, schedules } = deps;
   const { examine, createJob, cancelOldest, decide } = runDecisions;
-  const decideLocked = createDecideLocked({ db, commit, rights });
+  const decideLocked = createDecideLocked(deps);
   const { record, advanceSchedule } = createRunRecorder({ ids, runDecisions });
 
   /** Decides a buffered run without regard to overlaps. */
@@ -91,6 +94,7 @@ export function createScheduleRunner({ db, commit, rights, ids, runDecisions, sc
       if (!known || isInFuture(dueAt, new Date()) || !isDue(timingOf(known), dueAt))
         return { outcome: 'not_due' };
       if (isDecided(known, dueAt)) return { outcome: 'already_handled' };
+      await jobTypes.refreshUnknown(known.jobType);
       if (runDecisions.isLeftToOthers(known, dueAt)) return { outcome: 'left_to_others' };
       if (isDelayed) await sleep(delayWithinSecondMs(known, Math.random()));
       const run = await decideLocked(scheduleId, AS_OWNER, async (context) => {

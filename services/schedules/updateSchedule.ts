@@ -115,6 +115,7 @@ export const createUpdateSchedule =
     expectedVersion?: number,
   ): Promise<{ saved: Schedule; warnings: Warning[] }> => {
     const known = await repository.findToAct(caller, id, 'schedule:write');
+    await jobTypes.refreshUnknown(known.jobType);
     const { changesOwner: changesJobs, ...jobUpdate } = await jobUpdateOf(
       caller,
       jobTypes,

@@ -1,0 +1,106 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { ApprovalRecord } from '../../../api/approvals/schemas.ts';
+import type { ScheduleRecord } from '../../../api/schedules/schemas.ts';
+import { createRemoteTypes } from '../../../services/runners/remoteTypes.ts';
+import { approve, createRequest } from '../../support/approvals.ts';
+import { startApp, type TestApp } from '../../support/app.ts';
+import type { TestClient } from '../../support/client.ts';
+import { createHandRunner } from '../../support/runner.ts';
+import {
+  backdateSchedule,
+  createMinutelySchedule,
+  minuteFromNow,
+  triggerSchedule,
+} from '../../support/schedules.ts';
+import { admin, createUser } from '../../support/users.ts';
+
+const TYPE = 'hand.unread';
+
+/** Longer ago than an occurrence is left to processes that know its type. */
+const OVERDUE = minuteFromNow(-30);
+const overdueFields = { jobType: TYPE, catchupWindowSeconds: 7_200 };
+
+let app: TestApp;
+let root: TestClient;
+let owner: TestClient;
+beforeAll(async () => {
+  // No worker decides before the test does.
+  app = await startApp({ HOLDFAST_ROLE: 'api' });
+  root = admin(app);
+  owner = app.client;
+  await createUser(app, 'viewer');
+  await createHandRunner(app, TYPE);
+});
+afterAll(() => app.stop());
+
+/** The process has not read the types of runners, as after its start. The next time it will. */
+async function forgetTypes(): Promise<void> {
+  const { db, jobTypes, notifications, log } = app.deps;
+  jobTypes.useRemote(() => Promise.resolve([]));
+  await jobTypes.refresh();
+  createRemoteTypes({ db, jobTypes, notifications, log });
+}
+
+async function overdueSchedule(fields: object = {}): Promise<string> {
+  const { id } = await createMinutelySchedule(owner, { ...overdueFields, ...fields });
+  await backdateSchedule(app, id, OVERDUE);
+  return id;
+}
+
+const fire = (id: string, dueAt: Date) => app.deps.runner.fireOccurrence(id, dueAt);
+
+test('an overdue occurrence is fired', async () => {
+  const id = await overdueSchedule();
+  await forgetTypes();
+  expect(await fire(id, OVERDUE)).toMatchObject({ outcome: 'fired' });
+});
+
+test('a buffered run is released', async () => {
+  const id = await overdueSchedule({ overlapPolicy: 'bufferOne' });
+  const { jobId = '' } = await fire(id, OVERDUE);
+  expect(await fire(id, new Date(OVERDUE.getTime() + 60_000))).toEqual({ outcome: 'buffered' });
+  await owner.post(`/api/jobs/${jobId}/cancel`).expect(202);
+  await forgetTypes();
+  expect(await app.deps.runner.releaseBuffered(id)).toMatchObject({ outcome: 'fired' });
+});
+
+test('a schedule is triggered, and its job is created again', async () => {
+  const { id } = await createMinutelySchedule(owner, { jobType: TYPE });
+  await forgetTypes();
+  const { jobId } = await triggerSchedule(owner, id);
+  await owner.post(`/api/jobs/${jobId}/cancel`).expect(202);
+  await forgetTypes();
+  await owner.post(`/api/jobs/${jobId}/retry`).expect(201);
+});
+
+test('an approved request is executed', async () => {
+  const { id } = await createRequest(owner, { jobType: TYPE, jobPayload: {} });
+  await approve(app.client.as({ actor: 'ann', roles: 'approver' }), id).expect(200);
+  await app.deps
+    .db('approvals')
+    .where({ id })
+    .update({ updated_at: new Date(0) });
+  await forgetTypes();
+  await app.deps.approvals.execution.createBoundJob(id);
+  const request = await owner.get<ApprovalRecord>(`/api/workflows/${id}`).expect(200);
+  expect(request).toMatchObject({ error: null, jobId: expect.any(String) });
+});
+
+test('requests that name a type find it', async () => {
+  await forgetTypes();
+  const { id } = await createMinutelySchedule(owner, { jobType: TYPE });
+  await forgetTypes();
+  await owner.put<ScheduleRecord>(`/api/schedules/${id}`, { cronExpression: '1 * * * *' });
+  const { id: other } = await createMinutelySchedule(owner);
+  const change = { jobType: TYPE, payload: {} };
+  await forgetTypes();
+  await owner.put(`/api/schedules/${other}`, change).expect(200);
+  const periods = { jobTypes: { [TYPE]: { jobLogs: 200 } } };
+  await root.post('/api/inventory/tenants', { id: 'kept', name: 'Kept' }).expect(201);
+  await forgetTypes();
+  await root.put('/api/retention/kept', periods).expect(200);
+  await forgetTypes();
+  const user: { id: string } = await app.deps.db('users').first('id');
+  const explained = `/api/rbac/explain?userId=${user.id}&permission=job:write&jobType=${TYPE}`;
+  await root.get(explained).expect(200);
+});
