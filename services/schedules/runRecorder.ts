@@ -5,7 +5,7 @@ import { isCaughtUp, nextOccurrenceOf, type RunKind } from '../../domain/schedul
 import { minIdAt, type Ids } from '../../platform/ids.ts';
 import { skipPending } from './missedRuns.ts';
 import type { DecisionContext, RunDecision, RunDecisions } from './runDecision.ts';
-import { recordRun } from './scheduleAudit.ts';
+import { recordRun, scheduleRecord } from './scheduleAudit.ts';
 
 /** What a run is for: its scheduled time and who requested it. */
 type RunTrigger = { kind: RunKind; dueAt: Date; actorId: string };
@@ -59,6 +59,7 @@ export function createRunRecorder({ ids, runDecisions }: { ids: Ids; runDecision
           kinds: ['scheduled'],
           except: run.id,
         });
+      work.audit('schedule.end', scheduleRecord.subject(schedule));
       work.dispatch(syncSchedule(schedule));
     }
     const { lastRunId } = schedule;
