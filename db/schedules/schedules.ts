@@ -221,12 +221,21 @@ export const findOverdue = (db: Knex, now: Date, limit: number): Promise<string[
 export const findReleasable = (db: Knex, limit: number): Promise<string[]> =>
   db('schedule_runs AS r')
     .where({ outcome: 'buffered' })
-    .whereNotExists((query) =>
-      query
-        .from('jobs AS j')
-        .whereRaw('j.source_id = r.schedule_id')
-        .where({ source_kind: 'schedule' })
-        .whereIn('status', ['queued', 'running']),
+    .where((releasable) =>
+      releasable
+        .whereNotExists((query) =>
+          query
+            .from('jobs AS j')
+            .whereRaw('j.source_id = r.schedule_id')
+            .where({ source_kind: 'schedule' })
+            .whereIn('status', ['queued', 'running']),
+        )
+        .orWhereExists((query) =>
+          query
+            .from('schedules AS s')
+            .whereRaw('s.id = r.schedule_id')
+            .where({ overlap_policy: 'allowAll' }),
+        ),
     )
     .limit(limit)
     .pluck('schedule_id');

@@ -120,7 +120,7 @@ export function createCatchUp({ db, commit, writeUnaudited, runner, ids, log, ev
     }
   }
 
-  /** Runs buffered runs whose schedule has no unfinished job: their start was lost. */
+  /** Runs buffered runs that wait for no job: their start was lost, or the overlap policy has changed. */
   const releaseAll = async (signal: AbortSignal): Promise<void> =>
     void (await mapConcurrently(
       log,

@@ -73,6 +73,8 @@ export function createSaveSchedule({
       await runDecisions.skipBuffered(work, trx, before, isPaused ? 'paused' : 'ended', {
         kinds: ['scheduled'],
       });
+    if (after.overlapPolicy === 'skip')
+      await runDecisions.skipBuffered(work, trx, before, 'overlap');
     const saved = await Schedule.query(trx).patchAndFetchById(before.id, {
       ...changed,
       nextDueAt,

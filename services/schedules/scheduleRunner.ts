@@ -113,8 +113,8 @@ export function createScheduleRunner(deps: Deps) {
     },
 
     /**
-     * Decides the buffered run of a schedule when all its jobs have ended. With the policy
-     * `cancelOther`, cancels further jobs that are unfinished. Error: `unavailable`.
+     * Decides the buffered run of a schedule when all its jobs have ended, or when its policy has become
+     * `allowAll`. With the policy `cancelOther`, cancels further jobs that are unfinished. Error: `unavailable`.
      */
     async releaseBuffered(scheduleId: string): Promise<ScheduleRunResult> {
       const released = await decideLocked(scheduleId, AS_OWNER, async (context) => {
@@ -123,7 +123,8 @@ export function createScheduleRunner(deps: Deps) {
         if (!run || runDecisions.isLeftToOthers(schedule, run.decidedAt)) throw new NoChange();
         const limit = MAX_CANCELLED_PER_DECISION + 1;
         const unfinished = await listUnfinishedJobs(trx, scheduleId, limit);
-        if (unfinished.length === 0) return release(context, run);
+        if (unfinished.length === 0 || schedule.overlapPolicy === 'allowAll')
+          return release(context, run);
         if (schedule.overlapPolicy !== 'cancelOther') throw new NoChange();
         await cancelOldest(context, unfinished);
         const subject = scheduleRecord.subject(schedule);

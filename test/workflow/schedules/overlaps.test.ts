@@ -7,6 +7,7 @@ import {
   backdateSchedule,
   createMinutelySchedule,
   jobIdOf,
+  listAudit,
   listEventData,
   listRuns,
   minutesFromNow,
@@ -18,6 +19,7 @@ import {
   useScheduleFixture,
   waitForRuns,
 } from '../../support/schedules.ts';
+import { admin } from '../../support/users.ts';
 import { waitingForLock } from '../../support/waitingForLock.ts';
 
 const { fixture, fireOccurrence, clientOfNewTenant } = useScheduleFixture();
@@ -95,6 +97,7 @@ describe('while a job of the schedule is unfinished', () => {
       await cancel(client, jobId);
       const released = await waitUntilFired(client, id, 1);
       expect(await readSchedule(client, id)).toMatchObject({ runCount: 2, state: 'ended' });
+      expect(await listAudit(admin(fixture.app), id, '&action=schedule.end')).toHaveLength(1);
       await cancel(client, released.jobId);
     },
   );
@@ -116,6 +119,26 @@ describe('while a job of the schedule is unfinished', () => {
     await client.post(`/api/schedules/${id}/pause`, {}).expect(200);
     expect((await listRuns(client, id))[1]).toMatchObject({ outcome: 'skipped', reason: 'paused' });
     await cancel(client, jobId);
+  });
+
+  it('the policy skip skips a buffered run', async () => {
+    const client = clientOfNewTenant();
+    const { id, jobId, fire } = await startRunningJob(client, 'bufferOne');
+    await fire(-4);
+    await client.put(`/api/schedules/${id}`, { overlapPolicy: 'skip' }).expect(200);
+    expect((await listRuns(client, id))[1]).toMatchObject(overlapSkipped);
+    await cancel(client, jobId);
+  });
+
+  it('the policy allowAll lets catch-up run a buffered run beside the job', async () => {
+    const client = clientOfNewTenant();
+    const { id, jobId, fire } = await startRunningJob(client, 'bufferOne');
+    await fire(-4);
+    await client.put(`/api/schedules/${id}`, { overlapPolicy: 'allowAll' }).expect(200);
+    await fixture.app.deps.catchUp.releaseAll(timeoutSignal());
+    const runs = await listRuns(client, id);
+    expect(runs[1]).toMatchObject({ outcome: 'fired' });
+    for (const each of [jobId, jobIdOf(runs[1] ?? {})]) await cancel(client, each);
   });
 
   it('cancelOther cancels the job, and runs when it has cleaned up', async () => {
