@@ -108,11 +108,11 @@ export function createApprovalChecks(deps: Deps) {
     const scope = target ? scopeOfTarget(target) : { tenantId };
     if (jobType !== INVENTORY_APPLY && !mayCreateJob(held, type, scope))
       return permissionLost(approval);
-    // Validation fills in defaults, so it gets a copy.
-    if (!jobTypes.isValidPayload(type, structuredClone(boundPayload(approval))))
+    const invalid = jobTypes.payloadError(type, boundPayload(approval));
+    if (invalid !== null)
       return failedExecution(
         'payload_invalid',
-        `The payload is not valid for the job type ${jobType} any more`,
+        `The payload is not valid for the job type ${jobType} any more. ${invalid}`,
       );
     return (await jobReferences.areReadable(held, type, boundPayload(approval)))
       ? null

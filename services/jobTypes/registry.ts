@@ -155,6 +155,12 @@ export function createJobTypes() {
     /** True when the payload satisfies the schema of its type. */
     isValidPayload: (type: JobType, payload: unknown): boolean => check(type, payload).length === 0,
 
+    /** The first thing that the schema of its type does not allow of a payload, as a sentence; null if it is valid. */
+    payloadError(type: JobType, payload: unknown): string | null {
+      const [error] = check(type, structuredClone(payload));
+      return error ? `The payload${error.pointer} ${error.message}` : null;
+    },
+
     /** What a type of runners does not allow of a result. Nothing, if the type is not known. */
     resultErrors: (name: string, result: unknown) => remote.get(name)?.checkResult(result) ?? [],
 

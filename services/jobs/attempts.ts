@@ -63,6 +63,7 @@ const ERROR_MESSAGES: Readonly<Record<string, string>> = {
   workflow_lost: 'The workflow that ran the job does not exist any more',
   workflow_terminated: 'The workflow that ran the job was terminated',
   workflow_closed: 'The workflow that ran the job closed without an outcome',
+  concurrency_limit: 'As many jobs of the type run as its concurrency limit allows',
 };
 
 /** Added when the attempt of a job that must not be repeated has left no result. */
@@ -75,9 +76,13 @@ const INTERRUPTED: JobError = { code: 'interrupted', message: 'The attempt was i
  * The error of a job that ended with `code`. The error of its last attempt says more than the code.
  * All codes with a message mean that an attempt, if one was made, has left no result.
  */
-function errorFor(job: Job, type: JobType | undefined, code: string): JobError {
+function errorFor(
+  job: Job,
+  type: JobType | undefined,
+  code: string,
+  message = ERROR_MESSAGES[code],
+): JobError {
   if (job.error?.code === code) return job.error;
-  const message = ERROR_MESSAGES[code];
   if (message === undefined) return { code, message: `The job ended with ${code}` };
   const isUnknown = job.status === 'running' && type?.isRepeatable(job.payload) === false;
   return isUnknown
@@ -299,13 +304,13 @@ export function createJobAttempts({
    * Ends a job whose workflow has ended without recording an outcome. It is cancelled also if it has failed
    * with `cancelled` after its cancellation was requested. Returns false, and changes
    * nothing, when the job has finished or belongs to another run. `runId` is null for a job that
-   * no run has claimed.
+   * no run has claimed. `message` says more than the code.
    */
   async function finalizeAbandoned(
     { jobId, runId }: { jobId: string; runId: string | null },
     status: 'failed' | 'cancelled',
     code: string,
-    { cancelsRun = false } = {},
+    { cancelsRun = false, message }: { cancelsRun?: boolean; message?: string } = {},
   ): Promise<boolean> {
     const job = await Job.query(db).findById(jobId);
     if (!job || isFinal(job.status) || (job.runId !== null && job.runId !== runId)) return false;
@@ -316,7 +321,7 @@ export function createJobAttempts({
       runLog.logSystem('warn', 'Cancelled');
       return await lifecycle.finish(job, runLog.drain(), { status: 'cancelled', guard });
     }
-    const error = errorFor(job, jobTypes.find(job.type), code);
+    const error = errorFor(job, jobTypes.find(job.type), code, message);
     runLog.logSystem('error', `Failed: ${error.code}`);
     const ended = { status: 'failed', guard, error, cancelsRun } as const;
     return await lifecycle.finish(job, runLog.drain(), ended);

@@ -322,7 +322,7 @@ export function createJobs({
           'The payload names a record that does not exist any more, or that you may not read.',
         );
       const request = { type, payload, retryPolicy, target };
-      return create({ ...caller, tenantId }, request, { retryOf: jobId });
+      return create({ ...caller, tenantId }, request, { retryOf: jobId }).catch(asNotRetryable);
     },
 
     /**
@@ -361,4 +361,15 @@ export function createJobs({
       return { job, log: followLog({ db, notifications }, jobId, after, signal) };
     },
   };
+}
+
+/** The type does not allow a job any more: the request has none of the fields that the error names. */
+function asNotRetryable(error: unknown): never {
+  const [field] = error instanceof AppError ? (error.extra.errors ?? []) : [];
+  if (!field) throw error;
+  const at = field.pointer.slice(1).replaceAll('/', '.');
+  throw new AppError(
+    'job_not_retryable',
+    `The job cannot be created again: ${at} ${field.message}`,
+  );
 }

@@ -100,10 +100,7 @@ export function createBeginAttempt({
     }
     const version = await findVersion(db, job.type, digest);
     if (version?.shape !== type.shape) return wait('not_accepted');
-    if (!mayRunVersion(job, digest)) return wait('other_digest');
-    if (jobTypes.isValidPayload(type, structuredClone(job.payload))) return null;
-    await finalizeAbandoned({ jobId: job.id, runId: job.runId }, 'failed', 'invalid_payload');
-    return { outcome: 'failed', code: 'invalid_payload' };
+    return mayRunVersion(job, digest) ? null : wait('other_digest');
   }
 
   type Claim = { job: Job } | BeginAnswer;
@@ -184,13 +181,22 @@ export function createBeginAttempt({
     return answer;
   }
 
-  /** The answer for a job that is to be cancelled: an attempt of another runner ends before the job does. */
-  async function cancelled(job: Job, request: Asked): Promise<BeginAnswer> {
+  /** The answer for a job that is to end with a code: an attempt of another runner ends before the job does. */
+  async function endAfterLease(job: Job, request: Asked, code: string): Promise<BeginAnswer> {
     const attempt = await findRemoteAttempt(db, job.id);
     const runs = attempt?.isCurrent === true && attempt.answer === null && attempt.leftMs > 0;
     return runs && reachOf(attempt, request) === undefined
       ? wait('leased', attempt.leftMs + LEASE_END_MARGIN_MS)
-      : { outcome: 'failed', code: 'cancelled' };
+      : { outcome: 'failed', code };
+  }
+
+  /** Ends a job whose payload its type does not allow any more. */
+  async function endInvalid(job: Job, request: Asked, message: string): Promise<BeginAnswer> {
+    const code = 'payload_invalid';
+    const answer = await endAfterLease(job, request, code);
+    if (answer.outcome === 'failed')
+      await finalizeAbandoned({ jobId: job.id, runId: job.runId }, 'failed', code, { message });
+    return answer;
   }
 
   /**
@@ -233,13 +239,14 @@ export function createBeginAttempt({
     const job = await Job.query(db).findById(jobId);
     if (!job || !runner.pools.includes(job.pool)) throw notFound('job', jobId);
     if (isFinal(job.status)) return { outcome: 'ended' };
-    if (job.cancelRequestedAt) return cancelled(job, request);
+    if (job.cancelRequestedAt) return endAfterLease(job, request, 'cancelled');
     await jobTypes.refreshUnknown(job.type);
     const type = jobTypes.find(job.type);
     if (type?.lane !== 'remote') return withoutSlot(job, request, wait('unknown_job_type'));
     const refusal = await obstacle(runner, job, type, request);
-    if (refusal?.outcome === 'wait') return withoutSlot(job, request, refusal);
-    if (refusal) return refusal;
+    if (refusal) return withoutSlot(job, request, refusal);
+    const invalid = jobTypes.payloadError(type, job.payload);
+    if (invalid !== null) return endInvalid(job, request, invalid);
     const withType = { ...request, digest: assertDefined(request.digest, 'request.digest') };
     let claimed: Claim | undefined;
     try {

@@ -152,7 +152,8 @@ export function createScheduleRunner(deps: Deps) {
       const triggered = await decideLocked(scheduleId, request, async (context) => {
         const { work, schedule } = context;
         const decision = await decide(context);
-        if ('reason' in decision) throw context.exceeded ?? triggerError(decision.reason, schedule);
+        if ('reason' in decision)
+          throw context.exceeded ?? triggerError(decision.reason, schedule, jobTypes);
         const { actorId } = caller;
         const run = await record(context, decision, { kind: 'trigger', dueAt: work.now, actorId });
         work.result(run.id);
@@ -228,11 +229,21 @@ const NOT_RUNNABLE: Partial<Record<RunReason, string>> = {
     'its payload names a record that does not exist any more, or that its owner may not read',
 };
 
-function triggerError(reason: RunReason, { id, owner, jobType }: Schedule): AppError {
+function triggerError(
+  reason: RunReason,
+  { id, owner, jobType, payload }: Schedule,
+  jobTypes: JobTypes,
+): AppError {
   if (reason === 'overlap')
     return new AppError(
       'schedule_busy',
       `A job of schedule ${id} is unfinished, and the overlap policy does not allow another one.`,
+    );
+  const type = jobTypes.find(jobType);
+  if (reason === 'payload_invalid' && type)
+    return new AppError(
+      'schedule_not_runnable',
+      `Schedule ${id} cannot run: ${jobTypes.payloadError(type, payload)}.`,
     );
   const explanation =
     reason === 'owner_denied'

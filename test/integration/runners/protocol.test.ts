@@ -374,8 +374,45 @@ test('a runner begins only what was accepted, and what it has announced', async 
   await root.post('/api/job-types/hand.shape/accept').expect(200);
   expect(await hand.begin(id, 'run-1', 'another').expect(200)).toEqual({
     outcome: 'failed',
-    code: 'invalid_payload',
+    code: 'payload_invalid',
   });
+  expect(await readJob(id)).toMatchObject({
+    error: { code: 'payload_invalid', message: 'The payload/more is required' },
+  });
+  const { detail } = await expectProblem(
+    root.post(`/api/jobs/${id}/retry`),
+    409,
+    'job_not_retryable',
+  );
+  expect(detail).toContain('payload.more is required');
+});
+
+test('a job with a payload that is not allowed any more waits for the attempt that runs', async () => {
+  const name = 'hand.narrowed';
+  const hand = await handRunner(name, { retry: { maxAttempts: 2 } });
+  const { id } = await createJob(name);
+  await hand.granted(id);
+  await hand.begin(id, 'run-1').expect(200);
+  await hand.announce('narrow', { payload: { type: 'object', required: ['more'] } });
+  await root.post(`/api/job-types/${name}/accept`);
+  const again = () => hand.begin(id, 'run-1', 'narrow').expect(200);
+  expect(await again()).toMatchObject({ outcome: 'wait', code: 'leased' });
+  expect(await readJob(id)).toMatchObject({ status: 'running' });
+  await endLease(id);
+  expect(await again()).toEqual({ outcome: 'failed', code: 'payload_invalid' });
+  expect(await readJob(id)).toMatchObject({ status: 'failed' });
+});
+
+test('a job that its type refuses while others run says so', async () => {
+  const concurrency = { limit: 1, whenFull: 'refuse' };
+  const hand = await handRunner('hand.refusing', { concurrency });
+  const [first, second] = [await createJob('hand.refusing'), await createJob('hand.refusing')];
+  for (const { id } of [first, second]) await hand.granted(id);
+  await hand.begin(first.id, 'run-1').expect(200);
+  const code = 'concurrency_limit';
+  expect(await hand.begin(second.id, 'run-2').expect(200)).toEqual({ outcome: 'failed', code });
+  const message = 'As many jobs of the type run as its concurrency limit allows';
+  expect(await readJob(second.id)).toMatchObject({ error: { code, message } });
 });
 
 test('an attempt gets the secrets that its type asks for, if they are for its pool', async () => {
