@@ -15,7 +15,13 @@ const KEYWORD = proto.temporal.api.enums.v1.IndexedValueType.INDEXED_VALUE_TYPE_
 /** gRPC codes of calls that the server does not allow, as on Temporal Cloud. */
 const UNSUPPORTED_GRPC_CODES = new Set([7, 12]);
 
-/** Creates the search attributes and the schedules of the reconcilers, unless they exist. */
+/** A round of a reconciler is ended after this time: the next one starts only then. */
+const ROUND_TIMEOUT = '1 hour';
+
+/**
+ * Creates the search attributes and the schedules of the reconcilers, unless they exist. Schedules that exist become
+ * as they should be: an operator may have paused one.
+ */
 export async function prepareNamespace(
   temporal: TemporalConnection,
   settings: { taskQueue: string; reconcileSeconds: number },
@@ -73,8 +79,9 @@ async function ensureReconcileSchedule(
     workflowType,
     workflowId: scheduleId,
     taskQueue,
+    workflowExecutionTimeout: ROUND_TIMEOUT,
     priority: SYSTEM_PRIORITY,
-  };
+  } as const;
   const policies = { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: 60_000 };
   try {
     await client.schedule.create({ scheduleId, spec, action, policies });
@@ -82,6 +89,6 @@ async function ensureReconcileSchedule(
     if (!(error instanceof ScheduleAlreadyRunning)) throw error;
     await client.schedule
       .getHandle(scheduleId)
-      .update((current) => ({ ...current, spec, policies, action }));
+      .update((current) => ({ ...current, spec, policies, action, state: { paused: false } }));
   }
 }

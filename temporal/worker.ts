@@ -15,6 +15,7 @@ import {
   useConnectionsForProcess,
 } from '../platform/connectionUser.ts';
 import type { Log } from '../platform/log.ts';
+import { startLoop, type Loop } from '../platform/loop.ts';
 import { activitySpans } from '../platform/tracing/activitySpans.ts';
 import { workflowBundle, type StoredBundle } from './bundle.ts';
 import { SYSTEM_FAIRNESS_KEY } from '../domain/dispatch/tasks.ts';
@@ -43,6 +44,10 @@ type Deps = {
 };
 
 const RETRY_MS = 1_000;
+
+/** The namespace is prepared again after as many rounds of the reconcilers, and at least this often, in seconds. */
+const PREPARE_AFTER_ROUNDS = 5;
+const MAX_PREPARE_SECONDS = 300;
 
 /** Temporal knows a version some seconds after its workers have polled. */
 const FIRST_VERSION_TRIES = 60;
@@ -101,6 +106,25 @@ export function createWorkers(deps: Deps) {
   let bundle: StoredBundle | undefined;
   let stopping = false;
   let stopped: Promise<void> = Promise.resolve();
+  let preparing: Loop | undefined;
+  let isPrepared = true;
+
+  const prepare = () =>
+    prepareNamespace(temporal, { taskQueue, reconcileSeconds: deps.reconcileSeconds });
+
+  /** Repairs what the namespace has lost since the workers started. A failure is logged once, until it succeeds. */
+  async function prepareAgain(): Promise<boolean> {
+    if (running.length === 0) return false;
+    try {
+      await prepare();
+      isPrepared = true;
+    } catch (error) {
+      if (isPrepared && !stopping)
+        log.warn({ err: error }, 'the namespace of Temporal could not be prepared');
+      isPrepared = false;
+    }
+    return false;
+  }
 
   const commonOptions = (connection: NativeConnection): Omit<WorkerOptions, 'taskQueue'> => ({
     connection,
@@ -129,7 +153,7 @@ export function createWorkers(deps: Deps) {
 
   async function createAll(): Promise<Worker[]> {
     const [connection, loaded] = await Promise.all([temporal.nativeConnection(), loadBundle()]);
-    await prepareNamespace(temporal, { taskQueue, reconcileSeconds: deps.reconcileSeconds });
+    await prepare();
     const activityWorker = await Worker.create({
       ...commonOptions(connection),
       taskQueue: activityTaskQueue(taskQueue),
@@ -196,6 +220,8 @@ export function createWorkers(deps: Deps) {
 
     start(): void {
       stopped = keepRunning();
+      const seconds = Math.min(deps.reconcileSeconds * PREPARE_AFTER_ROUNDS, MAX_PREPARE_SECONDS);
+      preparing = startLoop({ name: 'namespace', everyMs: seconds * 1_000, log }, prepareAgain);
     },
 
     /**
@@ -204,6 +230,7 @@ export function createWorkers(deps: Deps) {
     async stop(): Promise<void> {
       stopping = true;
       shutDown(running);
+      void preparing?.stop();
       await stopped;
     },
   };
