@@ -197,7 +197,8 @@ export const JobRecord = Type.Object(
         },
         {
           title: 'JobWaitingFor',
-          description: 'What a queued job of a type of runners waits for; otherwise null.',
+          description:
+            'What a job of a type of runners waits for: a queued one, or a running one whose runner was lost; otherwise null.',
         },
       ),
     ),

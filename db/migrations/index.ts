@@ -75,6 +75,7 @@ import * as deletedJobTypes from './0098_deleted_job_types.ts';
 import * as namesOfAccounts from './0102_names_of_accounts.ts';
 import * as indexOfNames from './0103_index_of_names.ts';
 import * as jobTypesOfWorkers from './0107_job_types_of_workers.ts';
+import * as lostAttempts from './0108_lost_attempts.ts';
 import * as askedForJobsOfTenants from './0111_asked_for_jobs_of_tenants.ts';
 import * as unfinishedPurges from './0112_unfinished_purges.ts';
 
@@ -159,6 +160,7 @@ export const MIGRATIONS: Migrations = {
   '0102_names_of_accounts': namesOfAccounts,
   '0103_index_of_names': indexOfNames,
   '0107_job_types_of_workers': jobTypesOfWorkers,
+  '0108_lost_attempts': lostAttempts,
   '0111_asked_for_jobs_of_tenants': askedForJobsOfTenants,
   '0112_unfinished_purges': unfinishedPurges,
 };

@@ -23,6 +23,8 @@ export type RemoteAttempt = {
   linesReceived: number;
   /** How the attempt ended, as the runner was answered; null while it runs. */
   answer: object | null;
+  /** The log of the job says that the runner was lost. */
+  lostNoted: boolean;
   /** The job is running, with this attempt, and nothing else has started. */
   isCurrent: boolean;
   cancelRequested: boolean;
@@ -33,7 +35,7 @@ const SELECT = `
   SELECT a.job_id AS "jobId", j.tenant_id AS "tenantId", a.attempt, a.run_id AS "runId", a.runner_id AS "runnerId",
          a.token_id AS "tokenId", a.token_hash AS "tokenHash", a.digest, a.lease_ms AS "leaseMs", a.lines_received AS "linesReceived",
          GREATEST(extract(epoch FROM a.leased_until - clock_timestamp()) * 1000, 0)::integer AS "leftMs",
-         a.answer, j.cancel_requested_at IS NOT NULL AS "cancelRequested", j.log_count AS "logCount",
+         a.answer, a.lost_noted AS "lostNoted", j.cancel_requested_at IS NOT NULL AS "cancelRequested", j.log_count AS "logCount",
          j.status = 'running' AND j.attempts = a.attempt AND j.run_id = a.run_id
            AND clock_timestamp() < a.ends_at AS "isCurrent"
   FROM remote_attempts AS a JOIN jobs AS j ON j.id = a.job_id`;
@@ -85,7 +87,7 @@ export const putRemoteAttempt = async (trx: Knex, attempt: NewAttempt): Promise<
        runner_id = excluded.runner_id, token_id = excluded.token_id, token_hash = excluded.token_hash,
        digest = excluded.digest, concurrency_key = excluded.concurrency_key,
        lease_ms = excluded.lease_ms, leased_until = excluded.leased_until, ends_at = excluded.ends_at,
-       began_at = excluded.began_at, lines_received = 0, answer = NULL`,
+       began_at = excluded.began_at, lines_received = 0, answer = NULL, lost_noted = false`,
     [
       ...[attempt.digest, attempt.jobId],
       ...[attempt.jobId, attempt.attempt, attempt.runId, attempt.runnerId, attempt.tokenId],
@@ -137,6 +139,33 @@ export async function isRunnerLost(db: Knex, jobId: string): Promise<boolean> {
      WHERE a.job_id = ? AND a.attempt = j.attempts AND j.status = 'running' AND a.answer IS NULL
        AND a.ends_at < clock_timestamp() AND ${IS_LAST}`,
     [jobId],
+  );
+  return rows.length > 0;
+}
+
+/** SQL: the lease of the attempt `a` of the running job `j` has ended, and another attempt may follow. */
+const IS_FREE = `a.attempt = j.attempts AND j.status = 'running' AND a.answer IS NULL
+  AND a.leased_until < clock_timestamp() AND NOT ${IS_LAST}`;
+
+/** Since when a running job has no runner, and waits for one that makes the next attempt; null if it does not. */
+export async function lostSince(db: Knex, jobId: string): Promise<Date | null> {
+  const { rows }: { rows: { since: Date }[] } = await prepared(
+    db,
+    `SELECT a.leased_until AS since
+     FROM remote_attempts AS a JOIN jobs AS j ON j.id = a.job_id WHERE a.job_id = ? AND ${IS_FREE}`,
+    [jobId],
+  );
+  return rows[0]?.since ?? null;
+}
+
+/** Marks an attempt whose runner was lost, if another one may follow. False if it was marked before. */
+export async function markLost(trx: Knex, jobId: string, attempt: number): Promise<boolean> {
+  const { rows }: { rows: object[] } = await prepared(
+    trx,
+    `UPDATE remote_attempts AS a SET lost_noted = true FROM jobs AS j
+     WHERE a.job_id = ? AND a.attempt = ? AND NOT a.lost_noted AND j.id = a.job_id AND ${IS_FREE}
+     RETURNING 1`,
+    [jobId, attempt],
   );
   return rows.length > 0;
 }

@@ -196,14 +196,28 @@ export async function countByDigest(
   return rows;
 }
 
-/** Queued jobs of pools without runners that are older than `seconds` and were not reported. */
+/** SQL: what `listOffered` lists, of all pools. */
+const OFFERED = `
+  SELECT r.pool, t.name, v.digest
+  FROM runners AS r CROSS JOIN json_each_text(r.types) AS a
+  JOIN job_types AS t ON t.name = a.key AND t.pool = r.pool AND t.state = 'accepted'
+  JOIN job_type_versions AS v ON v.name = t.name AND v.digest = a.value AND v.shape = t.shape
+  WHERE ${IS_ALIVE}`;
+
+/**
+ * Queued jobs that are older than `seconds`, were not reported, and that no living runner may start: there is none,
+ * none has the type, its version is not accepted, it is disabled, or the job was approved with another version.
+ */
 export const findWaiting = async (db: Knex, seconds: number, limit: number): Promise<Job[]> =>
   Job.query(db)
     .where({ status: 'queued' })
     .where('pool', '<>', '')
     .whereNull('waiting_reported_at')
     .whereRaw(`created_at < now() - ? * interval '1 second'`, [seconds])
-    .whereRaw(`NOT EXISTS (SELECT FROM runners AS r WHERE r.pool = jobs.pool AND ${IS_ALIVE})`)
+    .whereRaw(
+      `NOT EXISTS (SELECT FROM (${OFFERED}) AS o WHERE o.pool = jobs.pool AND o.name = jobs.type
+         AND (jobs.source_kind <> 'approval' OR jobs.type_digest IS NULL OR jobs.type_digest = o.digest))`,
+    )
     .orderBy('created_at')
     .limit(limit);
 

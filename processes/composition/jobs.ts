@@ -12,6 +12,7 @@ import { createSharedRuns } from '../../services/jobs/sharedRuns.ts';
 import { createStopSignal } from '../../services/jobs/stopSignal.ts';
 import { createUnknownTypes } from '../../services/jobs/unknownTypes.ts';
 import { createWorkerPresence } from '../../services/jobs/workerPresence.ts';
+import { createNoteLostRunner } from '../../services/runners/lostAttempt.ts';
 import { createWatchRunners } from '../../services/runners/watch.ts';
 import type { DeliveryQueue } from '../../services/webhooks/deliveryQueue.ts';
 import { createStartPurge } from '../../services/retention/startPurge.ts';
@@ -52,6 +53,7 @@ export function composeJobs(core: Core, deliveryQueue: DeliveryQueue) {
       startPurge: createStartPurge(core),
       startArchives: createStartArchives(core),
       watchRunners: createWatchRunners(core),
+      noteLostRunner: createNoteLostRunner(core),
       keepTokens: createTokenKeeper(core),
     }),
   };

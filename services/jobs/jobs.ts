@@ -5,6 +5,7 @@ import type { Notifications } from '../../db/core/notifications.ts';
 import { scopedRepository } from '../../db/core/scopedRepository.ts';
 import { findWithLogs, JOB_SCOPE, JOB_SUMMARY_COLUMNS, logLinesAfter } from '../../db/jobs/jobs.ts';
 import { Job } from '../../db/models/Job.ts';
+import { lostSince } from '../../db/runners/attempts.ts';
 import { countRunners, isAnnounced, listOffered, readPoolLoads } from '../../db/runners/runners.ts';
 import type { WaitReason } from '../../domain/runners/records.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
@@ -199,10 +200,12 @@ export function createJobs({
   }
 
   async function readWaitingFor(job: Job): Promise<WaitingFor | null> {
-    const { status, pool, createdAt } = job;
-    if (status !== 'queued' || pool === '') return null;
+    const { id, status, pool, createdAt } = job;
+    if (pool === '' || isFinal(status)) return null;
+    const since = status === 'queued' ? createdAt : await lostSince(db, id);
+    if (since === null) return null;
     const runners = (await countRunners(db, [pool])).get(pool) ?? 0;
-    return { pool, runners, reason: await readWaitReason(job, runners), since: createdAt };
+    return { pool, runners, reason: await readWaitReason(job, runners), since };
   }
 
   /** Whether Temporal keeps the workflow of a job no longer; null when that is not known. */

@@ -39,6 +39,8 @@ type Deps = {
   startArchives(signal: AbortSignal): Promise<unknown>;
   /** Reports jobs that have waited long for a runner, and forgets runners that have ended. */
   watchRunners(signal: AbortSignal): Promise<void>;
+  /** Says in the log of a job that its runner was lost. */
+  noteLostRunner(job: Job): Promise<void>;
   /** Reports API tokens that expire soon, and disables unused ones. */
   keepTokens(signal: AbortSignal): Promise<void>;
   /** The reconciler checks a job at the earliest this long after its creation or its last check. */
@@ -64,6 +66,7 @@ export function createReconcile({
   startPurge,
   startArchives,
   watchRunners,
+  noteLostRunner,
   keepTokens,
   graceMs,
 }: Deps) {
@@ -107,6 +110,7 @@ export function createReconcile({
     if (isBetweenRuns && ((await hasLease(db, job.id)) || (await isBeingStarted(job))))
       return false;
     if (job.leasedUntil !== null && (await isLeased(job))) return false;
+    if (job.pool !== '' && job.status === 'running') await noteLostRunner(job);
     if (job.pool !== '' && (await isRunnerLost(db, job.id))) {
       const run = { jobId: job.id, runId: job.runId };
       return jobAttempts.finalizeAbandoned(run, 'failed', 'worker_lost', { cancelsRun: true });

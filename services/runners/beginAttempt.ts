@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Knex } from '../../db/core/knex.ts';
-import { attemptGuard, claimAttempts, jobChange, writeJobChange } from '../../db/jobs/jobs.ts';
+import { claimAttempts } from '../../db/jobs/jobs.ts';
 import { Job } from '../../db/models/Job.ts';
 import {
   findRemoteAttempt,
@@ -22,7 +22,6 @@ import { hashToken } from '../auth/tokens.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import type { JobAttempts } from '../jobs/attempts.ts';
 import { claimReport } from '../jobs/claimReport.ts';
-import { jobLogTopic } from '../jobs/jobAudit.ts';
 import { AttemptFailed } from '../jobs/lifecycle.ts';
 import type { JobSlots } from '../jobs/slots.ts';
 import type { SecretsForAttempt } from '../secrets/forAttempt.ts';
@@ -30,6 +29,7 @@ import { wait, type BeginAnswer } from './beginAnswer.ts';
 import { checkConcurrency, concurrencyKey } from './concurrency.ts';
 import type { EndAttempt } from './endAttempt.ts';
 import type { RunnerIdentity } from './identity.ts';
+import { noteLostAttempt } from './lostAttempt.ts';
 
 /**
  * What a runner asks to begin: which process asks, for which run, with which version of the type; a runner
@@ -131,7 +131,8 @@ export function createBeginAttempt({
       }
       const job = goesOn ? locked : await claimNext(trx, locked, request.workflowRunId);
       if (!job) return undefined;
-      if (isRunning && !goesOn) await noteLostAttempt(trx, job, before.attempt);
+      if (isRunning && !goesOn && !before.lostNoted)
+        await noteLostAttempt(trx, job, before.attempt);
       await putRemoteAttempt(trx, {
         jobId: id,
         attempt: job.attempts,
@@ -274,18 +275,4 @@ function reachOf(
 ): 'this request' | 'an unanswered one' | undefined {
   if (tokenHash.equals(hashToken(attemptToken))) return 'this request';
   return unanswered.includes(tokenHash.toString('hex')) ? 'an unanswered one' : undefined;
-}
-
-/** Says in the log of a job that the runner of the attempt before was lost. */
-async function noteLostAttempt(trx: Knex, job: Job, attempt: number): Promise<void> {
-  const line = {
-    attempt: job.attempts,
-    level: 'warn',
-    message: `The runner of attempt ${attempt} was lost`,
-    data: null,
-    at: new Date(),
-  } as const;
-  const topics = [jobLogTopic(job.id)];
-  const change = jobChange(job.id, attemptGuard(job), {}, [line], topics, { newVersion: false });
-  await writeJobChange(trx, change);
 }

@@ -11,7 +11,7 @@ const REPORT_AFTER_SECONDS = 300;
 const BATCH = 200;
 
 /**
- * Creates the function that reports jobs which have waited long for a pool without runners, each once
+ * Creates the function that reports jobs which have waited long and that no living runner may start, each once
  * (`job.waiting`), and forgets runners that ended without a word.
  */
 export function createWatchRunners({ db, commit }: { db: Knex; commit: Commit }) {

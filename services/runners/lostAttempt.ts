@@ -1,0 +1,27 @@
+import type { Knex } from '../../db/core/knex.ts';
+import { attemptGuard, jobChange, writeJobChange } from '../../db/jobs/jobs.ts';
+import { Job } from '../../db/models/Job.ts';
+import { markLost } from '../../db/runners/attempts.ts';
+import { jobLogTopic } from '../jobs/jobAudit.ts';
+
+/** Says in the log of a job that the runner of an attempt was lost. */
+export async function noteLostAttempt(trx: Knex, job: Job, attempt: number): Promise<void> {
+  const line = {
+    attempt: job.attempts,
+    level: 'warn',
+    message: `The runner of attempt ${attempt} was lost`,
+    data: null,
+    at: new Date(),
+  } as const;
+  const topics = [jobLogTopic(job.id)];
+  const change = jobChange(job.id, attemptGuard(job), {}, [line], topics, { newVersion: false });
+  await writeJobChange(trx, change);
+}
+
+/** Creates the function that says so once, if the lease of the attempt has ended and another one may follow. */
+export const createNoteLostRunner =
+  ({ db }: { db: Knex }) =>
+  (job: Job): Promise<void> =>
+    db.transaction(async (trx) => {
+      if (await markLost(trx, job.id, job.attempts)) await noteLostAttempt(trx, job, job.attempts);
+    });

@@ -1,0 +1,94 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { JobRecord } from '../../../api/jobs/schemas.ts';
+import { startApp, type TestApp } from '../../support/app.ts';
+import type { TestClient } from '../../support/client.ts';
+import { eventually } from '../../support/eventually.ts';
+import { createHandRunner } from '../../support/runner.ts';
+import { admin, createUser } from '../../support/users.ts';
+
+let app: TestApp;
+let root: TestClient;
+beforeAll(async () => {
+  app = await startApp();
+  root = admin(app);
+  await createUser(app, 'viewer');
+});
+afterAll(() => app.stop());
+
+const createJob = (type: string) =>
+  root.post<JobRecord>('/api/jobs', { type, payload: {} }).expect(201);
+const readJob = (id: string) => root.get<JobRecord>(`/api/jobs/${id}`).expect(200);
+const updateJob = (id: string, values: object) => app.deps.db('jobs').where({ id }).update(values);
+
+type HandRunner = Awaited<ReturnType<typeof createHandRunner>>;
+type Obstruct = (name: string, hand: HandRunner, id: string) => Promise<unknown>;
+
+/** What keeps a job from starting until someone acts, and a job that starts without that. */
+const OBSTACLES: Record<string, [isReported: boolean, Obstruct]> = {
+  type_disabled: [
+    true,
+    async (name) => {
+      await root.post(`/api/job-types/${name}/disable`).expect(200);
+      await app.deps.jobTypes.refresh();
+    },
+  ],
+  not_accepted: [
+    true,
+    async (_name, hand) => {
+      await root.put('/api/pools/hand', { acceptTypes: [] }).expect(200);
+      await hand.announce('changed', { payload: { type: 'object', required: ['more'] } });
+    },
+  ],
+  not_announced: [true, (_name, hand) => hand.announce('other', { name: 'hand.other' })],
+  other_digest: [
+    true,
+    (_name, _hand, id) => updateJob(id, { source_kind: 'approval', type_digest: 'of before' }),
+  ],
+  no_slot: [false, () => Promise.resolve()],
+};
+
+test.each(Object.entries(OBSTACLES))(
+  'a job that waits for the reason %s is an event only if someone must act',
+  async (reason, [isReported, obstruct]) => {
+    const name = `hand.${reason.replaceAll('_', '-')}`;
+    const hand = await createHandRunner(app, name);
+    const { id } = await createJob(name);
+    await obstruct(name, hand, id);
+    await updateJob(id, { created_at: new Date(Date.now() - 600_000) });
+    expect((await readJob(id)).waitingFor).toMatchObject({ reason });
+    await app.deps.reconcile.purge(AbortSignal.timeout(20_000));
+    const events = await app.deps.db('events').where({ subject_id: id, type: 'job.waiting' });
+    expect(events).toHaveLength(isReported ? 1 : 0);
+  },
+);
+
+test('a running job whose runner is lost says so, and for what it waits', async () => {
+  const hand = await createHandRunner(app, 'hand.lost', { retry: { maxAttempts: 3 } });
+  const { id } = await createJob('hand.lost');
+  await hand.granted(id);
+  await hand.begin(id, 'run-1').expect(200);
+  expect((await readJob(id)).waitingFor).toBeNull();
+  await eventually(
+    () => app.deps.db('outbox').where({ workflow_id: `job:${id}` }),
+    (tasks) => tasks.length === 0,
+  );
+  const leasedUntil = new Date(Date.now() - 60_000);
+  await app.deps.db('remote_attempts').where({ job_id: id }).update({ leased_until: leasedUntil });
+  await hand.leave();
+  const lostLines = ({ logs }: JobRecord) =>
+    logs.filter(({ message }) => message === 'The runner of attempt 1 was lost');
+  for (let round = 0; round < 2; round++) {
+    await updateJob(id, { checked_at: new Date(0) });
+    await app.deps.reconcile.reconcileJobs(AbortSignal.timeout(20_000));
+    const job = await readJob(id);
+    expect(job).toMatchObject({
+      status: 'running',
+      waitingFor: { reason: 'not_announced', since: leasedUntil.toISOString() },
+    });
+    expect(lostLines(job)).toHaveLength(1);
+  }
+  const other = await createHandRunner(app, 'hand.lost', { retry: { maxAttempts: 3 } });
+  expect(await other.begin(id, 'run-1').expect(200)).toMatchObject({ attempt: 2 });
+  const job = await readJob(id);
+  expect([job.waitingFor, lostLines(job).length]).toEqual([null, 1]);
+});
