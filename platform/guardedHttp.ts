@@ -65,7 +65,7 @@ const GATEWAY_HEADERS =
  * True for a header that no user may choose. Servers fold names: CGI and its successors make `_` of
  * every character but letters and digits, so `X_Service_Actor_Id` may arrive as a gateway's header.
  */
-function isReservedHeader(name: string): boolean {
+export function isReservedHeader(name: string): boolean {
   const folded = name.toLowerCase().replaceAll(/[^a-z0-9]/g, '-');
   return CONTROLLED_HEADERS.has(folded) || GATEWAY_HEADERS.test(folded);
 }

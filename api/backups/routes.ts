@@ -133,6 +133,7 @@ export function backupRoutes({ backups, restores, history, access }: Deps): Rout
       body: BackupRequest,
       example: { mode: 'full', label: 'before the upgrade', retention: { last: 3 } },
       responses: { 201: BackupRecord },
+      problems: [501],
       headers: ['Prefer'],
       replayResponse: (caller, id) => createdResponse(caller, id),
       handle: async ({ caller, body, prefer, signal }) => {

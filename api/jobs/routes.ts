@@ -178,6 +178,8 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes, streamSlots: Slots): R
       example: { type: 'core.echo', payload: { hello: 'world' } },
       body: JobRequest,
       responses: { 201: JobRecord },
+      // A backup without a store.
+      problems: [501],
       headers: ['Prefer'],
       replayResponse,
       handle: async (request) =>
@@ -279,6 +281,7 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes, streamSlots: Slots): R
       summary: 'Run a finished job again, as a new job',
       params: JobParams,
       responses: { 201: JobRecord },
+      problems: [501],
       headers: ['Prefer'],
       replayResponse,
       handle: async (request) =>

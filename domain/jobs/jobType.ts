@@ -1,5 +1,6 @@
 import type { TObject } from 'typebox';
 import type { Caller } from '../shared/caller.ts';
+import type { AppError } from '../shared/errors.ts';
 import type { FailedResponse, JobSource, LogLevel } from './jobs.ts';
 import type { TypeAccess } from '../runners/definition.ts';
 import type { Permission } from '../access/permissions.ts';
@@ -132,6 +133,12 @@ type JobTypeFields<P extends object> = {
   isRepeatable(payload: P): boolean;
   /** The payload as all callers see it. Other callers than its author see less. */
   redact(payload: P): P;
+  /**
+   * Checks what the schema cannot say of the payload of a job at the caller's tenant, when it is
+   * saved. Returns what the installation lacks at present, so that such jobs would fail. Error: an
+   * `AppError`, with pointers into the payload, for a payload that the type always refuses.
+   */
+  check?(payload: P, caller: Caller): readonly AppError[] | Promise<readonly AppError[]>;
 };
 
 type DefaultedFields =

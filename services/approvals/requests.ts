@@ -163,7 +163,8 @@ export function createApprovalRequests({
     await access.requireJobType(tenantCaller, type, scope);
     for (const permission of permissionsToCreate(type))
       await access.require(tenantCaller, permission, scope);
-    jobTypes.checkPayload(type, payload, '/jobPayload');
+    // What the installation lacks now may be there when the request is approved.
+    await jobTypes.checkPayload(type, payload, tenantCaller, '/jobPayload');
     await jobReferences.check(tenantCaller, type, payload, '/jobPayload');
     return type;
   }

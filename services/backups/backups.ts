@@ -256,6 +256,15 @@ export function createBackups({
     storage: (): ArchiveTarget => archives.target(),
 
     /**
+     * Checks a request for a backup of the caller's tenant; returns what is missing for it. Errors:
+     * `invalid_request`, `permission_denied`.
+     */
+    async check(caller: Caller, request: BackupOptions): Promise<readonly AppError[]> {
+      await selectSections(access, caller, request);
+      return archives.target().problems;
+    },
+
+    /**
      * Starts a backup of the caller's tenant; at the platform, of the installation. Warns about
      * sections that the mode `full` ignores. Errors: `invalid_request`, `permission_denied`,
      * `not_supported` without a store, `master_key_missing`.

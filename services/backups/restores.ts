@@ -205,8 +205,6 @@ async function assertRestorable(
       'restore_invalid',
       `The archive has the unknown schema version ${backup.schemaVersion}.`,
     );
-  if (sections?.length === 0)
-    throw invalidField('body', '/sections', 'required', 'must name a section, or be omitted');
   const available: readonly string[] = backup.sections;
   if (sections?.some((section) => !available.includes(section)))
     throw invalidField(

@@ -1,6 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { TObject } from 'typebox';
-import { invalidField, invalidFields, type FieldError } from '../../domain/shared/errors.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
+import {
+  AppError,
+  invalidField,
+  invalidFields,
+  type FieldError,
+} from '../../domain/shared/errors.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import type { JobType, RemoteJobType } from '../../domain/jobs/jobType.ts';
 import { unknownReferencesIn } from '../../domain/jobs/payloadReferences.ts';
@@ -164,16 +170,34 @@ export function createJobTypes() {
     /** What a type of runners does not allow of a result. Nothing, if the type is not known. */
     resultErrors: (name: string, result: unknown) => remote.get(name)?.checkResult(result) ?? [],
 
-    /** Error: `invalid_request` that names every bad field under `pointer`. */
-    checkPayload(type: JobType, payload: unknown, pointer = '/payload'): void {
+    /**
+     * Checks the payload of jobs at the caller's tenant. Returns what the installation lacks for them at
+     * present. Errors: `invalid_request` that names every bad field under `pointer`; those of the check
+     * of the type.
+     */
+    async checkPayload(
+      type: JobType,
+      payload: object,
+      caller: Caller,
+      pointer = '/payload',
+    ): Promise<readonly AppError[]> {
       const errors = check(type, payload);
-      if (errors.length === 0) return;
-      throw invalidFields(
-        errors.map((e): FieldError => ({ ...e, in: 'body', pointer: `${pointer}${e.pointer}` })),
-      );
+      if (errors.length > 0) throw invalidUnder(pointer, errors);
+      try {
+        return (await type.check?.(payload, caller)) ?? [];
+      } catch (error) {
+        if (error instanceof AppError && error.extra.errors)
+          throw invalidUnder(pointer, error.extra.errors);
+        throw error;
+      }
     },
   };
 }
+
+const invalidUnder = (pointer: string, errors: readonly Omit<FieldError, 'in'>[]): AppError =>
+  invalidFields(
+    errors.map((e): FieldError => ({ ...e, in: 'body', pointer: `${pointer}${e.pointer}` })),
+  );
 
 /** Compiles the schema of a runner at its first use. A runner announces none that does not compile. */
 function compileLazily(schema: object): SchemaCheck {

@@ -133,7 +133,7 @@ export function createJobs({
   /**
    * Creates a job at its target, or at the caller's tenant, and starts it. Errors: `invalid_request`
    * (type, target, payload), `permission_denied` (`job:write`, the type's own permission, a role that
-   * names the type, `job:impersonate`), `queue_full`, `server_busy`.
+   * names the type, `job:impersonate`), `queue_full`, `server_busy`; what `JobType.check` returns.
    */
   async function create(
     caller: Caller,
@@ -149,10 +149,11 @@ export function createJobs({
       await access.require(caller, permission, scope);
     if (request.createdBy !== undefined && request.createdBy !== caller.actorId)
       await access.require(caller, 'job:impersonate', scope);
-    jobTypes.checkPayload(type, request.payload);
+    const tenantCaller = { ...caller, tenantId: scope.tenantId };
+    const [lack] = await jobTypes.checkPayload(type, request.payload, tenantCaller);
+    if (lack) throw lack;
     await jobReferences.check(caller, type, request.payload);
 
-    const tenantCaller = { ...caller, tenantId: scope.tenantId };
     await jobQueue.admit(scope.tenantId);
     const created = await commit(tenantCaller, (work) => {
       const job = jobFactory.create(work, type, { ...request, target }, tenantCaller, origin);

@@ -11,8 +11,10 @@ import {
   invalidField,
   invalidFields,
   MAX_FIELD_ERRORS,
+  type AppError,
   type FieldError,
 } from '../../domain/shared/errors.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
 import { pointerTo } from '../../domain/shared/jsonPointer.ts';
 import type { JobType } from '../../domain/jobs/jobType.ts';
 import { MASK } from '../../domain/shared/mask.ts';
@@ -135,20 +137,28 @@ export function assertOccurs(timing: Timing, now: Date): void {
     );
 }
 
+/** The job of a schedule in a request. `pointer` leads to its payload there. */
+export type PayloadRequest = {
+  jobType: string;
+  payload: Record<string, unknown>;
+  pointer?: string;
+};
+
 /**
- * Validates job type and payload, and returns the job type. Fills the defaults of the type into
- * `payload`. Error: `invalid_request` at `/jobType` or under `/payload`.
+ * Validates job type and payload. Returns the job type, and what its jobs lack at present. Fills the
+ * defaults of the type into `payload`. Errors: `invalid_request` at `/jobType` or under `pointer`, and
+ * those of the check of the type.
  */
 export async function checkJob(
   jobTypes: JobTypes,
-  name: string,
-  payload: Record<string, unknown>,
-): Promise<JobType> {
-  await jobTypes.refreshUnknown(name);
-  const type = jobTypes.getPublic(name, '/jobType');
-  jobTypes.checkPayload(type, payload);
+  caller: Caller,
+  { jobType, payload, pointer = '/payload' }: PayloadRequest,
+): Promise<{ type: JobType; lacks: readonly AppError[] }> {
+  await jobTypes.refreshUnknown(jobType);
+  const type = jobTypes.getPublic(jobType, '/jobType');
+  const lacks = await jobTypes.checkPayload(type, payload, caller, pointer);
   await rejectMaskedSecrets(jobTypes, type, payload);
-  return type;
+  return { type, lacks };
 }
 
 /** A value of a payload, and what others see of it. `parent` and `name` lead to it. */

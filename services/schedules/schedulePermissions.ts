@@ -12,7 +12,7 @@ import type { Access } from '../access/access.ts';
 import type { JobReferences } from '../jobs/payloadReferences.ts';
 import type { JobTargets } from '../jobs/targets.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
-import { checkJob } from './fields.ts';
+import { checkJob, type PayloadRequest } from './fields.ts';
 
 export type SchedulePermissions = ReturnType<typeof createSchedulePermissions>;
 
@@ -20,7 +20,7 @@ export type SchedulePermissions = ReturnType<typeof createSchedulePermissions>;
 type RunnableSchedule = { jobType: string; tenantId: string; target: TargetRef | null };
 
 /** What the jobs of a schedule are to do. */
-type JobRequest = { jobType: string; payload: Record<string, unknown>; target: TargetRef | null };
+type JobRequest = PayloadRequest & { target: TargetRef | null };
 
 /** Checks the permissions that matter for a schedule in addition to `schedule:write`. */
 export const createSchedulePermissions = ({
@@ -98,10 +98,11 @@ export const createSchedulePermissions = ({
     /**
      * Validates what the jobs of a schedule at the caller's tenant are to do. They are created with the
      * rights of the owner: the result has a warning when the caller, who becomes the owner, may not
-     * create these jobs. Errors: `invalid_request`, `permission_denied` as of `JobTargets.resolve`.
+     * create these jobs, and one for what they lack at present. Errors: `invalid_request`;
+     * `permission_denied` as of `JobTargets.resolve` and the check of the job type.
      */
-    async checkJob(caller: Caller, { jobType, payload, target }: JobRequest): Promise<Warning[]> {
-      const type = await checkJob(jobTypes, jobType, payload);
+    async checkJob(caller: Caller, { target, ...job }: JobRequest): Promise<Warning[]> {
+      const { type, lacks } = await checkJob(jobTypes, caller, job);
       const found = await jobTargets.resolve(caller, type, target);
       if (found && found.tenantId !== caller.tenantId)
         throw invalidField(
@@ -110,11 +111,13 @@ export const createSchedulePermissions = ({
           'mismatch',
           'is not of the tenant of the schedule',
         );
-      await jobReferences.check(caller, type, payload);
+      await jobReferences.check(caller, type, job.payload, job.pointer);
       const scope = found ? scopeOfTarget(found) : { tenantId: caller.tenantId };
-      if (mayCreateJob(caller.rights, type, scope)) return [];
+      const warning = (code: string, message: string) => ({ code, pointer: '/jobType', message });
+      const warnings = lacks.map(({ code, message }) => warning(code, message));
+      if (mayCreateJob(caller.rights, type, scope)) return warnings;
       const message = `${missingFor(caller, type, scope)}: occurrences are skipped as owner_denied`;
-      return [{ code: 'owner_denied', pointer: '/jobType', message }];
+      return [...warnings, warning('owner_denied', message)];
     },
   };
 };

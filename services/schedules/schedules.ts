@@ -159,7 +159,11 @@ export function createSchedules(deps: Deps) {
     };
   }
 
-  async function create(caller: Caller, fields: ScheduleFields): Promise<SavedSchedule> {
+  async function create(
+    caller: Caller,
+    fields: ScheduleFields,
+    pointer?: string,
+  ): Promise<SavedSchedule> {
     await access.require(caller, 'schedule:write', caller);
     const { cronExpression, timezone = 'UTC', startAt = null, endAt = null } = fields;
     const timing = checkTiming({ cronExpression, timezone, startAt, endAt });
@@ -167,7 +171,8 @@ export function createSchedules(deps: Deps) {
     const payload = fields.payload ?? {};
     const { jobType, target = null, overlapPolicy } = fields;
     const { tenantId } = caller;
-    const warnings = await permissions.checkJob(caller, { jobType, payload, target });
+    const job = { jobType, payload, target, ...(pointer !== undefined && { pointer }) };
+    const warnings = await permissions.checkJob(caller, job);
     await permissions.requireCancel(caller, overlapPolicy, { tenantId, target });
     const created = commit(caller, async (work) => {
       assertOccurs(timing, work.now);
@@ -245,7 +250,7 @@ export function createSchedules(deps: Deps) {
      * hold the permissions of its jobs. Errors: `permission_denied`, `invalid_request` (timing, job
      * type, payload), `conflict` (name).
      */
-    create,
+    create: (caller: Caller, fields: ScheduleFields) => create(caller, fields),
 
     /**
      * Creates a schedule of `backup.create` or `backup.verify`. Its catch-up window is hours long,
@@ -266,7 +271,7 @@ export function createSchedules(deps: Deps) {
       await access.require(caller, 'schedule:write', caller);
       checkBackupOptions(jobType, options);
       const { request, warnings } = ignoreSectionsOfFull(caller, options);
-      const created = await create(caller, {
+      const fields = {
         name,
         cronExpression,
         jobType,
@@ -274,7 +279,9 @@ export function createSchedules(deps: Deps) {
         catchupWindowSeconds: BACKUP_CATCHUP_SECONDS,
         ...(timezone !== undefined && { timezone }),
         ...(enabled !== undefined && { enabled }),
-      });
+      };
+      // The fields of the payload are those of the body.
+      const created = await create(caller, fields, '');
       return { ...created, warnings: [...warnings, ...created.warnings] };
     },
 

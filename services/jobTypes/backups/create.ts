@@ -74,6 +74,7 @@ export const backupCreate = ({ db, backups }: BackupTypeDeps): JobType<Payload> 
     lane: 'workflow',
     timeoutMs: STEP_TIMEOUT_MS,
     retry: STEP_RETRY,
+    check: (payload, caller) => backups.check(caller, payload),
     prepare: async (payload, { jobId, caller }) => {
       const { id } = await backups
         .findOrCreateForJob(caller, jobId, payload)

@@ -28,6 +28,7 @@ const restoreFields = {
   }),
   sections: Type.Optional(
     Type.Array(Type.Enum([...SECTIONS], { title: 'BackupSection' }), {
+      minItems: 1,
       maxItems: SECTIONS.length,
       description: 'The sections of the backup to restore. Default: all.',
     }),

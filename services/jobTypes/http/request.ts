@@ -7,13 +7,19 @@ import {
   maskText,
   repeatedForms,
 } from '../../../domain/shared/credentials.ts';
+import { invalidField, invalidFields } from '../../../domain/shared/errors.ts';
+import { pointerTo } from '../../../domain/shared/jsonPointer.ts';
 import { MASK } from '../../../domain/shared/mask.ts';
 import {
   responseExcerpt,
   withoutRequestCredentials,
 } from '../../../domain/shared/responseExcerpt.ts';
 import { OutboundError } from '../../../platform/addressGuard.ts';
-import type { GuardedHttp, OutboundResponse } from '../../../platform/guardedHttp.ts';
+import {
+  isReservedHeader,
+  type GuardedHttp,
+  type OutboundResponse,
+} from '../../../platform/guardedHttp.ts';
 
 const HEADER_NAME = "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$";
 
@@ -186,6 +192,31 @@ function noResponseFailure({ code, message, transient }: OutboundError, payload:
   return new JobFailure(code, `${message}${hint}`, { retryable: transient });
 }
 
+/**
+ * Refuses requests that are never sent. Names are resolved and checked again at each attempt. Error:
+ * `invalid_request`.
+ */
+function checkRequest(http: GuardedHttp, { url, headers = {} }: Payload): [] {
+  const reserved = Object.keys(headers).filter(isReservedHeader);
+  if (reserved.length > 0)
+    throw invalidFields(
+      reserved.map((name) => ({
+        in: 'body',
+        pointer: pointerTo(['headers', name]),
+        code: 'header_not_allowed',
+        message: 'cannot be set',
+      })),
+    );
+  try {
+    http.checkUrl(url);
+  } catch (error) {
+    if (error instanceof OutboundError)
+      throw invalidField('body', '/url', error.code, error.message);
+    throw error;
+  }
+  return [];
+}
+
 /** Sends one HTTP request through the guarded client. Redirects are not followed. */
 export const httpRequest = (http: GuardedHttp): JobType<Payload> =>
   defineJobType<Payload>({
@@ -196,6 +227,7 @@ export const httpRequest = (http: GuardedHttp): JobType<Payload> =>
     timeoutMs: 130_000,
     isRepeatable: isIdempotent,
     redact,
+    check: (payload) => checkRequest(http, payload),
     run: async (payload, { jobId, attempt, signal, log }) => {
       const { url, method = 'GET', headers = {}, body, timeoutMs = 15_000 } = payload;
       if (attempt > 1 && !isIdempotent(payload))

@@ -208,7 +208,8 @@ describe('a request that fails', () => {
     const cut = await request('/cut', { method: 'POST' });
     expect(cut).toMatchObject({ attempts: 1, error: { code: 'invalid_response' } });
     expect(cut.error?.message).toContain(unknown);
-    const refused = await request('', { method: 'POST', url: 'http://10.1.2.3/' });
+    const { port } = new URL(app.client.base);
+    const refused = await request('', { method: 'POST', url: `http://localhost:${port}/` });
     expect(refused.error?.code).toBe('address_not_allowed');
     expect(refused.error?.message).not.toContain('unknown');
     const get = await request('/cut', {}, fast);

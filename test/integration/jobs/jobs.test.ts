@@ -214,23 +214,15 @@ describe('http.request', () => {
   });
 
   test.each([
-    ['a private address', 'http://10.1.2.3/', 'address_not_allowed'],
-    ['a private IPv6 address', 'http://[::127.0.0.1]/', 'address_not_allowed'],
-  ])('rejects %s without a second attempt', async (_what, url, code) => {
-    expect(await requestJob({ url })).toMatchObject({
-      status: 'failed',
-      attempts: 1,
-      error: { code },
-    });
+    'http://10.1.2.3/',
+    'http://[::127.0.0.1]/',
+    'http://user:pw@127.0.0.1/',
+    'ftp://127.0.0.1/',
+    'nonsense',
+  ])('rejects %s when the job is created', async (url) => {
+    const problem = await refuseJob({ type: 'http.request', payload: { url } });
+    expect(problem.errors?.[0]?.pointer).toBe('/payload/url');
   });
-
-  test.each(['http://user:pw@127.0.0.1/', 'ftp://127.0.0.1/', 'nonsense'])(
-    'rejects %s when the job is created',
-    async (url) => {
-      const problem = await refuseJob({ type: 'http.request', payload: { url } });
-      expect(problem.errors?.[0]?.pointer).toBe('/payload/url');
-    },
-  );
 
   test('fails on a status that is not expected', async () => {
     sink.respond('/nothing', (_request, response) => response.writeHead(404).end());
