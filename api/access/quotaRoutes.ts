@@ -3,7 +3,7 @@ import { TENANT_ID } from '../../domain/access/tenantId.ts';
 import { RBAC_READERS } from '../../domain/access/permissions.ts';
 import { MAX_QUOTA, QUOTAS, QUOTA_NAMES, type QuotaName } from '../../domain/access/quotas.ts';
 import type { Quotas, TenantQuotas } from '../../services/access/quotas.ts';
-import { etagOf, expectedVersion } from '../http/etag.ts';
+import { expectedVersion } from '../http/etag.ts';
 import { listResponse, listSchema, pageQuery } from '../http/pagination.ts';
 import { noContent, ok } from '../http/response.ts';
 import { route, type Route } from '../http/route.ts';
@@ -70,7 +70,7 @@ const view = (quotas: TenantQuotas): QuotaRecord => quotas;
 
 /** Quotas of tenants. */
 export function quotaRoutes(quotas: Quotas): Route[] {
-  const response = (found: TenantQuotas) => ok(view(found), { etag: etagOf(found.version) });
+  const response = (found: TenantQuotas) => ok(view(found));
   return [
     route({
       method: 'GET',

@@ -6,7 +6,7 @@ import type { AccessReport } from '../../services/access/report.ts';
 import type { Grants } from '../../services/access/grants.ts';
 import type { Roles } from '../../services/access/roles.ts';
 import { created, noContent, ok } from '../http/response.ts';
-import { etagOf, expectedVersion } from '../http/etag.ts';
+import { expectedVersion } from '../http/etag.ts';
 import { idField, textField, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
 import { listSchema, MAX_LIMIT } from '../http/pagination.ts';
@@ -452,10 +452,8 @@ function mappingRoutes(grants: Grants): Route[] {
 }
 
 function roleRoutes(roles: Roles): Route[] {
-  const etagHeader = (role: { version: number | null }) =>
-    role.version === null ? {} : { etag: etagOf(role.version) };
   const createdResponse = (role: Awaited<ReturnType<Roles['create']>>) =>
-    created(`/api/rbac/roles/${role.id}`, role, etagHeader(role));
+    created(`/api/rbac/roles/${role.id}`, role);
   return [
     route({
       method: 'GET',
@@ -492,10 +490,7 @@ function roleRoutes(roles: Roles): Route[] {
       summary: 'Get a role',
       params: OneRole,
       responses: { 200: RoleRecord },
-      handle: async ({ params }) => {
-        const role = await roles.read(params.id);
-        return ok(role, etagHeader(role));
-      },
+      handle: async ({ params }) => ok(await roles.read(params.id)),
     }),
     route({
       method: 'PUT',
@@ -511,10 +506,8 @@ function roleRoutes(roles: Roles): Route[] {
       responses: { 200: RoleRecord },
       headers: ['If-Match'],
       current: ({ params }) => roles.read(params.id),
-      handle: async ({ caller, params, body, ifMatch }) => {
-        const role = await roles.update(caller, params.id, body, expectedVersion(ifMatch));
-        return ok(role, etagHeader(role));
-      },
+      handle: async ({ caller, params, body, ifMatch }) =>
+        ok(await roles.update(caller, params.id, body, expectedVersion(ifMatch))),
     }),
     route({
       method: 'DELETE',

@@ -1,4 +1,3 @@
-import { crc32 } from 'node:zlib';
 import { Type } from 'typebox';
 import type { Permission } from '../../domain/access/permissions.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
@@ -10,7 +9,7 @@ import type { Deciders } from '../../services/approvals/deciders.ts';
 import type { ApprovalView } from '../../services/approvals/views.ts';
 import type { JobTypes } from '../../services/jobTypes/registry.ts';
 import { created, ok, type HttpResponse } from '../http/response.ts';
-import { etagOf, expectedVersion } from '../http/etag.ts';
+import { expectedVersion } from '../http/etag.ts';
 import { readMutations } from '../inventory/mutations.ts';
 import type { Preferences } from '../http/prefer.ts';
 import { Problem } from '../http/problem.ts';
@@ -72,15 +71,11 @@ export function approvalRoutes({
   const present = approvalPresenter(jobTypes);
 
   /** The details of a request. With a signal, also whether it could be executed now. */
-  async function detailsResponse(
+  const detailsOf = async (
     caller: Caller,
     view: ApprovalView,
     evaluation: AbortSignal | null,
-  ): Promise<{ body: ApprovalRecord; headers: { etag: string } }> {
-    const body = await present.record(await details.load(caller, view, evaluation));
-    // The blocker and the comments change without a new version.
-    return { body, headers: { etag: etagOf(body.version, crc32(JSON.stringify(body))) } };
-  }
+  ): Promise<ApprovalRecord> => present.record(await details.load(caller, view, evaluation));
 
   /** The response to an action on a request. */
   async function answerWith(
@@ -89,14 +84,12 @@ export function approvalRoutes({
     actedWith?: Permission,
   ): Promise<HttpResponse> {
     const view = await approvals.find(caller, id, actedWith);
-    const { body, headers } = await detailsResponse(caller, view, null);
-    return ok(body, headers);
+    return ok(await detailsOf(caller, view, null));
   }
 
   async function createdAnswer(caller: Caller, id: string): Promise<HttpResponse> {
     const view = await approvals.find(caller, id);
-    const { body, headers } = await detailsResponse(caller, view, null);
-    return created(`/api/workflows/${id}`, body, headers);
+    return created(`/api/workflows/${id}`, await detailsOf(caller, view, null));
   }
 
   type WaitingRequest = { caller: Caller; prefer: Preferences; signal: AbortSignal };
@@ -110,8 +103,7 @@ export function approvalRoutes({
       waitMs === 0
         ? await approvals.find(caller, id)
         : await approvals.findWhenFinished(caller, id, { waitMs, signal, decided: !evaluate });
-    const { body, headers } = await detailsResponse(caller, view, evaluate ? signal : null);
-    return ok(body, headers);
+    return ok(await detailsOf(caller, view, evaluate ? signal : null));
   }
 
   const decisionRoute = (

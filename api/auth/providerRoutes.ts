@@ -4,7 +4,7 @@ import { KIND_DEFINITIONS } from '../../services/auth/providers/kinds/index.ts';
 import type { Providers, ProviderView } from '../../services/auth/providers/providers.ts';
 import type { ConnectionTest } from '../../services/auth/providers/testConnection.ts';
 import { created, noContent, ok } from '../http/response.ts';
-import { etagOf, expectedVersion } from '../http/etag.ts';
+import { expectedVersion } from '../http/etag.ts';
 import { choiceField, flagField, textField, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
 import { listSchema } from '../http/pagination.ts';
@@ -163,12 +163,9 @@ type Deps = { providers: Providers; connectionTest: ConnectionTest };
 
 /** Routes for identity providers. */
 export function providerRoutes({ providers, connectionTest }: Deps): Route[] {
-  const providerResponse = (provider: ProviderView) =>
-    ok(present(provider), { etag: etagOf(provider.version) });
+  const providerResponse = (provider: ProviderView) => ok(present(provider));
   const createdResponse = (provider: ProviderView) =>
-    created(`/api/auth/providers/${provider.id}`, present(provider), {
-      etag: etagOf(provider.version),
-    });
+    created(`/api/auth/providers/${provider.id}`, present(provider));
 
   return [
     route({

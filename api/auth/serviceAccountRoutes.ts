@@ -3,7 +3,7 @@ import type { ServiceAccountDetails } from '../../domain/auth/users.ts';
 import type { ApiTokens } from '../../services/auth/apiTokens/tokens.ts';
 import type { ServiceAccounts } from '../../services/auth/serviceAccounts.ts';
 import { TenantId } from '../access/schemas.ts';
-import { etagOf, expectedVersion } from '../http/etag.ts';
+import { expectedVersion } from '../http/etag.ts';
 import { flagField, idField, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
 import { created, ok, type HttpResponse } from '../http/response.ts';
@@ -73,11 +73,9 @@ const ACCOUNTS = defineList({
 type Deps = { serviceAccounts: ServiceAccounts; apiTokens: ApiTokens };
 
 const accountResponse = (account: ServiceAccountDetails): HttpResponse =>
-  ok(serviceAccountView(account), { etag: etagOf(account.version) });
+  ok(serviceAccountView(account));
 const createdResponse = (account: ServiceAccountDetails): HttpResponse =>
-  created(`/api/service-accounts/${account.id}`, serviceAccountView(account), {
-    etag: etagOf(account.version),
-  });
+  created(`/api/service-accounts/${account.id}`, serviceAccountView(account));
 
 /** Routes for the tokens of service accounts. */
 const tokenRoutesOf = (

@@ -1,8 +1,6 @@
 import { statusOf, type TokenDetails } from '../../domain/auth/tokens.ts';
 import type { ServiceAccountDetails } from '../../domain/auth/users.ts';
 import type { NewToken } from '../../services/auth/apiTokens/tokens.ts';
-import { etagOf } from '../http/etag.ts';
-import type { ResponseHeaders } from '../http/response.ts';
 import type { ServiceAccountRecord, TokenRecord, TokenWithSecret } from './tokenSchemas.ts';
 
 const iso = (time: Date | null): string | null => time?.toISOString() ?? null;
@@ -39,14 +37,6 @@ export const tokenView = (token: TokenDetails): TokenRecord => ({
   createdAt: token.createdAt.toISOString(),
   updatedAt: token.updatedAt.toISOString(),
   version: token.version,
-});
-
-/** Uses and the passing of time change the representation, but not the version of the record. */
-export const tokenTag = (token: TokenDetails): ResponseHeaders => ({
-  etag: etagOf(
-    token.version,
-    (token.lastUsedAt?.getTime() ?? 0) + (statusOf(token, new Date()) === 'expired' ? 1 : 0),
-  ),
 });
 
 /** A new token with its text, or without it in a repeated response. */

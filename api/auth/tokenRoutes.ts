@@ -12,7 +12,7 @@ import { parseTime } from '../http/queryTime.ts';
 import { created, noContent, ok, type HttpResponse } from '../http/response.ts';
 import { route, type Route } from '../http/route.ts';
 import { Id } from '../http/schemas.ts';
-import { secretView, tokenTag, tokenView } from './tokenPresenter.ts';
+import { secretView, tokenView } from './tokenPresenter.ts';
 import {
   CurrentToken,
   RotationRequest,
@@ -68,22 +68,19 @@ export const limitsOf = <B extends { expiresAt?: string }>({ expiresAt, ...body 
 
 const noStore = { 'cache-control': 'no-store' };
 
-const tokenResponse = (token: TokenDetails): HttpResponse => ok(tokenView(token), tokenTag(token));
+const tokenResponse = (token: TokenDetails): HttpResponse => ok(tokenView(token));
 
 /** What a request has made; `secret` is null in a repeated one. */
 type MadeToken = Omit<NewToken, 'secret'> & { secret: string | null };
 
 const rotatedResponse = (made: MadeToken): HttpResponse => ({
-  ...ok(secretView(made), { ...tokenTag(made.token), ...noStore }),
+  ...ok(secretView(made), noStore),
   containsSecret: true,
 });
 
 /** The response to a request that made a token. */
 export const newTokenResponse = (made: MadeToken): HttpResponse => ({
-  ...created(`/api/auth/tokens/${made.token.id}`, secretView(made), {
-    ...tokenTag(made.token),
-    ...noStore,
-  }),
+  ...created(`/api/auth/tokens/${made.token.id}`, secretView(made), noStore),
   containsSecret: true,
 });
 

@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH } from '../../services/auth/passwords.ts';
 import type { Users, UserWithPassword as Made } from '../../services/auth/users.ts';
 import { created, ok, type HttpResponse } from '../http/response.ts';
-import { etagOf, expectedVersion } from '../http/etag.ts';
+import { expectedVersion } from '../http/etag.ts';
 import { flagField, idField, textField, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
 import { route, type Route } from '../http/route.ts';
@@ -92,15 +92,9 @@ const ResetRequest = Type.Object(
 
 /** Routes for users. */
 export function userRoutes(users: Users): Route[] {
-  // A login changes the representation, but not the version of the record.
-  const tagOf = ({ version, lastLoginAt }: Made['user']) =>
-    etagOf(version, lastLoginAt?.getTime() ?? 0);
-  const userResponse = (user: Made['user']) => ok(userView(user), { etag: tagOf(user) });
+  const userResponse = (user: Made['user']) => ok(userView(user));
   const passwordResponse = ({ user, oneTimePassword }: Made): HttpResponse => ({
-    ...ok(
-      { ...userView(user), oneTimePassword },
-      { etag: tagOf(user), 'cache-control': 'no-store' },
-    ),
+    ...ok({ ...userView(user), oneTimePassword }, { 'cache-control': 'no-store' }),
     containsSecret: oneTimePassword !== null,
   });
   const createdResponse = (made: Made): HttpResponse => {

@@ -8,7 +8,7 @@ import type { Access } from '../../services/access/access.ts';
 import type { Backups } from '../../services/backups/backups.ts';
 import type { RestoreHistory } from '../../services/backups/restoreHistory.ts';
 import type { Restores, RestoreView } from '../../services/backups/restores.ts';
-import { etagOf, expectedVersion } from '../http/etag.ts';
+import { expectedVersion } from '../http/etag.ts';
 import { accepted, created, noContent, ok, type HttpResponse } from '../http/response.ts';
 import { route, type Route } from '../http/route.ts';
 import { Id } from '../http/schemas.ts';
@@ -50,10 +50,9 @@ export function backupRoutes({ backups, restores, history, access }: Deps): Rout
     caller: Caller,
     id: string,
     actedWith?: Permission,
-  ): Promise<{ body: BackupRecord; etag: string }> {
+  ): Promise<BackupRecord> {
     const found = await backups.read(caller, id, actedWith);
-    const body = backupRecord(found, mayReadAt(access, caller, found.backup.tenantId));
-    return { body, etag: etagOf(found.backup.version) };
+    return backupRecord(found, mayReadAt(access, caller, found.backup.tenantId));
   }
 
   async function createdResponse(
@@ -61,8 +60,8 @@ export function backupRoutes({ backups, restores, history, access }: Deps): Rout
     id: string,
     advice: { warnings?: Warning[] } = {},
   ): Promise<HttpResponse> {
-    const { body, etag } = await readBackup(caller, id, 'backup:write');
-    return created(`/api/backup/${id}`, { ...body, ...advice }, { etag });
+    const body = await readBackup(caller, id, 'backup:write');
+    return created(`/api/backup/${id}`, { ...body, ...advice });
   }
 
   function validationResponse(caller: Caller, view: RestoreView): HttpResponse {
@@ -158,10 +157,7 @@ export function backupRoutes({ backups, restores, history, access }: Deps): Rout
       description: 'With its tables and the result of its last validation or restore.',
       params: OneBackup,
       responses: { 200: BackupRecord },
-      handle: async ({ caller, params }) => {
-        const { body, etag } = await readBackup(caller, params.backupId);
-        return ok(body, { etag });
-      },
+      handle: async ({ caller, params }) => ok(await readBackup(caller, params.backupId)),
     }),
     route({
       method: 'DELETE',

@@ -1,31 +1,32 @@
-import { createHash } from 'node:crypto';
+import { createHash, hash } from 'node:crypto';
 import { AppError, invalidField } from '../../domain/shared/errors.ts';
-import type { ResponseHeaders } from './response.ts';
+import type { HttpResponse } from './response.ts';
+
+/** True for a body that is one record: it has a version, which `If-Match` can require. */
+const isRecord = (body: unknown): body is { version: number } =>
+  typeof body === 'object' && body !== null && 'version' in body && Number.isInteger(body.version);
 
 /**
- * Returns the strong entity tag (RFC 9110, 8.8.3) of a record. `revision` distinguishes
- * representations that change without a new version of the record, such as a log or progress.
+ * Returns the strong entity tag (RFC 9110, 8.8.3) of a response with one record: the version, which
+ * `If-Match` reads, and a digest of the text that is sent, since much of it changes without a new
+ * version. Undefined for other responses. A digest of a secret is nothing that may be logged.
  */
-export const etagOf = (version: number, revision?: number): string =>
-  revision === undefined ? `"${version}"` : `"${version}.${revision}"`;
+export function etagOfRecord(
+  { body, containsSecret }: Pick<HttpResponse, 'body' | 'containsSecret'>,
+  text: string,
+): string | undefined {
+  if (!isRecord(body)) return undefined;
+  if (containsSecret) return `"${body.version}"`;
+  return `"${body.version}-${hash('sha256', text, 'hex').slice(0, 16)}"`;
+}
 
 /** Returns the strong entity tag of a text without a version. */
 export const etagOfText = (text: string): string =>
   `"${createHash('sha256').update(text).digest('base64url').slice(0, 22)}"`;
 
-/**
- * Adds a digest of what a response contains beside the record to its entity tag, if it has one: it
- * changes without a new version of the record.
- */
-export function withContent(headers: ResponseHeaders, content: unknown): ResponseHeaders {
-  const { etag } = headers;
-  if (typeof etag !== 'string') return headers;
-  const digest = createHash('sha256').update(JSON.stringify(content)).digest('hex').slice(0, 16);
-  return { ...headers, etag: etag.replace(/"$/, `-${digest}"`) };
-}
-
 const TAG = /(?:W\/)?"[^"]*"/;
 const TAGS = new RegExp(`^${TAG.source}(?:\\s*,\\s*${TAG.source})*$`);
+/** Versions before 0.3.0 added `.` and a number to some tags. */
 const OWN_TAG = /^"(\d{1,9})(?:\.\d+)?(?:-[0-9a-f]{16})?"$/;
 
 /**

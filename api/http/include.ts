@@ -2,7 +2,6 @@ import { Type, type TObject, type TSchema } from 'typebox';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { invalidField } from '../../domain/shared/errors.ts';
 import { LABEL_KINDS, type NamedIds, type Names } from '../../domain/shared/labels.ts';
-import { withContent } from './etag.ts';
 import { compileReferences } from './references.ts';
 import type { HttpResponse } from './response.ts';
 import type { Route } from './route.ts';
@@ -134,7 +133,7 @@ function withFacetValues(body: unknown): unknown {
 
 /**
  * Returns the function that adds `included` to responses of a route. A single record keeps its
- * properties, and gets a strong ETag of its own, which `If-Match` accepts like that of the record.
+ * properties.
  */
 export function compileInclude(route: Route, findNames: FindNames) {
   let collect: ((body: unknown) => NamedIds) | undefined;
@@ -170,10 +169,6 @@ export function compileInclude(route: Route, findNames: FindNames) {
     };
     for (const [name, { load }] of Object.entries(route.extras ?? {}))
       if (wanted.has(name)) included[name] = await load(request, body);
-    return {
-      ...rest,
-      headers: withContent(rest.headers, included),
-      body: { ...(body as object), included },
-    };
+    return { ...rest, body: { ...(body as object), included } };
   };
 }

@@ -15,7 +15,6 @@ import type { InventoryRecords } from '../../services/inventory/records.ts';
 import type { InventoryQuestions } from '../../services/inventory/questions.ts';
 import { invalidField } from '../../domain/shared/errors.ts';
 import { created, ok, type HttpResponse } from '../http/response.ts';
-import { etagOf } from '../http/etag.ts';
 import { pageQuery } from '../http/pagination.ts';
 import { decodeKey, encodeKey } from '../http/listCursor.ts';
 import { RECORD_ID } from './lists.ts';
@@ -182,7 +181,7 @@ type Deps = {
 /** Validation, batches, and the address space of prefixes. */
 export function inventoryPlanRoutes({ questions, batches, addressSpace, records }: Deps): Route[] {
   const createdResponse = ({ resource, row }: { resource: string; row: Row }): HttpResponse =>
-    created(`/api/inventory/${resource}/${row.id}`, row, { etag: etagOf(row.version) });
+    created(`/api/inventory/${resource}/${row.id}`, row);
   const kindOf = (id: string) => (id.startsWith('pfx_') ? 'prefixes' : 'ip-addresses');
 
   return [

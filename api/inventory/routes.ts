@@ -25,7 +25,7 @@ import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import type { InventoryRecords, RecordFilterRequest } from '../../services/inventory/records.ts';
 import type { InventoryWrites } from '../../services/inventory/writes.ts';
 import { created, noContent, ok, type HttpResponse } from '../http/response.ts';
-import { etagOf, expectedVersion } from '../http/etag.ts';
+import { expectedVersion } from '../http/etag.ts';
 import { listResponse, listSchema, pageQuery } from '../http/pagination.ts';
 import { parseTime } from '../http/queryTime.ts';
 import { CREATE_EXAMPLES } from './examples.ts';
@@ -74,10 +74,10 @@ export const inventoryRoutes = (deps: Deps): Route[] =>
 
 const pathOf = ({ name }: Resource): string => `/api/inventory/${name}`;
 
-const recordResponse = (row: Row): HttpResponse => ok(row, { etag: etagOf(row.version) });
+const recordResponse = (row: Row): HttpResponse => ok(row);
 
 const createdResponse = (resource: Resource, row: Row): HttpResponse =>
-  created(`${pathOf(resource)}/${row.id}`, row, { etag: etagOf(row.version) });
+  created(`${pathOf(resource)}/${row.id}`, row);
 
 /** The version that `If-Match` requires. Errors: `if_match_required`, `invalid_request`. */
 function versionFrom(ifMatch: string | undefined, isRequired: boolean): number | undefined {

@@ -7,12 +7,12 @@ import type { JobLogData } from '../../domain/jobs/records.ts';
 import { RetryPolicy } from '../../domain/jobs/retry.ts';
 import { targetOf } from '../../domain/jobs/targets.ts';
 import type { LogStreamItem } from '../../services/jobs/followLog.ts';
-import type { CreatedJob, JobFilter, Jobs, JobWithLogs } from '../../services/jobs/jobs.ts';
+import type { CreatedJob, JobFilter, Jobs } from '../../services/jobs/jobs.ts';
 import type { JobTypes } from '../../services/jobTypes/registry.ts';
 import { accepted, created, ok } from '../http/response.ts';
 import type { Slots } from '../../platform/slots.ts';
 import { createEventStreams, EVENT_STREAM, type ServerSentEvent } from '../http/eventStream.ts';
-import { etagOf, expectedVersion } from '../http/etag.ts';
+import { expectedVersion } from '../http/etag.ts';
 import { decodeCursor, encodeCursor, listSchema, pageQuery } from '../http/pagination.ts';
 import { choiceField, idField, textField, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
@@ -130,11 +130,6 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes, streamSlots: Slots): R
   const present = jobPresenter(jobTypes);
   const streams = createEventStreams(streamSlots);
 
-  const jobResponse = async (found: JobWithLogs, caller: Caller) => ({
-    body: await present.record(found, caller),
-    headers: { etag: etagOf(found.job.version, found.job.updatedAt.getTime()) },
-  });
-
   type WaitRequest = { caller: Caller; prefer: Preferences; signal: AbortSignal };
 
   /** The job now, or when it has finished if the request prefers to wait (`Prefer: wait`). */
@@ -143,7 +138,7 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes, streamSlots: Slots): R
     jobId: string,
     { justCreated = false, actedWith }: { justCreated?: boolean; actedWith?: Permission } = {},
   ) =>
-    jobResponse(
+    present.record(
       waitMs > 0
         ? await jobs.readWhenFinished(caller, jobId, { waitMs, signal, justCreated }, actedWith)
         : await jobs.read(caller, jobId, actedWith),
@@ -152,18 +147,16 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes, streamSlots: Slots): R
 
   /** The response for a new job. Without a wait its log is empty, so nothing is read. */
   async function createdResponse(request: WaitRequest, { job, queue }: CreatedJob) {
-    const { body, headers } =
+    const body =
       // A new job without a target is shown as it was written.
       request.prefer.waitMs > 0 || targetOf(job)
         ? await readAfterWait(request, job.id, { justCreated: true, actedWith: 'job:write' })
-        : await jobResponse({ job, logs: [], queue }, request.caller);
-    return created(pathOf(job), body, headers);
+        : await present.record({ job, logs: [], queue }, request.caller);
+    return created(pathOf(job), body);
   }
 
-  const replayResponse = async (caller: Caller, id: string) => {
-    const { body, headers } = await jobResponse(await jobs.read(caller, id, 'job:write'), caller);
-    return created(pathOf({ id }), body, headers);
-  };
+  const replayResponse = async (caller: Caller, id: string) =>
+    created(pathOf({ id }), await present.record(await jobs.read(caller, id, 'job:write'), caller));
 
   return [
     route({
@@ -211,10 +204,7 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes, streamSlots: Slots): R
       params: JobParams,
       responses: { 200: JobRecord },
       headers: ['Prefer'],
-      handle: async (request) => {
-        const { body, headers } = await readAfterWait(request, request.params.jobId);
-        return ok(body, headers);
-      },
+      handle: async (request) => ok(await readAfterWait(request, request.params.jobId)),
     }),
     route({
       method: 'GET',
@@ -266,10 +256,7 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes, streamSlots: Slots): R
       handle: async (request) => {
         const { caller, params, ifMatch } = request;
         await jobs.cancel(caller, params.jobId, expectedVersion(ifMatch));
-        const { body, headers } = await readAfterWait(request, params.jobId, {
-          actedWith: 'job:cancel',
-        });
-        return accepted(body, headers);
+        return accepted(await readAfterWait(request, params.jobId, { actedWith: 'job:cancel' }));
       },
     }),
     route({

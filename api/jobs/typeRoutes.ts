@@ -5,7 +5,7 @@ import type { RunnerTypes, RunnerTypeView } from '../../services/runners/types.t
 import type { Caller } from '../../domain/shared/caller.ts';
 import { jobOfferCheck } from '../../domain/jobs/jobRights.ts';
 import { isEmpty } from '../../domain/access/scope.ts';
-import { etagOf, expectedVersion } from '../http/etag.ts';
+import { expectedVersion } from '../http/etag.ts';
 import { listSchema } from '../http/pagination.ts';
 import { noContent, ok, type HttpResponse } from '../http/response.ts';
 import { route, type Route } from '../http/route.ts';
@@ -25,10 +25,7 @@ export function typeRoutes({ jobTypes, runnerTypes, access }: Deps): Route[] {
   const ownTypes = () => jobTypes.all().filter(({ lane }) => lane !== 'remote');
 
   const runnerTypeResponse = (caller: Caller, found: RunnerTypeView): HttpResponse =>
-    ok(
-      { ...typeView(found.type, mayCreate(caller), found), versions: versionsView(found) },
-      { etag: etagOf(found.record.version, found.versions.length) },
-    );
+    ok({ ...typeView(found.type, mayCreate(caller), found), versions: versionsView(found) });
 
   const mayCreate = (caller: Caller) => jobOfferCheck(caller.rights, caller.tenantId);
 

@@ -7,7 +7,7 @@ import {
 } from '../../domain/retention/holds.ts';
 import type { LegalHolds } from '../../services/retention/legalHolds.ts';
 import { TenantId } from '../access/schemas.ts';
-import { etagOf, expectedVersion } from '../http/etag.ts';
+import { expectedVersion } from '../http/etag.ts';
 import { choiceField, idField, textField, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
 import { parseTime } from '../http/queryTime.ts';
@@ -115,9 +115,8 @@ const view = (hold: LegalHoldData): HoldRecord => ({
   version: hold.version,
 });
 
-const response = (hold: LegalHoldData) => ok(view(hold), { etag: etagOf(hold.version) });
-const createdResponse = (hold: LegalHoldData) =>
-  created(`/api/legal-holds/${hold.id}`, view(hold), { etag: etagOf(hold.version) });
+const response = (hold: LegalHoldData) => ok(view(hold));
+const createdResponse = (hold: LegalHoldData) => created(`/api/legal-holds/${hold.id}`, view(hold));
 
 /** Legal holds. */
 export function legalHoldRoutes(legalHolds: LegalHolds): Route[] {

@@ -4,7 +4,7 @@ import { RBAC_READERS } from '../../domain/access/permissions.ts';
 import type { RetentionPreviews } from '../../services/retention/preview.ts';
 import type { RetentionSettings, TenantRetention } from '../../services/retention/settings.ts';
 import { TenantId } from '../access/schemas.ts';
-import { etagOf, expectedVersion } from '../http/etag.ts';
+import { expectedVersion } from '../http/etag.ts';
 import { listResponse, listSchema, pageQuery } from '../http/pagination.ts';
 import { noContent, ok } from '../http/response.ts';
 import { route, type Route } from '../http/route.ts';
@@ -24,7 +24,7 @@ type Deps = { retentionSettings: RetentionSettings; retentionPreviews: Retention
 
 /** How long the records of tenants are kept. */
 export function retentionRoutes({ retentionSettings, retentionPreviews }: Deps): Route[] {
-  const response = (found: TenantRetention) => ok(view(found), { etag: etagOf(found.version) });
+  const response = (found: TenantRetention) => ok(view(found));
   return [
     route({
       method: 'GET',

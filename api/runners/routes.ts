@@ -1,9 +1,8 @@
-import { crc32 } from 'node:zlib';
 import { Type } from 'typebox';
 import { RUNNER_LIFETIME_SECONDS } from '../../domain/runners/records.ts';
 import type { PoolView, Pools } from '../../services/runners/pools.ts';
 import type { Runners, RunnerView } from '../../services/runners/runners.ts';
-import { etagOf, expectedVersion } from '../http/etag.ts';
+import { expectedVersion } from '../http/etag.ts';
 import { idField, textField, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
 import { listSchema } from '../http/pagination.ts';
@@ -46,10 +45,7 @@ const poolView = ({ pool, runners, load }: PoolView): PoolRecord => ({
 /** What changes without a new version of the pool. */
 const VOLATILE = ['runners', 'slots', 'runningJobs', 'queuedJobs'];
 
-const poolHeaders = (view: PoolView) => ({
-  etag: etagOf(view.pool.version, crc32(JSON.stringify(poolView(view)))),
-});
-const poolResponse = (view: PoolView): HttpResponse => ok(poolView(view), poolHeaders(view));
+const poolResponse = (view: PoolView): HttpResponse => ok(poolView(view));
 
 const runnerView = ({ runner, runningJobs }: RunnerView): RunnerRecord => ({
   id: runner.id,
@@ -92,11 +88,11 @@ export const runnerRoutes = ({ pools, runners }: { pools: Pools; runners: Runner
     responses: { 201: PoolRecord },
     replayResponse: async (_caller, name) => {
       const view = await pools.read(name);
-      return created(`/api/pools/${name}`, poolView(view), poolHeaders(view));
+      return created(`/api/pools/${name}`, poolView(view));
     },
     handle: async ({ caller, body: { name, ...fields } }) => {
       const view = await pools.create(caller, name, fields);
-      return created(`/api/pools/${name}`, poolView(view), poolHeaders(view));
+      return created(`/api/pools/${name}`, poolView(view));
     },
   }),
   route({

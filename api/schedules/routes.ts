@@ -1,4 +1,3 @@
-import { crc32 } from 'node:zlib';
 import { Type, type Static } from 'typebox';
 import type { ScheduleRunWithJob } from '../../domain/schedules/records.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
@@ -14,7 +13,7 @@ import type {
   ScheduleWithLastRun,
 } from '../../services/schedules/schedules.ts';
 import { accepted, created, noContent, ok, type HttpResponse } from '../http/response.ts';
-import { etagOf, expectedVersion } from '../http/etag.ts';
+import { expectedVersion } from '../http/etag.ts';
 import { waitForJob } from '../jobs/waitForJob.ts';
 import { parseTime } from '../http/queryTime.ts';
 import { route, type Route } from '../http/route.ts';
@@ -85,16 +84,14 @@ export function scheduleRoutes({
   ): Promise<HttpResponse> => {
     const { warnings = [] } = found;
     const body = await present.record(found, caller);
-    // A run changes the body but not the version of the schedule.
-    const headers = { etag: etagOf(body.version, crc32(JSON.stringify(body))) };
-    return ok(warnings.length > 0 ? { ...body, warnings } : body, headers);
+    return ok(warnings.length > 0 ? { ...body, warnings } : body);
   };
   const createdResponse = async (
     caller: Caller,
     saved: ScheduleWithLastRun | SavedSchedule,
   ): Promise<HttpResponse> => {
-    const { body, headers } = await okResponse(caller, saved);
-    return created(`/api/schedules/${saved.schedule.id}`, body, headers);
+    const { body } = await okResponse(caller, saved);
+    return created(`/api/schedules/${saved.schedule.id}`, body);
   };
   const replayResponse = async (caller: Caller, id: string): Promise<HttpResponse> =>
     createdResponse(caller, await schedules.read(caller, id, 'schedule:write'));

@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { SecretName, type SecretData } from '../../domain/secrets/secrets.ts';
 import type { Secrets } from '../../services/secrets/secrets.ts';
 import { TenantId } from '../access/schemas.ts';
-import { etagOf, expectedVersion } from '../http/etag.ts';
+import { expectedVersion } from '../http/etag.ts';
 import { idField, textField, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
 import { created, noContent, ok } from '../http/response.ts';
@@ -40,9 +40,8 @@ const view = (secret: SecretData): SecretRecord => ({
   version: secret.version,
 });
 
-const response = (secret: SecretData) => ok(view(secret), { etag: etagOf(secret.version) });
-const createdResponse = (secret: SecretData) =>
-  created(`/api/secrets/${secret.id}`, view(secret), { etag: etagOf(secret.version) });
+const response = (secret: SecretData) => ok(view(secret));
+const createdResponse = (secret: SecretData) => created(`/api/secrets/${secret.id}`, view(secret));
 
 /** Named secrets. No route returns a value. */
 export function secretRoutes(secrets: Secrets): Route[] {

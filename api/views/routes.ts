@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { invalidField } from '../../domain/shared/errors.ts';
 import { MAX_SEARCH_BYTES } from '../../domain/views/views.ts';
 import type { OwnView, Views } from '../../services/views/views.ts';
-import { etagOf, expectedVersion } from '../http/etag.ts';
+import { expectedVersion } from '../http/etag.ts';
 import { flagField, textField, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
 import { created, noContent, ok } from '../http/response.ts';
@@ -42,11 +42,8 @@ const view = ({ createdAt, updatedAt, owner: _owner, ...fields }: OwnView): View
   version: fields.version,
 });
 
-// Whether it is a default changes without a new version.
-const tagOf = ({ version, isDefault }: OwnView) => ({ etag: etagOf(version, isDefault ? 1 : 0) });
-const response = (record: OwnView) => ok(view(record), tagOf(record));
-const createdResponse = (record: OwnView) =>
-  created(`/api/views/${record.id}`, view(record), tagOf(record));
+const response = (record: OwnView) => ok(view(record));
+const createdResponse = (record: OwnView) => created(`/api/views/${record.id}`, view(record));
 
 /** Error: `invalid_request`. */
 function checkSize(search: object | undefined): void {

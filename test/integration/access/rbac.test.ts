@@ -214,7 +214,8 @@ describe('roles', () => {
     const changed = await admin(app).put<RoleRecord>('/api/rbac/roles/runner', {
       permissions: ['job:read'],
     });
-    expect([changed.body.version, changed.headers.get('etag')]).toEqual([2, '"2"']);
+    expect(changed.body.version).toBe(2);
+    expect(changed.headers.get('etag')).toMatch(/^"2-/);
     await someone.client.put('/api/auth/session', { tenantId: 'red' });
     await expectProblem(someone.client.post('/api/jobs', echo), 403, 'permission_denied');
     const assignment = first(

@@ -1,5 +1,5 @@
-import { expect, test } from '@jest/globals';
-import { expectedVersion } from '../../../api/http/etag.ts';
+import { describe, expect, test } from '@jest/globals';
+import { etagOfRecord, expectedVersion } from '../../../api/http/etag.ts';
 import { AppError } from '../../../domain/shared/errors.ts';
 
 /** The version that a header requires, or the code of its error. */
@@ -32,4 +32,26 @@ test.each<[string | undefined, number | string | undefined]>([
   ['', 'invalid_request'],
 ])('If-Match: %s requires %s', (ifMatch, expected) => {
   expect(read(ifMatch)).toBe(expected);
+});
+
+describe('the tag of a response', () => {
+  const tagOf = (body: object, containsSecret = false) =>
+    etagOfRecord({ body, containsSecret }, JSON.stringify(body));
+
+  test('with a record differs with any part of it, and names its version', () => {
+    const tag = tagOf({ version: 7, used: 1 });
+    expect(tag).toMatch(/^"7-[0-9a-f]{16}"$/);
+    expect(expectedVersion(tag)).toBe(7);
+    expect(tagOf({ version: 7, used: 1 })).toBe(tag);
+    expect(tagOf({ version: 7, used: 2 })).not.toBe(tag);
+  });
+
+  test('with a secret has no digest of it', () => {
+    expect(tagOf({ version: 7, secret: 'chosen' }, true)).toBe('"7"');
+  });
+
+  test.each([[[]], [{ items: [] }], [{ version: null }], [{ version: '0.3.0' }]])(
+    'without a record is missing: %j',
+    (body) => expect(tagOf(body)).toBeUndefined(),
+  );
 });
