@@ -13,7 +13,10 @@ export const FieldChangeView = Type.Object(
 );
 export const PlanErrorView = Type.Object(
   {
-    pointer: Type.String({ description: 'JSON Pointer (RFC 6901) into the record.' }),
+    pointer: Type.String({
+      description:
+        'JSON Pointer (RFC 6901) into the record. In the findings of several mutations together, into the body. `/resource`, `/operation` and `/record` of a mutation that names no known resource, operation or record lead into the mutation.',
+    }),
     code: Type.String(),
     message: Type.String(),
   },

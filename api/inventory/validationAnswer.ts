@@ -1,4 +1,9 @@
-import { isValid, type Effect, type Planned } from '../../domain/inventory/planning.ts';
+import {
+  isValid,
+  pointerInMutation,
+  type Effect,
+  type Planned,
+} from '../../domain/inventory/planning.ts';
 import { AppError } from '../../domain/shared/errors.ts';
 import { createPause } from '../../platform/turns.ts';
 import type { HttpResponse } from '../http/response.ts';
@@ -83,7 +88,7 @@ function* summaryParts(planned: readonly Planned[], newIds: NewIds): Generator<s
     let isFirst = true;
     for (const [i, each] of planned.entries()) {
       const at = (pointer: string | null) =>
-        `/mutations/${i}${pointer === null ? '' : `/record${pointer}`}`;
+        `/mutations/${i}${pointer === null ? '' : pointerInMutation(each, pointer)}`;
       for (const finding of findingsOf(each, newIds)[kind]) {
         yield (isFirst ? '' : ',') + JSON.stringify({ ...finding, pointer: at(finding.pointer) });
         isFirst = false;

@@ -177,6 +177,7 @@ const emptyPlan = ({ resource, operation, before, after }: DraftInput): Planned 
   resource: resource.name,
   operation,
   candidateRecord: after,
+  pointsInto: 'record',
   errors: [],
   conflicts: [],
   warnings: [],

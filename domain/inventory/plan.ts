@@ -73,7 +73,8 @@ const unapplied = (planned: Planned): Applicable => ({ planned, apply: [] });
 function planMutation(context: PlanContext, mutation: Mutation): Applicable {
   const invalid = shapeErrors(mutation);
   const { record } = mutation;
-  if (invalid.length > 0 || !isRecord(record)) return unapplied(rejectedPlan(mutation, invalid));
+  if (invalid.length > 0 || !isRecord(record))
+    return unapplied({ ...rejectedPlan(mutation, invalid), pointsInto: 'mutation' });
   const resource = RESOURCES[mutation.resource as ResourceName];
   const operation = mutation.operation as Operation;
   if (operation === 'create') {
@@ -135,7 +136,7 @@ const idError = ({ kind }: Resource, id: unknown): PlanError =>
     ? { pointer: '/id', code: 'required', message: 'is required' }
     : { pointer: '/id', code: 'not_found', message: `there is no ${kind} with this id` };
 
-/** The plan of a mutation that names no known resource, operation or record. */
+/** The plan of a mutation that is refused before its record is planned. */
 const rejectedPlan = ({ resource, operation, record }: Mutation, errors: PlanError[]): Planned => ({
   resource,
   operation,
@@ -149,6 +150,7 @@ const rejectedPlan = ({ resource, operation, record }: Mutation, errors: PlanErr
   effects: [],
   unchanged: false,
   subject: null,
+  pointsInto: 'record',
   errors,
 });
 

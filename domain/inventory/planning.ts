@@ -15,7 +15,7 @@ export type Mutation = { resource: string; operation: string; record: unknown };
 
 /**
  * An invalid field. It is invalid whatever other records exist. `pointer` is a JSON Pointer
- * (RFC 6901) into the record.
+ * (RFC 6901) into `pointsInto` of the plan: the record, if nothing else is wrong.
  */
 export type PlanError = { pointer: string; code: string; message: string };
 
@@ -71,6 +71,8 @@ export type Planned = {
   errors: PlanError[];
   conflicts: PlanConflict[];
   warnings: PlanWarning[];
+  /** What the pointers lead into; the mutation, when it names no known resource, operation or record. */
+  pointsInto: 'record' | 'mutation';
   effects: Effect[];
   /** True for a valid update without differences. */
   unchanged: boolean;
@@ -88,6 +90,12 @@ export type Planned = {
    */
   denied: ResourceScope[];
 };
+
+/** The pointer from a mutation to what a pointer of its plan means. */
+export const pointerInMutation = (
+  { pointsInto }: Pick<Planned, 'pointsInto'>,
+  pointer: string,
+): string => (pointsInto === 'record' ? `/record${pointer}` : pointer);
 
 /** True when a plan has neither errors nor conflicts. */
 export const isValid = ({ errors, conflicts }: Pick<Planned, 'errors' | 'conflicts'>): boolean =>

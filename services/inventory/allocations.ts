@@ -19,7 +19,7 @@ import { createCombiner } from '../../platform/combiner.ts';
 import type { Slots } from '../../platform/slots.ts';
 import type { Access } from '../access/access.ts';
 import { COMBINED_CREATES } from './combinedCreates.ts';
-import { conflictError } from './conflictError.ts';
+import { conflictError, inRecord } from './conflictError.ts';
 import type { InventoryRecords } from './records.ts';
 import type { InventoryWrites } from './writes.ts';
 
@@ -115,7 +115,7 @@ export function createAllocate({ db, access, records, writes, slots }: Deps) {
     const found: FoundBlock[] = [];
     const { planned, changes } = await inSlot(item, () =>
       writes.apply(item.caller, (trx) => findMutations(trx, [item], found), 'all', {
-        toError: (plans) => conflictError(plans, false),
+        toError: (plans) => conflictError(plans, inRecord),
         beforeCommit: (work) => saveHints(work, found),
         warns: false,
       }),

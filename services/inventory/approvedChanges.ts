@@ -122,7 +122,7 @@ export function createApprovedChanges({
       await writes.apply(caller, source, 'all', {
         toError: (planned) => {
           invalid = planned;
-          return conflictError(planned, true);
+          return conflictError(planned);
         },
         beforeCommit: async (work, trx, outcome) => {
           signal.throwIfAborted();

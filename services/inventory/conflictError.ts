@@ -8,26 +8,38 @@ import {
 } from '../../domain/shared/errors.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
-import { isValid, type Planned } from '../../domain/inventory/planning.ts';
+import { isValid, pointerInMutation, type Planned } from '../../domain/inventory/planning.ts';
 
-/** A pointer to the mutation at `index`, or into its record. */
-const pointerInBatch = (index: number, pointer: string | null): string =>
-  pointer === null ? `/mutations/${index}` : `/mutations/${index}/record${pointer}`;
+/** Where a finding of the plan at `index` is in the body of the request. */
+type PointerInBody = (pointer: string | null, planned: Planned, index: number) => string | null;
+
+/** For bodies with `mutations`. */
+const inBatch: PointerInBody = (pointer, planned, index) =>
+  `/mutations/${index}${pointer === null ? '' : pointerInMutation(planned, pointer)}`;
+
+/** For bodies with the fields of a new record in `record`. */
+export const inRecord: PointerInBody = (pointer) => pointer && `/record${pointer}`;
+
+/** For bodies that are the record. */
+const inBody: PointerInBody = (pointer) => pointer;
 
 /** The error for invalid plans: all errors of all mutations, or all conflicts without errors. */
-export function conflictError(planned: readonly Planned[], isBatch: boolean): AppError {
+export function conflictError(
+  planned: readonly Planned[],
+  pointerInBody: PointerInBody = inBatch,
+): AppError {
   const errors = planned.flatMap((each, i) =>
     each.errors.map(({ pointer, ...error }): FieldError => ({
       in: 'body',
       ...error,
-      pointer: isBatch ? `/mutations/${i}/record${pointer}` : pointer,
+      pointer: pointerInBody(pointer, each, i) ?? '',
     })),
   );
   if (errors.length > 0) return invalidFields(errors);
   const conflicts = planned.flatMap((each, i) =>
     each.conflicts.map((conflict) => ({
       ...conflict,
-      pointer: isBatch ? pointerInBatch(i, conflict.pointer) : conflict.pointer,
+      pointer: pointerInBody(conflict.pointer, each, i),
     })),
   );
   return new AppError(
@@ -51,7 +63,7 @@ export function conflictErrorOfOne(planned: Planned, id: string | null): AppErro
   const isStale = planned.conflicts.some(({ code }) => code === 'version_conflict');
   if (isStale && planned.errors.length === 0 && planned.subject?.before)
     return versionConflict(planned.subject.before.version);
-  return conflictError([planned], false);
+  return conflictError([planned], inBody);
 }
 
 /** True when every plan is valid. */

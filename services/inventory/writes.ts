@@ -75,7 +75,7 @@ export function createInventoryWrites({ commit, access, planner, maxBusyMs }: De
     caller: Caller,
     source: MutationSource,
     mode: WriteMode,
-    { toError = (planned) => conflictError(planned, true), beforeCommit, warns }: ApplyOptions = {},
+    { toError = conflictError, beforeCommit, warns }: ApplyOptions = {},
   ): Promise<PlanOutcome> =>
     retry((isLast) =>
       access.auditDenials(caller, async () => {
@@ -113,7 +113,7 @@ export function createInventoryWrites({ commit, access, planner, maxBusyMs }: De
     id: string | null,
   ): Promise<Row | null> {
     const toError = ([planned]: readonly Planned[]) =>
-      planned ? conflictErrorOfOne(planned, id) : conflictError([], false);
+      planned ? conflictErrorOfOne(planned, id) : conflictError([]);
     const { planned, changes } = await apply(caller, [mutation], 'all', {
       toError,
       warns: false,

@@ -9,6 +9,7 @@ export const plannedChange = (
   resource,
   operation: after ? (before ? 'update' : 'create') : 'delete',
   candidateRecord: {},
+  pointsInto: 'record',
   errors: [],
   conflicts: [],
   warnings: [],

@@ -8,6 +8,7 @@ const NEW_ID = `reg_${'0'.repeat(26)}`;
 const plan = (part: Partial<Planned>): Planned => ({
   resource: 'regions',
   operation: 'create',
+  pointsInto: 'record',
   candidateRecord: { id: NEW_ID, name: 'r', parentId: NEW_ID, version: 1 },
   ...{ errors: [], conflicts: [], warnings: [], effects: [], unchanged: false },
   ...{ presentScopes: [], requiredScopes: [], revoked: [], denied: [] },

@@ -1,0 +1,71 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { startApp, type TestApp } from '../../support/app.ts';
+import type { ProblemBody, TestClient } from '../../support/client.ts';
+import {
+  recordFactory,
+  type BatchValidation,
+  type InventoryRecord,
+} from '../../support/inventory.ts';
+import { admin } from '../../support/users.ts';
+
+let app: TestApp;
+let root: TestClient;
+let pool: InventoryRecord;
+beforeAll(async () => {
+  app = await startApp({}, { idle: true });
+  root = admin(app);
+  pool = await make('prefixes', { cidr: '10.0.0.0/24', allocationMode: 'pool' });
+});
+afterAll(() => app.stop());
+const make = recordFactory(() => root);
+
+const NO_MUTATION = { resource: 'unicorns', operation: 'ride', record: 5 };
+const BAD_FIELD = { resource: 'sites', operation: 'create', record: { name: 7, slug: 'x' } };
+
+type Findings = { pointer: string }[];
+const pointersOf = (findings: readonly { pointer: string | null }[] | undefined) =>
+  (findings ?? []).map(({ pointer }) => pointer);
+
+/** The value at a pointer of a body. Undefined where the pointer leads to nothing. */
+const at = (body: unknown, pointer: string): unknown =>
+  pointer
+    .split('/')
+    .slice(1)
+    .reduce((value, name) => (value as Record<string, unknown> | undefined)?.[name], body);
+
+describe('pointers in the findings of several mutations lead into the body', () => {
+  const body = { mutations: [BAD_FIELD, NO_MUTATION] };
+  const expected = [
+    '/mutations/0/record/name',
+    '/mutations/1/resource',
+    '/mutations/1/operation',
+    '/mutations/1/record',
+  ];
+  const values = [7, 'unicorns', 'ride', 5];
+
+  test('of a validation', async () => {
+    const { validation } = await root
+      .post<BatchValidation>('/api/validation/inventory', body)
+      .expect(400);
+    const pointers = (validation.errors as Findings).map(({ pointer }) => pointer);
+    expect(pointers).toEqual(expect.arrayContaining(expected));
+    expect(expected.map((pointer) => at(body, pointer))).toEqual(values);
+  });
+
+  test('of a write of all', async () => {
+    // Other records are refused by the schema of the body.
+    const mutations = [BAD_FIELD, { ...NO_MUTATION, record: {} }];
+    const { errors } = await root
+      .post<ProblemBody>('/api/inventory/bulk', { mutations, mode: 'all' })
+      .expect(400);
+    expect(pointersOf(errors)).toEqual(expect.arrayContaining(expected.slice(0, 3)));
+  });
+});
+
+test('pointers in the findings of an allocation lead into its body', async () => {
+  const body = { kind: 'address', record: { status: 'melted', nonsense: 1 } };
+  const { errors } = await root
+    .post<ProblemBody>(`/api/inventory/prefixes/${pool.id}/allocate`, body)
+    .expect(400);
+  expect(pointersOf(errors).sort()).toEqual(['/record/nonsense', '/record/status']);
+});
