@@ -9,6 +9,7 @@ import { declareIncluded, includedSchema } from './include.ts';
 import { collectParameters } from './openapiParameters.ts';
 import { readOnlyProperties, withReadOnly } from './presentedRecord.ts';
 import { Problem, PROBLEMS, PROBLEM_TYPE } from './problem.ts';
+import { headersOf, RESPONSE_HEADERS, successHeaders } from './openapiHeaders.ts';
 import { bodyLimitOf } from './requestBody.ts';
 import { permissionsOf, type Route } from './route.ts';
 
@@ -87,6 +88,7 @@ const GATEWAY = { gatewayActor: [], gatewayRoles: [] };
 const GATEWAY_WITH_TENANT = { ...GATEWAY, gatewayTenant: [] };
 const SESSION = { session: [] };
 const TOKEN = { token: [] };
+const RUNNER = { runnerToken: [] };
 
 /** What an operation accepts that says nothing else. */
 const AUTHENTICATED = [GATEWAY_WITH_TENANT, GATEWAY, SESSION, TOKEN];
@@ -94,7 +96,11 @@ const AUTHENTICATED_WITH_TENANT = [GATEWAY_WITH_TENANT, SESSION, TOKEN];
 const WITHOUT_TOKEN = [GATEWAY_WITH_TENANT, GATEWAY, SESSION];
 
 /** How callers authenticate, if not as for most operations. */
-function securityOf({ requiresTenantHeader, refusesTokens }: Route): { security?: object[] } {
+function securityOf({ requiresTenantHeader, refusesTokens, runner, allowsRunners }: Route): {
+  security?: object[];
+} {
+  if (runner !== undefined) return { security: [RUNNER] };
+  if (allowsRunners) return { security: [...AUTHENTICATED, RUNNER] };
   if (refusesTokens !== undefined) return { security: WITHOUT_TOKEN };
   return requiresTenantHeader ? { security: AUTHENTICATED_WITH_TENANT } : {};
 }
@@ -161,6 +167,7 @@ function responses(route: Route, components: Components) {
     status,
     {
       description: RESPONSE_DESCRIPTIONS[Number(status)] ?? 'Response',
+      ...successHeaders(route, Number(status)),
       ...contentOf(route, Number(status), schema, components),
     },
   ]);
@@ -205,7 +212,11 @@ const problemResponse = (text: string, statuses: readonly number[]) => {
   const codes = Object.entries(PROBLEMS)
     .filter(([, { status }]) => statuses.includes(status))
     .map(([code, { status, title }]) => `- ${status} \`${code}\`: ${title}`);
-  return { description: `${text}\n\n${codes.join('\n')}`, content: PROBLEM_CONTENT };
+  return {
+    description: `${text}\n\n${codes.join('\n')}`,
+    ...headersOf('RetryAfter'),
+    content: PROBLEM_CONTENT,
+  };
 };
 
 /** The responses to which operations refer: one for each status that is not common, and the others. */
@@ -223,7 +234,10 @@ function problemResponses() {
   };
 }
 
-const NOT_MODIFIED = { description: 'Not modified: `If-None-Match` has the current ETag, or `*`' };
+const NOT_MODIFIED = {
+  description: 'Not modified: `If-None-Match` has the current ETag, or `*`',
+  ...headersOf('ETag'),
+};
 
 const MESSAGE_HEADERS = {
   MessageId: 'webhook-id',
@@ -306,6 +320,11 @@ const SECURITY_SCHEMES = {
     scheme: 'bearer',
     description: 'API token (`hft_…` or `hfv_…`), see `docs/tokens.md`.',
   },
+  runnerToken: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'Token of a runner (`hfw_…`), see `docs/job-types.md`.',
+  },
 };
 
 /** Builds the OpenAPI 3.1 document of `routes`. */
@@ -337,6 +356,7 @@ export function buildOpenApi(routes: readonly Route[], version: string): object 
       schemas: components.all(),
       parameters: { ...parameters.shared, ...messageHeaders() },
       responses: { ...problemResponses(), NotModified: NOT_MODIFIED },
+      headers: RESPONSE_HEADERS,
       pathItems,
       securitySchemes: SECURITY_SCHEMES,
     },

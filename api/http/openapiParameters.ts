@@ -2,26 +2,34 @@ import type { TObject } from 'typebox';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { COMMA_SEPARATED } from '../../platform/schemaCheck.ts';
 import type { Components } from './components.ts';
-import type { Route } from './route.ts';
+import { isConditionalRead } from './openapiHeaders.ts';
+import type { RequestHeader, Route } from './route.ts';
 
 const HEADER_DOCS = {
   Prefer:
     '`wait=N` waits up to N seconds (60 at most) for the job to finish; `timing` adds a `Server-Timing` header.',
   'If-Match':
     'ETag of the version that was read. The response is 412 if the record has changed since.',
+  'If-None-Match':
+    'ETag of the response that the client has. The response is 304 if it is still the same.',
+  'Attempt-Token': 'The `attemptToken` of the attempt, from the response that began it.',
   'Last-Event-ID':
     'Id of the last message received: the stream continues after it. It replaces other starting points.',
   'Idempotency-Key':
     'Repeating the request with the same key and body within 24 hours returns the original response, ' +
     'or the record as it is now if the rights of the caller have changed. The response is 404 if the ' +
     'record is deleted or no longer visible to the caller.',
-} as const;
+} as const satisfies Record<RequestHeader | 'Idempotency-Key', string>;
+
+/** Without these a request is refused. */
+const REQUIRED_HEADERS: ReadonlySet<string> = new Set<RequestHeader>(['Attempt-Token']);
 
 type Parameter = { name: string; in: 'path' | 'query' | 'header' };
 
 const header = (name: keyof typeof HEADER_DOCS): Parameter & Record<string, unknown> => ({
   name,
   in: 'header',
+  ...(REQUIRED_HEADERS.has(name) && { required: true }),
   description: HEADER_DOCS[name],
   schema: { type: 'string' },
 });
@@ -51,15 +59,18 @@ function inLocation(
   });
 }
 
-const parametersOf = (
-  { params, query, headers = [], replayResponse }: Route,
-  components: Components,
-): Parameter[] => [
-  ...inLocation('path', params, components),
-  ...inLocation('query', query, components),
-  ...headers.map(header),
-  ...(replayResponse ? [header('Idempotency-Key')] : []),
-];
+function parametersOf(route: Route, components: Components): Parameter[] {
+  const { params, query, headers = [], replayResponse } = route;
+  return [
+    ...inLocation('path', params, components),
+    ...inLocation('query', query, components),
+    ...headers.map(header),
+    ...(isConditionalRead(route) && !headers.includes('If-None-Match')
+      ? [header('If-None-Match')]
+      : []),
+    ...(replayResponse ? [header('Idempotency-Key')] : []),
+  ];
+}
 
 const pascalCase = (text: string): string =>
   text.replaceAll(/(?:^|[-_.])(\w)/g, (_, letter: string) => letter.toUpperCase());

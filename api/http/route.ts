@@ -44,6 +44,10 @@ export type StrangerLimits = {
 export const permissionsOf = ({ permission }: RouteAccess): readonly Permission[] =>
   permission === undefined ? [] : [permission].flat();
 
+/** `If-None-Match` needs no declaration where the response is a record. */
+export type RequestHeader =
+  'Prefer' | 'If-Match' | 'If-None-Match' | 'Last-Event-ID' | 'Attempt-Token';
+
 type StaticOf<S> = S extends TSchema ? Static<S> : undefined;
 type ExampleOf<B> = B extends TSchema ? Static<B> : never;
 
@@ -164,7 +168,7 @@ type RouteDefinition<P, Q, B> = {
   /** `If-Match` is required if `HOLDFAST_REQUIRE_IF_MATCH` is set. */
   ifMatchConfigurable?: true;
   /** Request headers that the API reference lists for this route. */
-  headers?: readonly ('Prefer' | 'If-Match' | 'Last-Event-ID')[];
+  headers?: readonly RequestHeader[];
   /**
    * For a stream: checks the access of the caller again, at intervals. An error ends the stream.
    */

@@ -169,6 +169,7 @@ export const resourceRoutes = ({ records }: { records: InventoryRecords }): Rout
     description:
       'What forms, columns and filters are made of. All resources are on one page. The `ETag` changes with a ' +
       'new version of Holdfast and with custom fields.',
+    headers: ['If-None-Match'],
     responses: { 200: listSchema(ResourceView, 'ResourceList') },
     handle: async ({ caller }) => {
       const customFields = await customFieldsInForce(records, caller);

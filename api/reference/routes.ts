@@ -53,6 +53,7 @@ export function referenceRoutes(routes: readonly Route[], version: string): Rout
       strangers: DOCUMENT,
       operationId: 'getOpenApiDocument',
       summary: 'Get the OpenAPI 3.1 document of this API',
+      headers: ['If-None-Match'],
       responses: { 200: Type.Object({ openapi: Type.String() }, { title: 'OpenApiDocument' }) },
       handle: () => documentResponse(),
     }),

@@ -106,6 +106,7 @@ export const artifactRoutes = ({
       examples: { 'application/octet-stream': 'port,state\ne0,up\n' },
       limitBytes: MAX_ARTIFACT_BYTES,
     },
+    headers: ['Attempt-Token'],
     responses: { 200: ArtifactRecord },
     problems: [409],
     handle: async ({ caller, params, header, upload, signal }) => {

@@ -256,6 +256,7 @@ export const protocolRoutes = ({
       examples: { 'application/x-ndjson': '{"level":"info","message":"12 ports checked"}\n' },
       limitBytes: MAX_LINES_BYTES,
     },
+    headers: ['Attempt-Token'],
     responses: { 200: LinesAnswer },
     problems: [409],
     handle: async ({ caller, params, query, header, upload, signal }) => {
@@ -287,6 +288,7 @@ export const protocolRoutes = ({
     params: JobParams,
     body: EndRequest,
     example: { result: { checkedPorts: 48, differences: 0 } },
+    headers: ['Attempt-Token'],
     responses: { 200: EndAnswer },
     problems: [409],
     handle: async ({ caller, params, body, header }) =>

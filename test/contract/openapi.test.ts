@@ -21,9 +21,11 @@ type Content = Record<string, { schema: Schema } | undefined>;
 type Operation = {
   operationId: string;
   description: string;
+  security?: Record<string, string[]>[];
+  parameters: { $ref?: string; name?: string }[];
   'x-permission': string[];
   requestBody?: { required: boolean; content: Content };
-  responses: Record<string, { $ref?: string; content?: Content }>;
+  responses: Record<string, { $ref?: string; headers?: object; content?: Content }>;
 };
 type Message = { properties: { type: { enum: string[] }; data: { $ref: string } } };
 type OpenApiDocument = {
@@ -31,6 +33,7 @@ type OpenApiDocument = {
   webhooks: Record<string, { $ref: string } | undefined>;
   components: {
     responses: Record<string, { content?: object } | undefined>;
+    parameters: Record<string, { name: string; in: string; required?: boolean } | undefined>;
     schemas: Record<string, object | undefined>;
     pathItems: Record<string, WebhookItem | undefined>;
   };
@@ -172,6 +175,79 @@ test('what a handler can answer has its content types', () => {
         expect.arrayContaining(expected),
       ]);
     }
+});
+
+/** The parameters of an operation that are headers, and whether they are required. */
+const headersOf = (route: Route): Record<string, boolean> =>
+  Object.fromEntries(
+    operationOf(route).parameters.flatMap(({ $ref }) => {
+      const parameter =
+        $ref === undefined ? undefined : document.components.parameters[lastStep($ref)];
+      return parameter?.in === 'header' ? [[parameter.name, parameter.required ?? false]] : [];
+    }),
+  );
+
+describe('what an operation needs and returns beside its body is described', () => {
+  test('runners have a token of their own, and attempts another', () => {
+    const ofRunners = routes.filter(({ runner }) => runner !== undefined);
+    expect(ofRunners.length).toBeGreaterThan(5);
+    for (const route of ofRunners) {
+      expect(operationOf(route).security).toEqual([{ runnerToken: [] }]);
+      const ofAttempt = route.runner?.includes('Attempt-Token') ?? false;
+      expect([route.path, headersOf(route)['Attempt-Token']]).toEqual([
+        route.path,
+        ofAttempt ? true : undefined,
+      ]);
+    }
+  });
+
+  test('every header of ours that handlers read', async () => {
+    const files = (await readdir('api', { recursive: true })).filter((file) =>
+      file.endsWith('.ts'),
+    );
+    const sources = await Promise.all(files.map((file) => readFile(`api/${file}`, 'utf8')));
+    const read = sources.flatMap((text) =>
+      [...text.matchAll(/\bheader\('([a-z-]+)'\)/g)].map(([, name = '']) => name),
+    );
+    // Browsers and HTTP clients send these.
+    const standard = ['authorization', 'content-length', 'cookie', 'origin', 'user-agent'];
+    const described = new Set(
+      routes
+        .filter(({ path: at }) => !at.startsWith('/api/docs'))
+        .flatMap((route) => Object.keys(headersOf(route)).map((name) => name.toLowerCase())),
+    );
+    expect(read).toContain('attempt-token');
+    expect(read.filter((name) => !described.has(name) && !standard.includes(name))).toEqual([]);
+  });
+
+  test('a record has an ETag, which a read of it can be conditional on', () => {
+    const paths = new Set(routes.filter(({ current }) => current).map(({ path: at }) => at));
+    const reads = routes.filter(({ method, path: at }) => method === 'GET' && paths.has(at));
+    expect(reads.length).toBeGreaterThan(30);
+    for (const route of reads.filter(({ path: at }) => at !== '/api/auth/session')) {
+      const { responses } = operationOf(route);
+      expect([route.path, Object.keys(responses['200']?.headers ?? {})]).toEqual([
+        route.path,
+        ['ETag'],
+      ]);
+      expect(headersOf(route)).toHaveProperty(['If-None-Match']);
+    }
+  });
+
+  test('the path of what is created, and whether a response is repeated', () => {
+    const { responses } = operationOf(
+      assertDefined(
+        routes.find(({ operationId }) => operationId === 'createJob'),
+        'createJob',
+      ),
+    );
+    expect(Object.keys(responses['201']?.headers ?? {})).toEqual([
+      'ETag',
+      'Location',
+      'Idempotent-Replayed',
+    ]);
+    expect(document.components.responses.Problem).toHaveProperty(['headers', 'Retry-After']);
+  });
 });
 
 test('every reference in the document resolves', () => {

@@ -1,5 +1,6 @@
 import type { TObject, TSchema } from 'typebox';
 import { problemStatuses } from '../../api/http/openapi.ts';
+import { successHeaders } from '../../api/http/openapiHeaders.ts';
 import { PROBLEMS } from '../../api/http/problem.ts';
 import type { HttpResponse } from '../../api/http/response.ts';
 import type { Route } from '../../api/http/route.ts';
@@ -39,6 +40,16 @@ function withAnyFields(schema: TSchema): TSchema {
   return made;
 }
 
+/** Headers that are part of an answer as its body is. */
+const HEADERS = ['location', 'etag', 'idempotent-replayed'];
+
+function checkHeaders(key: string, route: Route, { status, headers }: HttpResponse): void {
+  const { headers: declared = {} } = successHeaders(route, status) as { headers?: object };
+  const known = new Set(Object.keys(declared).map((name) => name.toLowerCase()));
+  const unknown = HEADERS.filter((name) => name in headers && !known.has(name));
+  if (unknown.length > 0) throw new Error(`${key} does not declare the headers ${unknown.join()}`);
+}
+
 /** Fails a request whose answer is not what its route declares: the test sees a 500. */
 export function responseCheck(
   routes: readonly Route[],
@@ -57,6 +68,7 @@ export function responseCheck(
     if (schema === undefined) throw new Error(`${key} is not declared`);
     if (response.stream && !route.produces?.includes(response.stream.contentType))
       throw new Error(`${key} does not declare ${response.stream.contentType}`);
+    if (response.status < 400) checkHeaders(key, route, response);
     if (schema === null || response.stream) return;
     const errors = checkOf(response.choosesFields ? withAnyFields(schema) : schema)(
       JSON.parse(
