@@ -350,6 +350,21 @@ export const nameless: Schemas['DeviceRequest'] = { siteId: 'x', deviceTypeId: '
 export const lost: Schemas['DeviceStatus'] = 'lost';
 `;
 
+/** The snippets of the guide in one language, as one program. */
+async function snippetsOf(guide: string, language: string): Promise<string> {
+  const text = await readFile(path.resolve('docs', guide), 'utf8');
+  const fence = new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\``, 'gms');
+  return [...text.matchAll(fence)].map(([, snippet = '']) => snippet).join('\n');
+}
+
+test('the snippets of the guide to generated clients compile', async () => {
+  const holdfast = astToString(await openapiTS(JSON.stringify(document)));
+  const guide = await snippetsOf('clients.md', 'ts');
+  expect(guide).toContain('createClient<paths>');
+  const program = `declare const token: string;\n${guide}`;
+  expect(typeErrors({ 'guide.ts': program, 'holdfast.ts': holdfast })).toEqual([]);
+});
+
 test('types for TypeScript are generated, and a program against them compiles', async () => {
   const holdfast = astToString(await openapiTS(JSON.stringify(document)));
   expect(typeErrors({ 'client.ts': CLIENT, 'holdfast.ts': holdfast })).toEqual([]);

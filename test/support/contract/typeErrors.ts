@@ -7,7 +7,8 @@ const OPTIONS: ts.CompilerOptions = {
   skipLibCheck: true,
   skipDefaultLibCheck: true,
   types: [],
-  lib: ['lib.es2022.d.ts'],
+  // openapi-fetch needs the types of `fetch`.
+  lib: ['lib.es2022.d.ts', 'lib.dom.d.ts'],
   target: ts.ScriptTarget.ES2022,
   module: ts.ModuleKind.NodeNext,
   allowImportingTsExtensions: true,
