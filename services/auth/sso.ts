@@ -42,6 +42,10 @@ export type SsoRedirect = { redirectUrl: string; browserToken: string };
  */
 type ReceivedProfile = { profile: Profile; ticketHash: string };
 
+/** 0.2.0, which may run at the same time, stores the profile alone: its browser got no ticket. */
+const readReceived = (stored: ReceivedProfile | Profile) =>
+  'ticketHash' in stored ? stored : { profile: stored, ticketHash: null };
+
 /** Result of a completed login; `returnTo` is the path to continue at. */
 export type SsoResult = { tokens: SessionTokens; returnTo: string };
 
@@ -337,8 +341,11 @@ export function createSso({
       const login = await consumeLogin(state, browserToken, source);
       return finishing(login, async () => {
         if (login.sealed_profile === null) return rejectUnknownLogin(source);
-        const { profile, ticketHash } = openSealed(login, 'sealed_profile') as ReceivedProfile;
-        if (hashToken(ticket).toString('base64') !== ticketHash) return rejectUnknownLogin(source);
+        const { profile, ticketHash } = readReceived(
+          openSealed(login, 'sealed_profile') as ReceivedProfile | Profile,
+        );
+        if (ticketHash !== null && hashToken(ticket).toString('base64') !== ticketHash)
+          return rejectUnknownLogin(source);
         const provider = await requireEnabledProvider(login, source);
         return {
           tokens: await loginSession.startForProfile(provider, profile, source),

@@ -1,5 +1,8 @@
 import { inflateRawSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { readConfig } from '../../../platform/config.ts';
+import { createVault } from '../../../platform/vault.ts';
+import { hashToken } from '../../../services/auth/tokens.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import {
   createBrowser,
@@ -353,6 +356,22 @@ describe('a response is rejected', () => {
     const location = new URL(posted.headers.get('location') ?? '', app.client.base).href;
     await expectRefused(victim, await victim.send(location), /this browser/);
     await expectRefused(attacker, await attacker.send(location), /this browser/);
+  });
+
+  test('unless a process of 0.2.0 has received it: it sends no ticket', async () => {
+    const browser = createBrowser();
+    const posted = await browser.submit(await loginForm(browser));
+    const location = new URL(posted.headers.get('location') ?? '', app.client.base);
+    const state = location.searchParams.get('state') ?? '';
+    const vault = createVault(readConfig(app.env).masterKeys);
+    const logins = app.deps.db('logins').where({ state_hash: hashToken(state) });
+    const { id, sealed_profile: sealed } = await logins.clone().first('id', 'sealed_profile');
+    const context = `login:${id}:sealed_profile`;
+    const { profile } = JSON.parse(vault.open(sealed, context)) as { profile: object };
+    await logins.update({ sealed_profile: vault.seal(JSON.stringify(profile), context) });
+    location.searchParams.delete('ticket');
+    const finished = await browser.send(location.href);
+    expect([finished.status, failureOf(finished)]).toEqual([303, undefined]);
   });
 
   test('after five failed responses, and when it is too large', async () => {
