@@ -29,7 +29,8 @@ describePages('rights of a tab without events', (console) => {
     await context.route('**/api/events?follow', () => undefined);
     const page = await context.newPage();
     await page.goto('/inventory/sites/new');
-    await page.getByRole('textbox', { name: /^Name/ }).fill('refused');
+    const name = page.getByRole('textbox', { name: /^Name/ });
+    await name.fill('refused');
     const save = page.getByRole('button', { name: 'Create site' });
     await save.and(page.locator(':not([aria-disabled=true])')).waitFor();
     const assignments = await admin(console.app)
@@ -41,6 +42,7 @@ describePages('rights of a tab without events', (console) => {
     await save.click();
     await page.getByText('permission_denied').first().waitFor();
     await save.waitFor({ state: 'detached' });
+    expect(await name.inputValue()).toBe('refused');
 
     const administrator = await createUser(console.app, 'platform-admin');
     const theirs = await console.profileOf(administrator);

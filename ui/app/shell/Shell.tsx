@@ -1,6 +1,6 @@
 import { useDisclosure } from '@mantine/hooks';
 import { Outlet, useMatches, useRouter, useRouterState } from '@tanstack/react-router';
-import { useEffect, useLayoutEffect, useMemo, useRef } from 'react';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
 import { WidthStoreProvider } from '../../parts/grid/widths.ts';
 import { ViewsMenuProvider } from '../../parts/list/viewsSlot.ts';
 import { widthsOf } from '../columnWidths.ts';
@@ -91,6 +91,7 @@ export function Shell() {
 /** The page, or why it has nothing for the user: before it asks the service for what is refused. */
 function Page() {
   const { canAnywhere } = useSession();
+  const id = useMatches({ select: (matches) => matches.at(-1)?.id });
   const {
     title,
     navigation,
@@ -98,7 +99,11 @@ function Page() {
   } = useMatches({
     select: (matches) => matches.at(-1)?.staticData ?? {},
   });
-  if (needs.length === 0 || needs.some(canAnywhere)) return <Outlet />;
+  const [openId, setOpenId] = useState<string>();
+  const isAllowed = needs.length === 0 || needs.some(canAnywhere);
+  if (isAllowed && openId !== id) setOpenId(id);
+  // An open page stays, with what is typed, when its user has lost the right to it.
+  if (isAllowed || openId === id) return <Outlet />;
   return (
     <div className={classes.refused}>
       <h1 className={classes.title}>{title}</h1>
