@@ -19,4 +19,15 @@ describePages('a question in a form', (console) => {
     await page.getByRole('heading', { name: 'Jobs' }).waitFor();
     expect(sent).toEqual([]);
   });
+
+  test('is asked about what was typed for another type, too', async () => {
+    const user = await createUser(console.app, 'operator');
+    const page = await console.open(user, '/jobs');
+    await page.getByRole('link', { name: 'New job' }).first().click();
+    await page.getByRole('button', { name: 'core.echo' }).click();
+    await page.getByRole('main').locator('textarea').first().fill('{"message": "unsent"}');
+    await page.getByRole('button', { name: 'core.sleep' }).click();
+    await page.goBack();
+    await page.getByRole('dialog', { name: 'Leave this page?' }).waitFor();
+  });
 });

@@ -52,7 +52,8 @@ export function NewJobPage() {
               type={type}
               draft={drafts[type.name] ?? draftOf(copied.data, type)}
               onDraft={(draft) => setDrafts({ ...drafts, [type.name]: draft })}
-              hasChanges={type.name in drafts}
+              // Also what was typed for another type.
+              hasChanges={Object.keys(drafts).length > 0}
             />
           ) : (
             <Empty
