@@ -76,4 +76,15 @@ describePages('what is typed', (console) => {
     await page.goBack();
     expect(await field.inputValue()).toBe('replay');
   });
+
+  test('for a job type of a schedule is there when the type is chosen again', async () => {
+    const page = await console.open(administrator, '/schedules/new?jobType=core.echo');
+    const payload = page.getByRole('group', { name: 'Payload' }).locator('textarea').first();
+    await payload.fill('{"message": "kept"}');
+    for (const type of ['core.sleep', 'core.echo']) {
+      await page.getByRole('combobox', { name: 'Job type' }).click();
+      await page.getByRole('option', { name: `${type}:` }).click();
+    }
+    expect(JSON.parse(await payload.inputValue())).toEqual({ message: 'kept' });
+  });
 });

@@ -1,5 +1,5 @@
 import { Button, Select, Textarea, TextInput } from '@mantine/core';
-import { useEffect, useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { Problem } from '../../app/api.ts';
 import { useJobTypes } from '../../app/jobTypes.ts';
 import { errorAt, errorsUnder, objectOf, otherErrors } from '../../parts/form/fieldErrors.ts';
@@ -135,9 +135,10 @@ type JobProps = FieldsProps & {
   onMissing: (reason: string | undefined) => void;
 };
 
-/** What runs. Another job type starts with another payload. */
+/** What runs. Another job type has another payload; what was typed for one is there when it is chosen again. */
 function JobFields({ draft, onChange, errors, onIncomplete, onMissing }: JobProps) {
   const types = useJobTypes();
+  const typed = useRef(new Map<string, Pick<ScheduleDraft, 'payload' | 'target'>>());
   const creatable = (types.data?.items ?? []).filter(({ createdOnlyBy }) => createdOnlyBy === null);
   const type = types.data?.items.find(({ name }) => name === draft.jobType);
   const kind = type && targetKindOf(type);
@@ -163,8 +164,9 @@ function JobFields({ draft, onChange, errors, onIncomplete, onMissing }: JobProp
         data={isKnown ? names : [...names, draft.jobType]}
         value={draft.jobType === '' ? null : draft.jobType}
         onChange={(jobType) => {
-          if (jobType !== null && jobType !== draft.jobType)
-            onChange({ jobType, payload: {}, target: null });
+          if (jobType === null || jobType === draft.jobType) return;
+          typed.current.set(draft.jobType, { payload: draft.payload, target: draft.target });
+          onChange({ jobType, ...(typed.current.get(jobType) ?? { payload: {}, target: null }) });
         }}
         error={errorAt(errors, '/jobType')}
       />
