@@ -56,10 +56,7 @@ const objectNameOf = (jobId: string) =>
 /** Binds the key of an object to it: a copied one does not open another object. */
 const keyContext = (object: string) => `artifact:${object}`;
 
-const unavailable = (error: unknown): unknown =>
-  error instanceof StoreError
-    ? new AppError('unavailable', `The store of artifacts cannot be used: ${error.message}`)
-    : error;
+const RETRY_AFTER_SECONDS = 10;
 
 const openingOf = (key: Buffer, iv: Buffer, object: string): DecipherGCM =>
   createDecipheriv('aes-256-gcm', key, iv, { authTagLength: TAG_BYTES }).setAAD(
@@ -78,6 +75,19 @@ type RequireAttempt = (trx: Knex) => Promise<number>;
 /** Files that jobs leave, in the store of backups, each encrypted with a key of its own. */
 export function createArtifacts({ db, log, vault, archives, jobs, slots, removeMs }: Deps) {
   const storeOf = (store: string) => archives.storeOf({ store: store as StoreKind });
+
+  /** The error for a failure of the store. What the store said is for operators: it goes to the log. */
+  function unavailable(
+    error: unknown,
+    artifact: Pick<StoredArtifact, 'store' | 'object'>,
+  ): unknown {
+    if (!(error instanceof StoreError)) return error;
+    const { store, object } = artifact;
+    log.error({ err: error, store, object }, 'the store of artifacts cannot be used');
+    return new AppError('unavailable', 'The store of artifacts cannot be used at present.', {
+      retryAfterSeconds: RETRY_AFTER_SECONDS,
+    });
+  }
 
   /** Encrypts and uploads a file. Error: `limit_reached`; those of the store and of the source. */
   async function upload(
@@ -110,7 +120,15 @@ export function createArtifacts({ db, log, vault, archives, jobs, slots, removeM
   }
 
   /** The content of an artifact. A modified one ends with an error, so that its download is not complete. */
-  async function* content({ store, object, sealedKey }: StoredArtifact): AsyncGenerator<Buffer> {
+  async function* content(artifact: StoredArtifact): AsyncGenerator<Buffer> {
+    try {
+      yield* decrypted(artifact);
+    } catch (error) {
+      throw unavailable(error, artifact);
+    }
+  }
+
+  async function* decrypted({ store, object, sealedKey }: StoredArtifact): AsyncGenerator<Buffer> {
     const key = Buffer.from(vault.open(sealedKey, keyContext(object)), 'base64');
     let decipher: DecipherGCM | undefined;
     let held = Buffer.alloc(0);
@@ -128,6 +146,15 @@ export function createArtifacts({ db, log, vault, archives, jobs, slots, removeM
     if (!decipher) throw new Error('An artifact has no content');
     decipher.setAuthTag(held);
     decipher.final();
+  }
+
+  /** The size of the object of an artifact; null if it is missing. Error: `unavailable`. */
+  async function sizeOf(artifact: StoredArtifact): Promise<number | null> {
+    try {
+      return await storeOf(artifact.store).sizeOf(artifact.object);
+    } catch (error) {
+      throw unavailable(error, artifact);
+    }
   }
 
   /** The artifacts of a job that the caller may read. Error: `not_found`. */
@@ -152,7 +179,7 @@ export function createArtifacts({ db, log, vault, archives, jobs, slots, removeM
     await noteUpload(db, target, UPLOAD_SECONDS);
     const stored = await upload(target, key, source, others).catch(async (error: unknown) => {
       await postponeRemoval(db, target.object, 0);
-      throw unavailable(error);
+      throw unavailable(error, target);
     });
     return db.transaction(async (trx) => {
       const attempt = await requireAttempt(trx);
@@ -174,12 +201,7 @@ export function createArtifacts({ db, log, vault, archives, jobs, slots, removeM
     ): Promise<{ artifact: ArtifactData; source: Readable }> {
       const artifact = (await visible(caller, jobId)).find((each) => each.name === name);
       if (!artifact) throw notFound('artifact', name);
-      const isStored = await storeOf(artifact.store)
-        .sizeOf(artifact.object)
-        .catch((error: unknown) => {
-          throw unavailable(error);
-        });
-      if (isStored === null) throw notFound('artifact', name);
+      if ((await sizeOf(artifact)) === null) throw notFound('artifact', name);
       return { artifact, source: Readable.from(content(artifact), { objectMode: false }) };
     },
 

@@ -1,4 +1,4 @@
-import { mkdtemp, readdir } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -233,6 +233,32 @@ describe('artifacts', () => {
     await app.deps.db('job_artifacts').where({ job_id: id }).delete();
     await app.deps.artifacts.removeUnused(new AbortController().signal);
     expect(await objects()).toBe(0);
+  });
+
+  test('that the store does not return are unavailable for a while, without its words', async () => {
+    const hand = await handRunner('hand.unreadable');
+    const { id } = await createJob('hand.unreadable');
+    await hand.granted(id);
+    const { attemptToken } = await hand.begin(id, 'run-1').expect(200);
+    await put(hand.client, id, attemptToken, 'report.csv', 'x').expect(200);
+    const { db } = app.deps;
+    const [object = ''] = await db('job_artifacts').where({ job_id: id }).pluck<string[]>('object');
+    const expectUnavailable = async () => {
+      const { status, headers, body } = await content(id, 'report.csv');
+      expect([status, headers.get('retry-after')]).toEqual([503, '10']);
+      expect(JSON.stringify(body)).not.toMatch(/EISDIR|store is not configured/);
+    };
+    // A folder has a size, but cannot be read.
+    const file = path.join(app.env.HOLDFAST_BACKUP_DIR ?? '', object);
+    await rm(file);
+    await mkdir(file);
+    await expectUnavailable();
+    await rm(file, { recursive: true });
+    await db('job_artifacts').where({ job_id: id }).update({ store: 's3' });
+    await expectUnavailable();
+    await db('job_artifacts').where({ job_id: id }).delete();
+    await db('artifact_removals').delete();
+    await attemptCalls(hand.client, id, attemptToken).end({ result: {} }).expect(200);
   });
 
   describe('that no job refers to', () => {
