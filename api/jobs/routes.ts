@@ -225,15 +225,17 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes, streamSlots: Slots): R
         jobs.logs(caller, jobId, { after: 0, limit: 1 }),
       handle: async ({ caller, params: { jobId }, query, header, signal }) => {
         const cursor = decodeCursor(`logs:${jobId}`, query.cursor, /^\d{1,9}$/);
-        const after = cursor === undefined ? lastEventId(header('last-event-id')) : Number(cursor);
+        const start = Number(cursor ?? 0);
         if (query.follow) {
+          // A client that connects again sends its first query with it.
+          const after = lastEventId(header('last-event-id')) ?? start;
           return streams.open(caller, async () => {
             const { job, log } = await jobs.follow(caller, jobId, after, signal);
             return { messages: toEvents(log, logPresenter(job, caller)) };
           });
         }
         const { limit } = query;
-        const { job, lines, hasMore } = await jobs.logs(caller, jobId, { after, limit });
+        const { job, lines, hasMore } = await jobs.logs(caller, jobId, { after: start, limit });
         const more = hasMore ? lines.at(-1) : undefined;
         return ok({
           items: await presentAll(lines, logPresenter(job, caller)),
@@ -296,8 +298,8 @@ function toJobFilter({
   return { sources, internal };
 }
 
-function lastEventId(header: string | undefined): number {
-  if (header === undefined) return 0;
+function lastEventId(header: string | undefined): number | undefined {
+  if (header === undefined) return undefined;
   if (!/^\d{1,9}$/.test(header))
     throw invalidField('header', '/Last-Event-ID', 'format', 'must be a line number');
   return Number(header);

@@ -4,6 +4,7 @@ import { startApp, type TestApp } from '../../support/app.ts';
 import type { ProblemBody } from '../../support/client.ts';
 import { openEventStream } from '../../support/eventStream.ts';
 import { eventually } from '../../support/eventually.ts';
+import type { PageOf } from '../../support/schedules.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -179,6 +180,20 @@ describe('progress and log', () => {
       .get<string>(`/api/jobs/${id}/logs?follow=true`, { 'last-event-id': '3' })
       .expect(200);
     expect(rest).toMatch(/^retry: \d+\n\nid: 4\n/);
+
+    const path = `/api/jobs/${id}/logs`;
+    const first = await app.client.get<PageOf<LogRecord>>(`${path}?limit=1`).expect(200);
+    const again = await app.client
+      .get<string>(`${path}?follow=true&cursor=${String(first.nextCursor)}`, {
+        'last-event-id': '3',
+      })
+      .expect(200);
+    const afterRetry = (text: string) => text.replace(/^retry: \d+/, '');
+    expect(afterRetry(again)).toBe(afterRetry(rest));
+    const page = await app.client
+      .get<PageOf<LogRecord>>(`${path}?limit=1`, { 'last-event-id': '3' })
+      .expect(200);
+    expect(page).toEqual(first);
   });
 
   test('who follows the log sees each state that lasts, once', async () => {

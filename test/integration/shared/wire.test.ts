@@ -247,7 +247,7 @@ describe('an invalid request', () => {
       .expect(201);
     const path =
       name === 'last-event-id'
-        ? `/api/jobs/${job.id}/logs`
+        ? `/api/jobs/${job.id}/logs?follow=true`
         : name === 'if-match'
           ? `/api/jobs/${job.id}/cancel`
           : '/api/jobs';
