@@ -434,10 +434,13 @@ export const APPROVALS = defineList({
   own: {
     assignedToMe: Type.Optional(
       Type.Boolean({
-        description: 'Only requests assigned to you, without pending ones that you have decided.',
+        description:
+          'Only requests assigned to you, without pending ones that you have decided. false: only the others.',
       }),
     ),
-    requestedByMe: Type.Optional(Type.Boolean()),
+    requestedByMe: Type.Optional(
+      Type.Boolean({ description: 'Only your requests. false: only those of others.' }),
+    ),
   },
   more: Type.Omit(ApprovalList, ['items', 'nextCursor']).properties,
 });

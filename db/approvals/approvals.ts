@@ -286,7 +286,7 @@ export const visibleReasons = (reader: ApprovalReader): { from: string; where: S
 const CREATED_AT = { toleranceMs: 60_000, column: 'a.created_at', id: 'a.id' };
 
 const filterConditions = (
-  { requestedByMe = false }: ApprovalFilter,
+  { requestedByMe, assignedToMe }: ApprovalFilter,
   where: readonly ListCondition[],
   reader: ApprovalReader,
 ): Sql[] => [
@@ -295,8 +295,25 @@ const filterConditions = (
       (condition.field === 'createdAt' ? createdAtSql('apr', condition, CREATED_AT) : undefined) ??
       conditionSql(`a.${columnOf(condition.field)}`, condition),
   ),
-  ...(requestedByMe ? [isRequestedBy(reader)] : []),
+  ...(requestedByMe === true ? [isRequestedBy(reader)] : []),
+  ...(requestedByMe === false ? [isNot(isRequestedBy(reader))] : []),
+  ...(assignedToMe === false ? [isNot(isAssignedTo(reader))] : []),
 ];
+
+/** False for null, too. */
+const isNot = ({ sql, bindings }: Sql): Sql => ({ sql: `(${sql}) IS NOT TRUE`, bindings });
+
+/** Requests that this reader is to decide on. */
+function isAssignedTo(reader: ApprovalReader): Sql {
+  const selects = visibilityBranches(reader, true).map(({ from, where }) => ({
+    sql: `SELECT a.id FROM ${from} WHERE ${where.sql}`,
+    bindings: where.bindings,
+  }));
+  return {
+    sql: `a.id IN (${selects.map(({ sql }) => sql).join(' UNION ')})`,
+    bindings: selects.flatMap(({ bindings }) => bindings),
+  };
+}
 
 /** The first records by a column and then by id, or by id only. */
 type Order = { column?: string; direction: 'ASC' | 'DESC'; limit: number };

@@ -163,6 +163,12 @@ test('a list holds exactly the requests that the reader can read, on pages, with
     expect((await listAll(client, '&requestedByMe=true')).ids).toEqual(
       idsOf(visible.filter(({ createdBy }) => createdBy === id)),
     );
+    expect((await listAll(client, '&assignedToMe=false')).ids).toEqual(
+      idsOf(visible.filter((each) => !isAssigned(each))),
+    );
+    expect((await listAll(client, '&requestedByMe=false', 7)).ids).toEqual(
+      idsOf(visible.filter(({ createdBy }) => createdBy !== id)),
+    );
     const inFilter = visible.filter(({ type, tenantId }) => type === 'odd' && tenantId === 'la');
     const filtered = await listAll(
       client,
