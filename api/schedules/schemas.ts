@@ -140,6 +140,25 @@ const PartialRetryPolicy = Type.Partial(RetryPolicy, {
   description: 'Overrides fields of the retry policy of the job type.',
 });
 
+const { properties: retryFields } = RetryPolicy;
+const RetryPolicyChange = Type.Partial(
+  Type.Object({
+    maxAttempts: Nullable(retryFields.maxAttempts),
+    initialIntervalSeconds: Nullable(retryFields.initialIntervalSeconds),
+    backoffCoefficient: Nullable(retryFields.backoffCoefficient),
+    maxIntervalSeconds: Nullable(retryFields.maxIntervalSeconds),
+    nonRetryableCodes: Nullable(retryFields.nonRetryableCodes),
+    intervalsSeconds: Nullable(retryFields.intervalsSeconds),
+    jitter: Nullable(retryFields.jitter),
+  }),
+  {
+    title: 'RetryPolicyChange',
+    ...closed,
+    description:
+      'Changes these overrides and no others. With null, the job type decides about the field again.',
+  },
+);
+
 const summary = {
   id: Id('sch'),
   tenantId: Reference('tenants'),
@@ -255,6 +274,7 @@ export const ScheduleChange = Type.Object(
     cronExpression: Type.Optional(CronExpression),
     jobType: Type.Optional(Name({ description: 'Another job type requires a payload.' })),
     ...optional,
+    retryPolicy: Type.Optional(RetryPolicyChange),
     takeOver: Type.Optional(
       Type.Boolean({ description: 'Makes the caller the owner of the schedule.' }),
     ),

@@ -6,6 +6,7 @@ import type { Warning } from '../../domain/shared/warnings.ts';
 import { authorKeyOf, type Caller } from '../../domain/shared/caller.ts';
 import type { TargetRef } from '../../domain/jobs/targets.ts';
 import { checkVersion, invalidField } from '../../domain/shared/errors.ts';
+import type { RetryPolicy } from '../../domain/jobs/retry.ts';
 import { authorityOf } from '../access/rights.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import { assertOccurs, checkTiming, isSamePayload, type ScheduleFields } from './fields.ts';
@@ -13,8 +14,14 @@ import { rejectTakenName } from './names.ts';
 import { enabledChange, type SaveSchedule } from './saveSchedule.ts';
 import type { SchedulePermissions } from './schedulePermissions.ts';
 
+/** Null removes an override of the retry policy of the job type. */
+type RetryPolicyChange = { [Field in keyof RetryPolicy]?: RetryPolicy[Field] | null };
+
 /** Fields to change. `takeOver` makes the caller the owner without another change. */
-export type ScheduleUpdate = Partial<ScheduleFields> & { takeOver?: boolean };
+export type ScheduleUpdate = Partial<Omit<ScheduleFields, 'retryPolicy'>> & {
+  retryPolicy?: RetryPolicyChange;
+  takeOver?: boolean;
+};
 
 type Deps = {
   repository: ScopedRepository<Schedule>;
@@ -28,6 +35,7 @@ type JobUpdate = {
   jobType?: string;
   payload?: Record<string, unknown>;
   target?: TargetRef | null;
+  retryPolicy?: Partial<RetryPolicy>;
   /** A caller who changes what the jobs do becomes the owner. */
   changesOwner: boolean;
 };
@@ -55,6 +63,15 @@ const changesRuns = (update: ScheduleUpdate, schedule: Schedule): boolean =>
 const hidesValues = async (jobTypes: JobTypes, { jobType, payload }: Schedule): Promise<boolean> =>
   !isDeepStrictEqual(payload, await jobTypes.show(jobType, payload, { isAuthor: false }));
 
+/** The overrides of a retry policy after a change of some. */
+const changedRetryPolicy = (
+  before: Partial<RetryPolicy>,
+  change: RetryPolicyChange,
+): Partial<RetryPolicy> =>
+  Object.fromEntries(
+    Object.entries({ ...before, ...change }).filter(([, value]) => value !== null),
+  );
+
 /** Error: `invalid_request` for another job type, or a target that would get secrets of others, without a payload. */
 async function jobUpdateOf(
   caller: Caller,
@@ -78,12 +95,13 @@ async function jobUpdateOf(
       'required',
       'is required with another target: the saved one has values of others that you may not see',
     );
-  const changesRetryPolicy =
-    retryPolicy !== undefined && !isDeepStrictEqual(retryPolicy, schedule.retryPolicy);
+  const newRetryPolicy = changedRetryPolicy(schedule.retryPolicy, retryPolicy ?? {});
+  const changesRetryPolicy = !isDeepStrictEqual(newRetryPolicy, schedule.retryPolicy);
   return {
     ...(changesJobType && { jobType }),
     ...(changesPayload && { payload }),
     ...(changesTarget && { target }),
+    ...(changesRetryPolicy && { retryPolicy: newRetryPolicy }),
     changesOwner:
       takeOver || changesJobType || changesPayload || changesTarget || changesRetryPolicy,
   };
@@ -138,7 +156,8 @@ export const createUpdateSchedule =
       if (changesOwner || changesRuns(update, known) || changesRuns(update, before))
         checkVersion(before, known.version);
       const timing = checkUpdatedTiming(before, update, work.now);
-      const { takeOver: _, jobType: __, payload: ___, target: ____, enabled, ...fields } = update;
+      const { takeOver: _, jobType: __, payload: ___, target: ____, ...others } = update;
+      const { retryPolicy: _____, enabled, ...fields } = others;
       const changed: Partial<Schedule> = { ...fields, ...jobUpdate, timezone: timing.timezone };
       if (fields.cronExpression !== undefined)
         changed.cronExpression = fields.cronExpression.trim();

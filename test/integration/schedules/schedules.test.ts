@@ -528,6 +528,17 @@ describe('permissions', () => {
       });
   });
 
+  it('keep the fields of a retry policy that an update does not name; null removes one', async () => {
+    const client = app.client.as({ tenant: 'retries' });
+    const retryPolicy = { maxAttempts: 2, initialIntervalSeconds: 30 };
+    const { id } = await createSchedule(client, { retryPolicy });
+    const after = async (change: object) =>
+      (await updateSchedule(client, id, { retryPolicy: change })).retryPolicy;
+    expect(await after({ maxAttempts: 5 })).toEqual({ ...retryPolicy, maxAttempts: 5 });
+    expect(await after({})).toEqual({ ...retryPolicy, maxAttempts: 5 });
+    expect(await after({ maxAttempts: null })).toEqual({ initialIntervalSeconds: 30 });
+  });
+
   it('are those of the last caller who changed what its jobs do', async () => {
     const first = await createUser(app, { roleId: 'operator', tenantId: 'own' });
     const second = await createUser(app, { roleId: 'operator', tenantId: 'own' });
