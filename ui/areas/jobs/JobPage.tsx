@@ -76,7 +76,8 @@ function JobProgress({ job: { status, progress, cancelRequestedAt, waitingFor } 
   if (isFinal(status)) return null;
   if (cancelRequestedAt !== null)
     return <p className={classes.bar}>The job stops when its attempt has ended.</p>;
-  if (status === 'queued') return <p className={classes.bar}>{waitingText(waitingFor)}</p>;
+  if (status === 'queued' || waitingFor !== null)
+    return <p className={classes.bar}>{waitingText(waitingFor)}</p>;
   if (!progress) return null;
   const percent = Math.round(progress.percent);
   return (

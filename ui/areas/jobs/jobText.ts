@@ -153,7 +153,7 @@ const WAIT_TEXTS: Readonly<Record<WaitReason, (waiting: Waiting) => string>> = {
     `Waits for a slot of the pool ${pool}: the tenant has its share, the type its limit, or the job starts soon.`,
 };
 
-/** What a queued job waits for. */
+/** What a job waits for that is queued, or has lost its runner. */
 export const waitingText = (waitingFor: Waiting | null): string =>
   waitingFor === null
     ? 'The job waits for a free slot of a worker.'
