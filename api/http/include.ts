@@ -116,19 +116,22 @@ export function takeInclude({ includes }: Route, query: Record<string, unknown>)
 
 type Request = Parameters<Route['handle']>[0];
 
+/** The property of a list that has its records. */
+const LISTED = ['items', 'backups'];
+
 type WithFacets = {
-  items?: readonly unknown[];
   facets?: Readonly<Record<string, { values: readonly { value: unknown }[] } | null>>;
 };
 
 /** A list with the values of its facets as further items: they refer to what the fields refer to. */
 function withFacetValues(body: unknown): unknown {
-  const { items, facets } = (body ?? {}) as WithFacets;
-  if (!items || !facets) return body;
+  const { facets, ...others } = (body ?? {}) as WithFacets & Record<string, unknown>;
+  const name = LISTED.find((each) => Array.isArray(others[each]));
+  if (name === undefined || !facets) return body;
   const counted = Object.entries(facets).flatMap(([field, facet]) =>
     (facet?.values ?? []).map(({ value }) => ({ [field]: value })),
   );
-  return { ...(body as object), items: [...items, ...counted] };
+  return { ...others, [name]: [...(others[name] as unknown[]), ...counted] };
 }
 
 /**

@@ -10,6 +10,9 @@ type Properties = Record<string, TSchema>;
 /** What `include` adds to a record beside its fields. */
 const INCLUDED = 'included';
 
+/** What is no part of a record: PUT ignores any value of it. */
+const BESIDE_RECORD: ReadonlySet<string> = new Set([INCLUDED, 'warnings']);
+
 /** The properties of the records that a route returns with status 200. */
 const presentedBy = (route: Route | undefined): Properties =>
   (route?.responses[200] as TObject | null | undefined)?.properties ?? {};
@@ -84,7 +87,7 @@ export async function changedProperties(
         passUnchanged.includes(name) || !Object.hasOwn(known, name) || !isSame(value, known[name])
       );
     if (!Object.hasOwn(readOnly, name)) return true;
-    if (name !== INCLUDED && !volatile.includes(name) && !isSame(value, known[name]))
+    if (!BESIDE_RECORD.has(name) && !volatile.includes(name) && !isSame(value, known[name]))
       errors.push({
         in: 'body',
         pointer: `/${escapePointer(name)}`,

@@ -269,7 +269,7 @@ export function scheduleRoutes({
           },
           caller,
         ),
-      volatile: ['lastRun', 'nextRuns', 'runCount', 'state', 'warnings'],
+      volatile: ['lastRun', 'nextRuns', 'runCount', 'state'],
       // Another job type requires a payload, which may be the same.
       passUnchanged: ['payload'],
       handle: async ({ caller, params, body, ifMatch }) =>

@@ -91,7 +91,7 @@ export function createRoles({ db, commit, access, ids }: Deps) {
         access.assertHolds(current, asPlatformGrants(permissions, jobTypes));
         if ((await CustomRole.query(trx).resultSize()) >= MAX_CUSTOM_ROLES) {
           throw new AppError(
-            'conflict',
+            'limit_reached',
             `The limit of ${MAX_CUSTOM_ROLES} custom roles is reached.`,
           );
         }
