@@ -1,10 +1,12 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { startApp, type TestApp } from '../support/app.ts';
 import { createArchiveFolder } from '../support/backups.ts';
+import { createUser } from '../support/users.ts';
 import { APPROVALS, playApproval } from './approvals.ts';
 import { BACKUPS } from './backups.ts';
 import { DELIVERIES, runBranch } from './deliveries.ts';
 import { record } from './histories.ts';
+import { REMOTE, runRemoteBranch } from './remote.ts';
 import { runScenario, runSharedScenario, SCENARIOS, SHARED_RUNS } from './scenarios.ts';
 import { runScheduleScenario, SCHEDULES } from './schedules.ts';
 
@@ -14,6 +16,8 @@ let archives: Awaited<ReturnType<typeof createArchiveFolder>>;
 beforeAll(async () => {
   archives = await createArchiveFolder();
   app = await startApp(archives.env);
+  // The owner of the accounts of runners.
+  await createUser(app, 'viewer');
 });
 afterAll(async () => {
   await app.stop();
@@ -40,6 +44,10 @@ test.each(DELIVERIES.map((branch) => [branch.name, branch] as const))(
     expect(await record(name, await runBranch(app, branch))).toContain(name);
   },
 );
+
+test.each(REMOTE.map((branch) => [branch.name, branch] as const))('%s', async (name, branch) => {
+  expect(await record(name, await runRemoteBranch(app, branch))).toContain(name);
+});
 
 test.each(SCHEDULES.map((branch) => [branch.name, branch] as const))('%s', async (name, branch) => {
   expect(await record(name, await runScheduleScenario(app, branch))).toContain(name);

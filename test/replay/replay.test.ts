@@ -8,6 +8,7 @@ import {
   Worker,
   type WorkflowBundleOption,
 } from '@temporalio/worker';
+import type { Lane } from '../../domain/jobs/jobType.ts';
 import { installRuntime } from '../../processes/composition/index.ts';
 import { createLog } from '../../platform/log.ts';
 import { workflowBundle } from '../../temporal/bundle.ts';
@@ -16,6 +17,7 @@ import { APPROVALS } from './approvals.ts';
 import { BACKUPS } from './backups.ts';
 import { DELIVERIES } from './deliveries.ts';
 import { recordedHistories } from './histories.ts';
+import { REMOTE } from './remote.ts';
 import { SCENARIOS, SHARED_RUNS } from './scenarios.ts';
 import { SCHEDULES } from './schedules.ts';
 
@@ -42,6 +44,7 @@ test('every branch of every workflow has a recorded history', () => {
     ...SCENARIOS,
     ...SHARED_RUNS,
     ...DELIVERIES,
+    ...REMOTE,
     ...SCHEDULES,
     ...APPROVALS,
     ...BACKUPS,
@@ -50,6 +53,20 @@ test('every branch of every workflow has a recorded history', () => {
     .concat('reconcile.success', 'reconcileSchedules.success')
     .sort();
   expect([...new Set(histories.map(({ branch }) => branch))].sort()).toEqual(wanted);
+});
+
+/** What the names of the histories of a lane begin with. A lane that is missing here does not compile. */
+const OF_LANE: Readonly<Record<Lane, string>> = {
+  inline: 'job.inline.',
+  activity: 'job.activity.',
+  delivery: 'job.delivery.',
+  workflow: 'job.steps.',
+  remote: 'job.remote.',
+};
+
+test.each(Object.entries(OF_LANE))('the lane %s has recorded histories', (_, prefix) => {
+  const branches = histories.filter(({ branch }) => branch.startsWith(prefix));
+  expect(branches.length).toBeGreaterThan(3);
 });
 
 test('a bundle in memory replays as one in a file does', async () => {

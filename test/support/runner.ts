@@ -63,13 +63,14 @@ export async function createRunnerSecret(app: TestApp, pool: string): Promise<st
 export async function acceptedType(
   app: TestApp,
   pool: string,
+  more: object = {},
 ): Promise<{ runner: string; type: string }> {
   const type = `accepted.${pool}`;
   const client = await createRunnerToken(app, pool);
   const { runner } = await client
     .post<{ runner: string }>('/api/runner/announce', {
       ...{ runnerId: randomUUID(), name: 'host', version: '1', slots: 1, pool },
-      types: [{ digest: digestOf(type), definition: { ...definition(type), pool } }],
+      types: [{ digest: digestOf(type), definition: { ...definition(type, more), pool } }],
     })
     .expect(200);
   await admin(app).post(`/api/job-types/${type}/accept`).expect(200);
