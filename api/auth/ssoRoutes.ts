@@ -174,7 +174,7 @@ export function ssoRoutes(sso: Sso): Route[] {
 
   async function finishOidc(request: SignInRequest & { query: object }, callbackPath: string) {
     const { origin, header } = request;
-    const query = new URLSearchParams(request.query as Record<string, string>);
+    const query = new URLSearchParams(Object.entries(request.query as Record<string, string>));
     const token = readCookie(header('cookie'), origin, LOGIN_COOKIE);
     return signedInResponse(
       origin,

@@ -18,12 +18,20 @@ const PRESENTATION: ReadonlySet<string> = new Set([
   'include',
 ]);
 
+/** Where the query of a request has the parameters of its path, which choose the records of a list, too. */
+export const PATH_PARAMETERS = Symbol('path parameters');
+
 /** A cursor continues one list with one filter in one order: the name of the list, and a hash. */
-export function cursorScope(name: string, query: Readonly<Record<string, unknown>>): string[] {
+export function cursorScope(
+  name: string,
+  query: Readonly<Record<string, unknown> & { [PATH_PARAMETERS]?: object }>,
+): string[] {
   const asked = Object.entries(query)
     .filter(([parameter]) => !PRESENTATION.has(parameter))
     .sort(([a], [b]) => (a < b ? -1 : 1));
-  const hash = createHash('sha256').update(JSON.stringify(asked)).digest('base64url').slice(0, 12);
+  const path = Object.entries(query[PATH_PARAMETERS] ?? {});
+  const parts = path.length === 0 ? asked : [...asked, path];
+  const hash = createHash('sha256').update(JSON.stringify(parts)).digest('base64url').slice(0, 12);
   return [name, hash];
 }
 

@@ -11,6 +11,7 @@ import { escapePointer } from '../../domain/shared/jsonPointer.ts';
 import { compileCheck } from '../../platform/schemaCheck.ts';
 import { once } from '../../platform/once.ts';
 import { unstorable } from '../../platform/strictJson.ts';
+import { PATH_PARAMETERS } from './listCursor.ts';
 import { withReadOnly } from './presentedRecord.ts';
 import { declaredParameters } from './queryParameters.ts';
 import { bodyLimitOf, readForm, readJson, receiveUpload } from './requestBody.ts';
@@ -57,7 +58,7 @@ export function compileInput(route: Route, readOnly: TObject['properties']) {
       dropNulls()?.(bodyValue);
       return {
         params: pathParams,
-        query: queryValues,
+        query: { ...queryValues, [PATH_PARAMETERS]: pathParams },
         body: bodyValue,
         upload: upload && receiveUpload(ctx, upload),
       };

@@ -43,6 +43,22 @@ describe('service accounts', () => {
   const isRefused = (code: string) => (answer: TestResponse<ProblemBody>) =>
     expect([answer.status, answer.body.code]).toEqual([403, code]);
 
+  test('have tokens each: a cursor of the list of one is none of another', async () => {
+    const { client } = await createUser(app, 'platform-admin');
+    const tokensOf = async (name: string) => {
+      const { id } = await create({ name, displayName: name }, client).expect(201);
+      const tokens = `/api/service-accounts/${id}/tokens`;
+      for (const each of ['one', 'two']) await client.post(tokens, { name: each }).expect(201);
+      return tokens;
+    };
+    const [first, second] = [await tokensOf('first-ci'), await tokensOf('second-ci')];
+    const page = await client.get<Page<TokenRecord>>(`${first}?limit=1`).expect(200);
+    const next = `?limit=1&cursor=${String(page.nextCursor)}`;
+    expect((await client.get<Page<TokenRecord>>(first + next).expect(200)).items).toHaveLength(1);
+    await expectInvalid(client.get(second + next), '/cursor');
+    await expectInvalid(client.get(`/api/auth/tokens${next}`), '/cursor');
+  });
+
   test('work by tokens with the roles they are assigned, but never decide approvals', async () => {
     const person = await createUser(app, 'platform-admin');
     const account = await create({ name: 'ci', displayName: 'Pipelines' }, person.client).expect(
