@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { fromLocalInput, toLocalInput } from '../../../ui/parts/localInput.ts';
-import { newDraft, requestOf } from '../../../ui/areas/schedules/draft.ts';
+import { changeOf, newDraft, requestOf } from '../../../ui/areas/schedules/draft.ts';
 import {
   countOutcomes,
   dayText,
@@ -76,6 +76,13 @@ describe('the form of a schedule', () => {
       jitterSeconds: 0,
       maxRuns: null,
     });
+  });
+
+  it('removes the overrides of the retry policy that were emptied', () => {
+    const started = { ...newDraft('UTC'), retryPolicy: { maxAttempts: 5, jitter: 0.1 } };
+    const draft = { ...started, retryPolicy: { maxAttempts: 3 } };
+    expect(changeOf(draft, started).retryPolicy).toEqual({ maxAttempts: 3, jitter: null });
+    expect(changeOf(started, started).retryPolicy).toEqual(started.retryPolicy);
   });
 
   it('keeps a time as it is typed and shown', () => {

@@ -6,7 +6,7 @@ import { RecordPage } from '../../parts/RecordPage.tsx';
 import { useEditPage } from '../../app/useEditPage.tsx';
 import { useVersionedForm } from '../../parts/versioned/useVersionedForm.ts';
 import { Reading } from '../../parts/Reading.tsx';
-import { draftOf, requestOf, type ScheduleDraft } from './draft.ts';
+import { changeOf, draftOf, type ScheduleDraft } from './draft.ts';
 import { keepWarnings } from './Notices.tsx';
 import { ScheduleForm } from './ScheduleForm.tsx';
 import { scheduleQuery, type Schedule } from './scheduleQueries.ts';
@@ -41,11 +41,11 @@ function useScheduleForm(schedule: Schedule) {
   const client = useQueryClient();
   return useVersionedForm<ScheduleDraft>({
     record: versionOf(schedule),
-    save: async (draft, etag) => {
+    save: async (draft, etag, started) => {
       const saved = await answer(
         api.PUT('/api/schedules/{id}', {
           params: { path: { id }, header: { 'If-Match': etag } },
-          body: requestOf(draft),
+          body: changeOf(draft, started),
         }),
       );
       keepWarnings(saved);

@@ -84,7 +84,7 @@ export const draftOf = ({
   maxRuns: maxRuns ?? '',
 });
 
-/** The body of a request. An empty number is its default. */
+/** The body of a request that creates a schedule. An empty number is its default. */
 export function requestOf(draft: ScheduleDraft) {
   const { catchupWindowSeconds, jitterSeconds, maxRuns, ...rest } = draft;
   return {
@@ -95,5 +95,17 @@ export function requestOf(draft: ScheduleDraft) {
       catchupWindowSeconds === '' ? DEFAULT_CATCHUP_SECONDS : catchupWindowSeconds,
     jitterSeconds: jitterSeconds === '' ? 0 : jitterSeconds,
     maxRuns: maxRuns === '' ? null : maxRuns,
+  };
+}
+
+/** The body of a change: of the retry policy, fields that the form started with and has no more are removed. */
+export function changeOf(draft: ScheduleDraft, started: ScheduleDraft) {
+  const removed = Object.keys(started.retryPolicy).filter((name) => !(name in draft.retryPolicy));
+  return {
+    ...requestOf(draft),
+    retryPolicy: {
+      ...draft.retryPolicy,
+      ...Object.fromEntries(removed.map((name) => [name, null])),
+    },
   };
 }
