@@ -1,6 +1,6 @@
 import { Button, Textarea } from '@mantine/core';
 import { useBlocker } from '@tanstack/react-router';
-import { useRef, useState } from 'react';
+import { useRef, useState, useSyncExternalStore } from 'react';
 import { useShortcuts } from '../../app/shortcuts.ts';
 import { useSession } from '../../app/session/useSession.ts';
 import { Actor } from '../../parts/Actor.tsx';
@@ -74,34 +74,44 @@ function NotShown({ request, notShown, onShowAll }: NotShownProps) {
   );
 }
 
-/** What is typed and not sent, by user and request: who decides follows links to what changes, and comes back. */
+/**
+ * What is typed and not sent, by user and request: who decides follows links to what changes, and comes back, also
+ * while it is being sent.
+ */
 const drafts = new Map<string, string>();
+const listeners = new Set<() => void>();
+
+const listenToDrafts = (listener: () => void) => {
+  listeners.add(listener);
+  return () => void listeners.delete(listener);
+};
+
+function keepDraft(key: string, text: string): void {
+  if (text === '') drafts.delete(key);
+  else drafts.set(key, text);
+  for (const listener of listeners) listener();
+}
 
 /** What is typed stays here, whatever happens to the request: a decision that comes too late can be a comment. */
 function useDraft(key: string, onChange: () => void) {
-  const [text, setText] = useState(drafts.get(key) ?? '');
+  const text = useSyncExternalStore(listenToDrafts, () => drafts.get(key) ?? '');
   const [missing, setMissing] = useState(false);
   const field = useRef<HTMLTextAreaElement>(null);
   const hasText = () => drafts.has(key);
   useUnsaved(hasText);
   useBlocker({ shouldBlockFn: () => false, enableBeforeUnload: hasText });
-  const keep = (next: string) => {
-    if (next === '') drafts.delete(key);
-    else drafts.set(key, next);
-    setText(next);
-  };
   return {
     text,
     missing,
     field,
     change(next: string) {
-      keep(next);
+      keepDraft(key, next);
       setMissing(false);
       onChange();
     },
     /** Forgets what was sent, not what was typed since. */
     clear(sent: string) {
-      if (drafts.get(key) === sent) keep('');
+      if (drafts.get(key) === sent) keepDraft(key, '');
     },
     /** Asks for the text that is missing. */
     ask() {
