@@ -102,6 +102,7 @@ function Page() {
   const [openId, setOpenId] = useState<string>();
   const isAllowed = needs.length === 0 || needs.some(canAnywhere);
   if (isAllowed && openId !== id) setOpenId(id);
+  if (!isAllowed && openId !== undefined && openId !== id) setOpenId(undefined);
   // An open page stays, with what is typed, when its user has lost the right to it.
   if (isAllowed || openId === id) return <Outlet />;
   return (
