@@ -67,7 +67,7 @@ export function backupRoutes({ backups, restores, history, access }: Deps): Rout
   function validationResponse(caller: Caller, view: RestoreView): HttpResponse {
     const body = validationRecord(view, mayReadAt(access, caller, view.run.tenantId));
     if (isFinal(view.job.status)) return ok(body);
-    return accepted(body, { location: `/api/jobs/${view.job.id}` });
+    return accepted(`/api/jobs/${view.job.id}`, body);
   }
 
   /** Errors: `restore_stale`, `restore_invalid` with the report. */
@@ -81,7 +81,7 @@ export function backupRoutes({ backups, restores, history, access }: Deps): Rout
       const report = { valid, errors, warnings, preview, planHash };
       throw new AppError('restore_invalid', message, { report });
     }
-    return accepted(body, { location: `/api/jobs/${view.job.id}` });
+    return accepted(`/api/jobs/${view.job.id}`, body);
   }
 
   return [

@@ -12,12 +12,13 @@ const isRecord = (body: unknown): body is { version: number } =>
  * version. Undefined for other responses. A digest of a secret is nothing that may be logged.
  */
 export function etagOfRecord(
-  { body, containsSecret }: Pick<HttpResponse, 'body' | 'containsSecret'>,
+  { body, containsSecret, taggedAs }: Pick<HttpResponse, 'body' | 'containsSecret' | 'taggedAs'>,
   text: string,
 ): string | undefined {
   if (!isRecord(body)) return undefined;
   if (containsSecret) return `"${body.version}"`;
-  return `"${body.version}-${hash('sha256', text, 'hex').slice(0, 16)}"`;
+  const tagged = taggedAs === undefined ? text : JSON.stringify(taggedAs);
+  return `"${body.version}-${hash('sha256', tagged, 'hex').slice(0, 16)}"`;
 }
 
 /** Returns the strong entity tag of a text without a version. */

@@ -25,6 +25,8 @@ export type HttpResponse = {
   };
   /** The body has a secret that is shown only once: it is not stored for an `Idempotency-Key`. */
   containsSecret?: boolean;
+  /** What of the body its entity tag is made of, where a part runs with the clock. */
+  taggedAs?: unknown;
   /** A list whose query has chosen the fields of its records. */
   choosesFields?: boolean;
 };
@@ -47,10 +49,10 @@ export const created = (
   body,
 });
 
-/** 202: processing continues after the response. */
-export const accepted = (body: unknown, headers: ResponseHeaders = {}): HttpResponse => ({
+/** 202: processing continues after the response; `location` shows it. */
+export const accepted = (location: string, body: unknown): HttpResponse => ({
   status: 202,
-  headers,
+  headers: { location },
   body,
 });
 

@@ -225,9 +225,7 @@ export function inventoryFileRoutes({ imports, exports, jobs, slots }: Deps): Ro
       responses: { 202: ImportRecord },
       headers: ['Prefer'],
       replayResponse: async (caller, id) =>
-        accepted(importView(await imports.read(caller, id)), {
-          location: `/api/inventory/imports/${id}`,
-        }),
+        accepted(`/api/inventory/imports/${id}`, importView(await imports.read(caller, id))),
       handle: async (request) => {
         const { caller, query, upload } = request;
         const format = FORMAT_BY_CONTENT_TYPE[upload?.contentType ?? ''] ?? 'ndjson';
@@ -239,8 +237,8 @@ export function inventoryFileRoutes({ imports, exports, jobs, slots }: Deps): Ro
         );
         await atEnd(request, job);
         return accepted(
+          `/api/inventory/imports/${state.id}`,
           importView(request.prefer.waitMs > 0 ? await imports.read(caller, state.id) : state),
-          { location: `/api/inventory/imports/${state.id}` },
         );
       },
     }),
@@ -333,16 +331,14 @@ const applyRoute = (imports: InventoryImports, jobs: Jobs): Route => {
     responses: { 202: ImportRecord },
     headers: ['Prefer'],
     replayResponse: async (caller, id) =>
-      accepted(importView(await imports.read(caller, id)), {
-        location: `/api/inventory/imports/${id}`,
-      }),
+      accepted(`/api/inventory/imports/${id}`, importView(await imports.read(caller, id))),
     handle: async (request) => {
       const { caller, params, prefer, signal } = request;
       const { state, job } = await imports.apply(caller, params.id, signal);
       await atEnd(request, job);
       return accepted(
+        `/api/inventory/imports/${state.id}`,
         importView(prefer.waitMs > 0 ? await imports.read(caller, state.id) : state),
-        { location: `/api/inventory/imports/${state.id}` },
       );
     },
   });

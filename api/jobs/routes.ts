@@ -9,7 +9,7 @@ import { targetOf } from '../../domain/jobs/targets.ts';
 import type { LogStreamItem } from '../../services/jobs/followLog.ts';
 import type { CreatedJob, JobFilter, Jobs } from '../../services/jobs/jobs.ts';
 import type { JobTypes } from '../../services/jobTypes/registry.ts';
-import { accepted, created, ok } from '../http/response.ts';
+import { accepted, created, ok, type HttpResponse } from '../http/response.ts';
 import type { Slots } from '../../platform/slots.ts';
 import { createEventStreams, EVENT_STREAM, type ServerSentEvent } from '../http/eventStream.ts';
 import { expectedVersion } from '../http/etag.ts';
@@ -145,6 +145,12 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes, streamSlots: Slots): R
       caller,
     );
 
+  /** The response with a job. For how long the oldest one waits runs with the clock. */
+  const jobResponse = (body: JobRecord): HttpResponse => ({
+    ...ok(body),
+    ...(body.queue && { taggedAs: { ...body, queue: body.queue.position } }),
+  });
+
   /** The response for a new job. Without a wait its log is empty, so nothing is read. */
   async function createdResponse(request: WaitRequest, { job, queue }: CreatedJob) {
     const body =
@@ -204,7 +210,7 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes, streamSlots: Slots): R
       params: JobParams,
       responses: { 200: JobRecord },
       headers: ['Prefer'],
-      handle: async (request) => ok(await readAfterWait(request, request.params.jobId)),
+      handle: async (request) => jobResponse(await readAfterWait(request, request.params.jobId)),
     }),
     route({
       method: 'GET',
@@ -258,7 +264,8 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes, streamSlots: Slots): R
       handle: async (request) => {
         const { caller, params, ifMatch } = request;
         await jobs.cancel(caller, params.jobId, expectedVersion(ifMatch));
-        return accepted(await readAfterWait(request, params.jobId, { actedWith: 'job:cancel' }));
+        const body = await readAfterWait(request, params.jobId, { actedWith: 'job:cancel' });
+        return accepted(pathOf(body), body);
       },
     }),
     route({

@@ -96,9 +96,9 @@ export function scheduleRoutes({
   const replayResponse = async (caller: Caller, id: string): Promise<HttpResponse> =>
     createdResponse(caller, await schedules.read(caller, id, 'schedule:write'));
   const triggerResponse = (run: ScheduleRunWithJob): HttpResponse =>
-    accepted(runRecord(run), { location: `/api/schedules/logs/${run.id}` });
+    accepted(`/api/schedules/logs/${run.id}`, runRecord(run));
   const backfillResponse = async (found: JobWithLogs, caller: Caller): Promise<HttpResponse> =>
-    accepted(await jobRecord(found, caller), { location: `/api/jobs/${found.job.id}` });
+    accepted(`/api/jobs/${found.job.id}`, await jobRecord(found, caller));
 
   /** Pausing and resuming differ in what they do alone. */
   const switchRoute = (

@@ -39,7 +39,7 @@ export const pageOfDeliveries = (
   );
 
 const redeliveryAccepted = (delivery: DeliveryView): HttpResponse =>
-  accepted(deliveryRecord(delivery), { location: `/api/deliveries/${delivery.id}` });
+  accepted(`/api/deliveries/${delivery.id}`, deliveryRecord(delivery));
 
 /** Routes of the deliveries of webhooks. */
 export function deliveryRoutes({

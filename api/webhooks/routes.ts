@@ -57,7 +57,7 @@ export function webhookRoutes({
 }: Deps): Route[] {
   const jobPresent = jobPresenter(jobTypes);
   const jobAccepted = async (found: JobWithLogs, caller: Caller): Promise<HttpResponse> =>
-    accepted(await jobPresent.record(found, caller), { location: `/api/jobs/${found.job.id}` });
+    accepted(`/api/jobs/${found.job.id}`, await jobPresent.record(found, caller));
   const webhookResponse = (
     caller: Caller,
     { webhook, secret, warnings }: WebhookWithSecret,

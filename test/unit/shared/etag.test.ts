@@ -34,6 +34,15 @@ test.each<[string | undefined, number | string | undefined]>([
   expect(read(ifMatch)).toBe(expected);
 });
 
+test('the tag of a response with a part that runs with the clock is made without it', () => {
+  const tagOf = (oldestSeconds: number, position: number) => {
+    const body = { version: 4, queue: { position, oldestSeconds } };
+    return etagOfRecord({ body, taggedAs: { ...body, queue: position } }, JSON.stringify(body));
+  };
+  expect(tagOf(1, 7)).toBe(tagOf(2, 7));
+  expect(tagOf(1, 7)).not.toBe(tagOf(1, 6));
+});
+
 describe('the tag of a response', () => {
   const tagOf = (body: object, containsSecret = false) =>
     etagOfRecord({ body, containsSecret }, JSON.stringify(body));
