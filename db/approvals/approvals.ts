@@ -1,6 +1,6 @@
 import type { Knex } from '../core/knex.ts';
 import { columnOf, conditionSql, createdAtSql, sqlTypeOf } from '../core/listConditions.ts';
-import { allOf, type Sql } from '../core/sql.ts';
+import { allOf, anyOf, type Sql } from '../core/sql.ts';
 import { readCounts } from '../core/lists.ts';
 import {
   Approval,
@@ -305,14 +305,13 @@ const isNot = ({ sql, bindings }: Sql): Sql => ({ sql: `(${sql}) IS NOT TRUE`, b
 
 /** Requests that this reader is to decide on. */
 function isAssignedTo(reader: ApprovalReader): Sql {
-  const selects = visibilityBranches(reader, true).map(({ from, where }) => ({
-    sql: `SELECT a.id FROM ${from} WHERE ${where.sql}`,
-    bindings: where.bindings,
-  }));
-  return {
-    sql: `a.id IN (${selects.map(({ sql }) => sql).join(' UNION ')})`,
-    bindings: selects.flatMap(({ bindings }) => bindings),
-  };
+  return anyOf(
+    visibilityBranches(reader, true).map(({ where }) => ({
+      // One row of each request that is considered, and not all that were ever assigned.
+      sql: `EXISTS (SELECT FROM approval_assignees AS s WHERE s.approval_id = a.id AND ${where.sql})`,
+      bindings: where.bindings,
+    })),
+  );
 }
 
 /** The first records by a column and then by id, or by id only. */
