@@ -99,7 +99,8 @@ export function createCatchUp({ db, commit, writeUnaudited, runner, ids, log, ev
     if (toSkip.length > 0)
       await recordMissed(schedule, toSkip, withRun, firstToRun ?? nextOccurrenceOf(schedule, last));
     if (!firstToRun) return true;
-    return (await runner.fireOccurrence(scheduleId, firstToRun)).outcome !== 'left_to_others';
+    const { outcome } = await runner.fireOccurrence(scheduleId, firstToRun, { now });
+    return outcome !== 'left_to_others' && outcome !== 'not_due';
   }
 
   let loop: Loop | undefined;

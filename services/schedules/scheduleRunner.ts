@@ -1,3 +1,4 @@
+import { readDatabaseTime } from '../../db/core/databaseTime.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { NoChange, type Commit } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
@@ -83,29 +84,31 @@ export function createScheduleRunner(deps: Deps) {
      * Decides an occurrence. Result `not_due` for a time that is not an occurrence of the record,
      * which Temporal may deliver nevertheless; `already_handled` for an occurrence that has a run;
      * `left_to_others` if only a worker of another version knows the job type: its catch-up decides.
-     * Runs that Temporal delays wait for a part of a second first if `isDelayed`. Error: `unavailable`.
+     * Runs that Temporal delays wait for a part of a second first if `isDelayed`. `now` is the time of the
+     * database, which is read if it is missing. Error: `unavailable`.
      */
     async fireOccurrence(
       scheduleId: string,
       dueAt: Date,
-      { isDelayed = false } = {},
+      { isDelayed = false, now: asked }: { isDelayed?: boolean; now?: Date } = {},
     ): Promise<ScheduleRunResult> {
       const known = await Schedule.query(db).findById(scheduleId).whereNull('deleted_at');
-      if (!known || isInFuture(dueAt, new Date()) || !isDue(timingOf(known), dueAt))
+      const now = asked ?? (await readDatabaseTime(db));
+      if (!known || isInFuture(dueAt, now) || !isDue(timingOf(known), dueAt))
         return { outcome: 'not_due' };
       if (isDecided(known, dueAt)) return { outcome: 'already_handled' };
       await jobTypes.refreshUnknown(known.jobType);
       if (runDecisions.isLeftToOthers(known, dueAt)) return { outcome: 'left_to_others' };
       if (isDelayed) await sleep(delayWithinSecondMs(known, Math.random()));
       const run = await decideLocked(scheduleId, AS_OWNER, async (context) => {
-        const { work, trx, schedule } = context;
+        const { trx, schedule } = context;
         if (
           !isDue(timingOf(schedule), dueAt) ||
           isDecided(schedule, dueAt) ||
           (await findRun(trx, scheduleId, 'scheduled', dueAt))
         )
           throw new NoChange();
-        const decision = skipDecision(schedule, dueAt, work.now) ?? (await decide(context));
+        const decision = skipDecision(schedule, dueAt, now) ?? (await decide(context));
         const { actorId } = schedule.owner;
         return record(context, decision, { kind: 'scheduled', dueAt, actorId });
       });
