@@ -24,6 +24,9 @@ export class TypeNotKnownHere extends AttemptFailed {
 /** Longer than any rolling upgrade; the type was removed then. */
 const MAX_WAIT_MS = 24 * 3_600_000;
 
+/** Jobs of one round are asked about within this time. */
+const REFRESH_MS = 1_000;
+
 const MIN_RETRY_MS = 500;
 const MAX_RETRY_MS = 60_000;
 
@@ -58,9 +61,31 @@ export function createUnknownTypes({ db, writeUnaudited, jobTypes }: Deps) {
     return 0;
   }
 
+  /** A job whose type is known again waits for a day from the next time on. */
+  const forgetWait = (job: Job) =>
+    writeUnaudited((executor, now) => {
+      const guard = { statuses: ['queued', 'running'] };
+      return writeJobChange(
+        executor,
+        jobChange(job.id, guard, { error: null, updated_at: now }, [], []),
+      );
+    });
+
+  let refreshing: Promise<void> | undefined;
+  let refreshedAt = 0;
+  /** Reads the types of runners again, once for the jobs of a round. */
+  function refreshTypes(): Promise<void> {
+    const now = performance.now();
+    if (!refreshing || now - refreshedAt > REFRESH_MS) {
+      refreshedAt = now;
+      refreshing = jobTypes.refresh();
+    }
+    return refreshing;
+  }
+
   async function isKnownAnywhere({ type, pool }: Job): Promise<boolean> {
     if (pool === '') return jobTypes.isOwn(type) || (await isKnownToWorker(db, type));
-    await jobTypes.refreshUnknown(type);
+    if (!jobTypes.find(type)) await refreshTypes();
     return jobTypes.find(type)?.lane === 'remote';
   }
 
@@ -85,7 +110,9 @@ export function createUnknownTypes({ db, writeUnaudited, jobTypes }: Deps) {
      * no process has known it for a day: the job is to end.
      */
     async hasWaitedTooLong(job: Job): Promise<boolean> {
-      return !(await isKnownAnywhere(job)) && (await noteWait(job)) > MAX_WAIT_MS;
+      if (!(await isKnownAnywhere(job))) return (await noteWait(job)) > MAX_WAIT_MS;
+      if (job.error?.code === UNKNOWN_TYPE) await forgetWait(job);
+      return false;
     },
 
     /** Of these jobs, those that no run has started and whose type this process does not know. */

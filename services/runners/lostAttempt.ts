@@ -1,7 +1,7 @@
 import type { Knex } from '../../db/core/knex.ts';
 import { attemptGuard, jobChange, writeJobChange } from '../../db/jobs/jobs.ts';
 import { Job } from '../../db/models/Job.ts';
-import { markLost } from '../../db/runners/attempts.ts';
+import { lockJob, lostSince, markLost } from '../../db/runners/attempts.ts';
 import { jobLogTopic } from '../jobs/jobAudit.ts';
 
 /** Says in the log of a job that the runner of an attempt was lost. */
@@ -21,7 +21,11 @@ export async function noteLostAttempt(trx: Knex, job: Job, attempt: number): Pro
 /** Creates the function that says so once, if the lease of the attempt has ended and another one may follow. */
 export const createNoteLostRunner =
   ({ db }: { db: Knex }) =>
-  (job: Job): Promise<void> =>
-    db.transaction(async (trx) => {
+  async (job: Job): Promise<void> => {
+    if ((await lostSince(db, job.id)) === null) return;
+    await db.transaction(async (trx) => {
+      // Who begins an attempt locks the job first, too.
+      await lockJob(trx, job.id);
       if (await markLost(trx, job.id, job.attempts)) await noteLostAttempt(trx, job, job.attempts);
     });
+  };

@@ -74,6 +74,9 @@ test.each([
   const worker = { id: 'wrk_other', activity_slots: 1, delivery_slots: 1, job_types: jobTypes };
   await app.deps.db('workers').insert({ ...worker, seen_at: new Date() });
   expect(await reconcile(id)).toMatchObject({ repaired: 0, job: { status: 'queued' } });
+  // The day begins again when no worker knows the type any more.
   await app.deps.db('workers').where({ id: worker.id }).delete();
+  expect(await reconcile(id)).toMatchObject({ repaired: 0, job: { status: 'queued' } });
+  await hasWaitedFor(id, DAY_MS + 1_000);
   expect(await reconcile(id)).toMatchObject({ repaired: 1, job: { status: 'failed' } });
 });
