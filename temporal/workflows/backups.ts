@@ -26,7 +26,8 @@ import { LOCAL_STEP_OPTIONS } from './shared/stepOptions.ts';
 
 /**
  * The steps count failed attempts by the retry policy of the job. Temporal repeats a step without
- * limit when a worker or the database is unavailable, which does not count.
+ * limit when the database is unavailable, which does not count; how often it repeats one whose worker was lost, the
+ * step counts.
  */
 const retry = {
   initialInterval: '1 second',
