@@ -137,18 +137,13 @@ describe('a tenant', () => {
   });
 
   test('cannot back up sections of the installation', async () => {
+    const keeper = as('keeper', 'acme');
     for (const section of ['access', 'audit']) {
-      const request = as('keeper', 'acme').post('/api/backup/create', {
-        mode: 'partial',
-        sections: [section],
-      });
-      await expectProblem(request, 403, 'permission_denied');
+      const payload = { mode: 'partial', sections: [section] };
+      await expectProblem(keeper.post('/api/backup/create', payload), 403, 'permission_denied');
+      const job = { type: 'backup.create', payload };
+      await expectProblem(keeper.post('/api/jobs', job), 403, 'permission_denied');
     }
-    const job = await runJob(as('keeper', 'acme'), 'backup.create', {
-      mode: 'partial',
-      sections: ['access'],
-    });
-    expectFailed(job, 'permission_denied');
   });
 });
 
