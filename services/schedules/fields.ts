@@ -8,10 +8,10 @@ import {
   type UpcomingOccurrence,
 } from '../../domain/schedules/occurrences.ts';
 import {
+  AppError,
   invalidField,
   invalidFields,
   MAX_FIELD_ERRORS,
-  type AppError,
   type FieldError,
 } from '../../domain/shared/errors.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
@@ -137,26 +137,36 @@ export function assertOccurs(timing: Timing, now: Date): void {
     );
 }
 
-/** The job of a schedule in a request. `pointer` leads to its payload there. */
+/**
+ * The job of a schedule in a request. `pointer` leads to its payload there. A payload that `isSaved` is not in the
+ * request.
+ */
 export type PayloadRequest = {
   jobType: string;
   payload: Record<string, unknown>;
   pointer?: string;
+  isSaved?: boolean;
 };
 
 /**
  * Validates job type and payload. Returns the job type, and what its jobs lack at present. Fills the
  * defaults of the type into `payload`. Errors: `invalid_request` at `/jobType` or under `pointer`, and
- * those of the check of the type.
+ * those of the check of the type. What is wrong with a saved payload is what its jobs lack.
  */
 export async function checkJob(
   jobTypes: JobTypes,
   caller: Caller,
-  { jobType, payload, pointer = '/payload' }: PayloadRequest,
+  { jobType, payload, pointer = '/payload', isSaved = false }: PayloadRequest,
 ): Promise<{ type: JobType; lacks: readonly AppError[] }> {
   await jobTypes.refreshUnknown(jobType);
   const type = jobTypes.getPublic(jobType, '/jobType');
-  const lacks = await jobTypes.checkPayload(type, payload, caller, pointer);
+  const lacks = await jobTypes
+    .checkPayload(type, payload, caller, pointer)
+    .catch((error: unknown) => {
+      // The request cannot correct it: its jobs fail as before.
+      if (isSaved && error instanceof AppError && error.extra.errors) return [error];
+      throw error;
+    });
   await rejectMaskedSecrets(jobTypes, type, payload);
   return { type, lacks };
 }

@@ -114,7 +114,14 @@ export const createSchedulePermissions = ({
       await jobReferences.check(caller, type, job.payload, job.pointer);
       const scope = found ? scopeOfTarget(found) : { tenantId: caller.tenantId };
       const warning = (code: string, message: string) => ({ code, pointer: '/jobType', message });
-      const warnings = lacks.map(({ code, message }) => warning(code, message));
+      const warnings = lacks.flatMap(({ code, message, extra }) =>
+        extra.errors
+          ? extra.errors.map((each) => ({
+              ...warning(each.code, each.message),
+              pointer: each.pointer,
+            }))
+          : [warning(code, message)],
+      );
       if (mayCreateJob(caller.rights, type, scope)) return warnings;
       const message = `${missingFor(caller, type, scope)}: occurrences are skipped as owner_denied`;
       return [...warnings, warning('owner_denied', message)];

@@ -147,7 +147,10 @@ export const createUpdateSchedule =
       changesJobs || (changesRuns(update, known) && !(await permissions.mayRun(caller, known)));
     const { jobType = known.jobType, payload = known.payload, target = known.target } = jobUpdate;
     const warnings = changesOwner
-      ? await permissions.checkJob({ ...caller, tenantId }, { jobType, payload, target })
+      ? await permissions.checkJob(
+          { ...caller, tenantId },
+          { ...{ jobType, payload, target }, isSaved: !jobUpdate.payload },
+        )
       : [];
     await permissions.requireCancel(caller, update.overlapPolicy, { tenantId, target });
 

@@ -124,3 +124,21 @@ test('without a store, a backup job is refused, and a schedule of it is saved wi
   ).toMatchObject({ warnings });
   await bare.stop();
 });
+
+test('a schedule whose saved payload is refused can be taken over, with a warning', async () => {
+  const body = { name: 'older', cronExpression: CRON, jobType: 'http.request' };
+  const payload = { url: 'https://example.net/' };
+  const { id } = await root
+    .post<ScheduleRecord>('/api/schedules', { ...body, payload })
+    .expect(201);
+  await app.deps
+    .db('schedules')
+    .where({ id })
+    .update({ payload: JSON.stringify({ url: 'http://[fd00::1]/' }) });
+  const { warnings } = await root
+    .put<ScheduleRecord>(`/api/schedules/${id}`, { takeOver: true })
+    .expect(200);
+  expect(warnings).toMatchObject([{ pointer: '/payload/url', code: 'address_not_allowed' }]);
+  const refused = { payload: { url: 'http://[fd00::2]/' } };
+  await root.put(`/api/schedules/${id}`, refused).expect(400);
+});
