@@ -1,9 +1,9 @@
 /**
  * SQLSTATE and socket codes after which the same statement may succeed: PostgreSQL is down, busy or, after
- * a failover, a standby that only reads (25006).
+ * a failover, a standby that only reads (25006), or it has ended a transaction that took too long (25P03, 25P04).
  */
 const OUTAGE_CODES = new RegExp(
-  '^(08|57P|53|55P03|57014|40001|40P01|25006)|' +
+  '^(08|57P|53|55P03|57014|40001|40P01|25006|25P0[34])|' +
     '^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|EHOSTDOWN|ENETUNREACH|ENETDOWN)$',
 );
 

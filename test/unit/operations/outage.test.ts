@@ -14,6 +14,8 @@ test.each([
   ['57P02', 'terminating connection because of crash of another server process', 'unavailable'],
   ['57P03', 'the database system is starting up', 'unavailable'],
   ['25006', 'cannot execute INSERT in a read-only transaction', 'unavailable'],
+  ['25P03', 'terminating connection due to idle-in-transaction timeout', 'unavailable'],
+  ['25P04', 'terminating connection due to transaction timeout', 'unavailable'],
   ['ECONNRESET', 'read ECONNRESET', 'unavailable'],
   ['EHOSTUNREACH', 'connect EHOSTUNREACH', 'unavailable'],
   ['EHOSTDOWN', 'connect EHOSTDOWN', 'unavailable'],
