@@ -1,7 +1,9 @@
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test } from '@jest/globals';
+import { MIGRATIONS } from '../../../db/migrations/index.ts';
 import { versionText } from '../../../processes/versionText.ts';
+import lastRelease from '../../fixtures/lastRelease.json' with { type: 'json' };
 
 const DOCS = path.resolve(import.meta.dirname, '../../../docs');
 
@@ -35,4 +37,23 @@ test('commands of a guide use only names that it defines', async () => {
 
 test('docs/upgrading.md shows the version of these files', async () => {
   expect(await readFile(path.join(DOCS, 'upgrading.md'), 'utf8')).toContain(`\n${versionText()}\n`);
+});
+
+test('the changelog names each migration since the last release, and each change once', async () => {
+  const changelog = await readFile(path.join(DOCS, '..', 'CHANGELOG.md'), 'utf8');
+  const [, unreleased = ''] = changelog.split(/^## /m);
+  const named = unreleased.split('\n').filter((line) => line.startsWith('- Migrations '));
+  expect(named).toHaveLength(1);
+  const [list = ''] = firstGroups(named.join(), /^- Migrations (.*?) run while/g);
+  const numbers = Object.keys(MIGRATIONS).map((name) => name.slice(0, 4));
+  const isNamed = (number: string) =>
+    list.split(/, | and /).some((part) => {
+      const [from = '', to = from] = part.split(' to ');
+      return from <= number && number <= to;
+    });
+  const since = numbers.filter((number) => number > lastRelease.migration.slice(0, 4));
+  expect(since.filter((number) => !isNamed(number))).toEqual([]);
+
+  const beginnings = firstGroups(unreleased, /^- (.{60})/gm);
+  expect(beginnings.filter((text, i) => beginnings.indexOf(text) !== i)).toEqual([]);
 });
