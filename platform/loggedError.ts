@@ -1,3 +1,5 @@
+import { driverErrorOf, type DriverError } from '../domain/shared/driverError.ts';
+
 /** An error as a log line has it. */
 export type LoggedError = {
   type: string;
@@ -23,10 +25,8 @@ const QUOTES_VALUE = /^22\w{3}$/;
 /** How the engine ends the message about a text that is not JSON, after it has quoted the text. */
 const QUOTES_TEXT = ' is not valid JSON';
 
-type Fields = Record<'code' | 'table' | 'constraint' | 'statement' | 'nativeError', unknown>;
-
 /** The message, without the values that it quotes. */
-function messageOf(error: Error, { code, statement }: Partial<Fields>): string {
+function messageOf(error: Error, { code, statement }: DriverError): string {
   if (error instanceof SyntaxError && error.message.endsWith(QUOTES_TEXT))
     return 'The text is not valid JSON';
   if (typeof code !== 'string' || !QUOTES_VALUE.test(code)) return error.message;
@@ -45,9 +45,8 @@ const isErrorLike = (value: unknown): value is Error =>
  */
 export function loggedError(error: unknown, depth = 1): LoggedError {
   if (!isErrorLike(error)) return { type: typeof error, message: 'not an error', stack: '' };
-  const own = error as Error & Partial<Fields> & { errors?: unknown };
-  // Objection wraps the error of the driver.
-  const native = (isErrorLike(own.nativeError) ? own.nativeError : own) as Partial<Fields>;
+  const { errors } = error as { errors?: unknown };
+  const native = driverErrorOf(error);
   const { code, table, constraint } = native;
   const isDeep = depth >= MAX_DEPTH;
   const type = error.constructor.name || error.name;
@@ -61,9 +60,9 @@ export function loggedError(error: unknown, depth = 1): LoggedError {
     ...(typeof table === 'string' && { table }),
     ...(typeof constraint === 'string' && { constraint }),
     ...(isErrorLike(error.cause) && !isDeep && { cause: loggedError(error.cause, depth + 1) }),
-    ...(Array.isArray(own.errors) &&
+    ...(Array.isArray(errors) &&
       !isDeep && {
-        errors: own.errors.slice(0, MAX_ERRORS).map((each) => loggedError(each, depth + 1)),
+        errors: errors.slice(0, MAX_ERRORS).map((each) => loggedError(each, depth + 1)),
       }),
   };
 }

@@ -1,4 +1,5 @@
 import { Type, type Static } from 'typebox';
+import { driverErrorOf } from '../../domain/shared/driverError.ts';
 import { isConnectionLimit, isOutage, isPoolBusy } from '../../domain/shared/outage.ts';
 import { AppError, LoginFailure, type ErrorCode } from '../../domain/shared/errors.ts';
 
@@ -165,11 +166,7 @@ export function toAppError(error: unknown): AppError {
   if (error instanceof LoginFailure) return toAppError(error.cause);
   if (typeof error !== 'object' || error === null)
     return new AppError('internal', 'An unexpected error occurred.');
-  const { code, nativeError, name } = error as {
-    code?: unknown;
-    nativeError?: object;
-    name?: string;
-  };
+  const { name } = error as { name?: string };
   if (name === 'AbortError')
     return new AppError('unavailable', 'The server is stopping.', {
       retryAfterSeconds: DEFAULT_RETRY_AFTER_SECONDS,
@@ -178,7 +175,7 @@ export function toAppError(error: unknown): AppError {
   if (name === 'NotFoundError') return new AppError('not_found', 'The record no longer exists.');
   const outage = outageError(error);
   if (outage) return outage;
-  const sqlState = nativeError ? (nativeError as { code?: unknown }).code : code;
+  const sqlState = driverErrorOf(error).code;
   if (typeof sqlState === 'string' && UNSTORABLE_TEXT.test(sqlState)) {
     return new AppError('invalid_request', 'A value contains a character that cannot be stored.');
   }

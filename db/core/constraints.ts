@@ -1,4 +1,5 @@
 import type { ExceededQuota } from '../../domain/access/quotas.ts';
+import { driverErrorOf } from '../../domain/shared/driverError.ts';
 import { AppError, legalHoldError } from '../../domain/shared/errors.ts';
 
 /** True when a row violates a unique constraint (SQLSTATE 23505). */
@@ -6,7 +7,7 @@ export const isUniqueViolation = (error: unknown): boolean => sqlState(error) ==
 
 /** True when a row violates the unique index or constraint of this name. */
 export const violatesUnique = (error: unknown, name: string): boolean =>
-  isUniqueViolation(error) && constraintOf(error) === name;
+  isUniqueViolation(error) && driverErrorOf(error).constraint === name;
 
 /** True when a row violates a foreign key (SQLSTATE 23503). */
 export const isForeignKeyViolation = (error: unknown): boolean => sqlState(error) === '23503';
@@ -78,7 +79,9 @@ export function asRefusal(error: unknown): unknown {
       },
     );
   if (sqlState(error) !== 'HF002') return error;
-  const { tenantId, ...quota } = JSON.parse(detailOf(error)) as ExceededQuota & {
+  const { tenantId, ...quota } = JSON.parse(
+    driverErrorOf(error).detail ?? '{}',
+  ) as ExceededQuota & {
     tenantId: string;
   };
   return new AppError(
@@ -88,21 +91,4 @@ export function asRefusal(error: unknown): unknown {
   );
 }
 
-function sqlState(error: unknown): unknown {
-  const { code, nativeError } = error as { code?: unknown; nativeError?: { code?: unknown } };
-  return nativeError?.code ?? code;
-}
-
-/** Objection wraps the error of the driver. */
-function constraintOf(error: unknown): unknown {
-  const { constraint, nativeError } = error as {
-    constraint?: unknown;
-    nativeError?: { constraint?: unknown };
-  };
-  return nativeError?.constraint ?? constraint;
-}
-
-function detailOf(error: unknown): string {
-  const { detail, nativeError } = error as { detail?: string; nativeError?: { detail?: string } };
-  return nativeError?.detail ?? detail ?? '{}';
-}
+const sqlState = (error: unknown): unknown => driverErrorOf(error).code;

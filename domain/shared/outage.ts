@@ -1,3 +1,5 @@
+import { driverErrorOf } from './driverError.ts';
+
 /**
  * SQLSTATE and socket codes after which the same statement may succeed: PostgreSQL is down, busy or, after
  * a failover, a standby that only reads (25006), or it has ended a transaction that took too long (25P03, 25P04).
@@ -15,24 +17,19 @@ const OUTAGE_MESSAGES =
 const NO_CONNECTION_MESSAGES =
   /too many (clients|connections)|remaining connection slots|no more connections allowed/i;
 
-/** The error of the driver in one that Knex or Objection threw. */
-const nativeOf = (error: unknown): Partial<Error> & { code?: unknown } =>
-  typeof error === 'object' && error !== null
-    ? ((error as { nativeError?: object }).nativeError ?? error)
-    : {};
-
 /** True when PostgreSQL runs, but accepts no further connection (SQLSTATE 53300). */
 export function isConnectionLimit(error: unknown): boolean {
-  const { code, message } = nativeOf(error);
+  const { code, message } = driverErrorOf(error);
   return code === '53300' || (code === '08P01' && NO_CONNECTION_MESSAGES.test(message ?? ''));
 }
 
 /** True when a statement needs more disk, memory or temporary files than PostgreSQL has for it (class 53). */
 export const isOutOfResources = (error: unknown): boolean =>
-  /^53[124]00$/.test(String(nativeOf(error).code));
+  /^53[124]00$/.test(String(driverErrorOf(error).code));
 
 /** True when no connection of the pool of this process became free in time. */
-export const isPoolBusy = (error: unknown): boolean => nativeOf(error).name === 'KnexTimeoutError';
+export const isPoolBusy = (error: unknown): boolean =>
+  driverErrorOf(error).name === 'KnexTimeoutError';
 
 /**
  * True when the database could not be reached, or refused to answer for now, so that a retry may
@@ -41,7 +38,7 @@ export const isPoolBusy = (error: unknown): boolean => nativeOf(error).name === 
 export function isOutage(error: unknown): boolean {
   if (error instanceof AggregateError && error.errors.length > 0)
     return error.errors.every((each) => isOutage(each));
-  const { code, message } = nativeOf(error);
+  const { code, message } = driverErrorOf(error);
   if (typeof code === 'string' && OUTAGE_CODES.test(code)) return true;
   return isPoolBusy(error) || OUTAGE_MESSAGES.test(message ?? '');
 }

@@ -1,10 +1,5 @@
+import { driverErrorOf } from '../../domain/shared/driverError.ts';
 import { isOutage } from '../../domain/shared/outage.ts';
-
-/** The code of an error, or of that of the driver, which Objection wraps. */
-function codeOf(error: Error): unknown {
-  const { code, nativeError } = error as { code?: unknown; nativeError?: { code?: unknown } };
-  return nativeError?.code ?? code;
-}
 
 /**
  * True for an unexpected failure of planning, which concerns what was planned. Failures of the
@@ -12,6 +7,6 @@ function codeOf(error: Error): unknown {
  */
 export const isPlanningError = (error: unknown): boolean =>
   error instanceof Error &&
-  codeOf(error) === undefined &&
+  driverErrorOf(error).code === undefined &&
   !isOutage(error) &&
   !/connection|timeout|terminated|abort/i.test(error.message);
