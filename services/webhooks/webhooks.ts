@@ -20,11 +20,11 @@ import {
   type DeliveryRetryPolicy,
 } from '../../domain/webhooks/webhooks.ts';
 import type { WebhookData } from '../../domain/webhooks/records.ts';
-import { OutboundError } from '../../platform/addressGuard.ts';
 import type { GuardedHttp } from '../../platform/guardedHttp.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type { Access } from '../access/access.ts';
 import { assertNotHeld } from '../retention/assertNotHeld.ts';
+import { checkUrlField } from '../shared/checkUrlField.ts';
 import { reencryptRecords, type Reencryption } from '../shared/reencrypt.ts';
 import { cancellationFields, disabledFields } from './autoDisable.ts';
 import type { WebhookSecrets } from './secrets.ts';
@@ -85,19 +85,7 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
     lockBefore: async (work, { tenantId }) => shareHoldLock(await work.trx(), [tenantId]),
   });
 
-  /**
-   * Refuses an address that no delivery may be sent to. Names are resolved and checked again at
-   * each attempt. Error: `invalid_request` at `/endpointUrl`.
-   */
-  function checkEndpoint(url: string): void {
-    try {
-      http.checkUrl(url);
-    } catch (error) {
-      if (error instanceof OutboundError)
-        throw invalidField('body', '/endpointUrl', error.code, error.message);
-      throw error;
-    }
-  }
+  const checkEndpoint = (url: string): void => checkUrlField(http, url, '/endpointUrl');
 
   /**
    * The columns of a new secret. The present one, sent again, changes nothing: receivers may still use the

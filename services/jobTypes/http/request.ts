@@ -7,7 +7,7 @@ import {
   maskText,
   repeatedForms,
 } from '../../../domain/shared/credentials.ts';
-import { invalidField, invalidFields } from '../../../domain/shared/errors.ts';
+import { invalidFields } from '../../../domain/shared/errors.ts';
 import { pointerTo } from '../../../domain/shared/jsonPointer.ts';
 import { MASK } from '../../../domain/shared/mask.ts';
 import {
@@ -15,6 +15,7 @@ import {
   withoutRequestCredentials,
 } from '../../../domain/shared/responseExcerpt.ts';
 import { OutboundError } from '../../../platform/addressGuard.ts';
+import { checkUrlField } from '../../shared/checkUrlField.ts';
 import {
   isReservedHeader,
   type GuardedHttp,
@@ -193,8 +194,7 @@ function noResponseFailure({ code, message, transient }: OutboundError, payload:
 }
 
 /**
- * Refuses requests that are never sent. Names are resolved and checked again at each attempt. Error:
- * `invalid_request`.
+ * Refuses requests that are never sent. Error: `invalid_request`.
  */
 function checkRequest(http: GuardedHttp, { url, headers = {} }: Payload): [] {
   const reserved = Object.keys(headers).filter(isReservedHeader);
@@ -207,13 +207,7 @@ function checkRequest(http: GuardedHttp, { url, headers = {} }: Payload): [] {
         message: 'cannot be set',
       })),
     );
-  try {
-    http.checkUrl(url);
-  } catch (error) {
-    if (error instanceof OutboundError)
-      throw invalidField('body', '/url', error.code, error.message);
-    throw error;
-  }
+  checkUrlField(http, url, '/url');
   return [];
 }
 
