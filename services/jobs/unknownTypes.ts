@@ -27,6 +27,8 @@ const MAX_WAIT_MS = 24 * 3_600_000;
 /** Jobs of one round are asked about within this time. */
 const REFRESH_MS = 1_000;
 
+const UNFINISHED = { statuses: ['queued', 'running'] };
+
 const MIN_RETRY_MS = 500;
 const MAX_RETRY_MS = 60_000;
 
@@ -47,10 +49,9 @@ export function createUnknownTypes({ db, writeUnaudited, jobTypes }: Deps) {
       const message = `The type ${job.type} is not known to the worker; waiting for one that knows it`;
       const line = { attempt: job.attempts, level: 'warn', message, data: null, at: now } as const;
       const values = { error: JSON.stringify({ code: UNKNOWN_TYPE, message }), updated_at: now };
-      const guard = { statuses: ['queued', 'running'] };
       return writeJobChange(
         executor,
-        jobChange(job.id, guard, values, [line], [jobLogTopic(job.id)]),
+        jobChange(job.id, UNFINISHED, values, [line], [jobLogTopic(job.id)]),
       );
     });
 
@@ -63,13 +64,12 @@ export function createUnknownTypes({ db, writeUnaudited, jobTypes }: Deps) {
 
   /** A job whose type is known again waits for a day from the next time on. */
   const forgetWait = (job: Job) =>
-    writeUnaudited((executor, now) => {
-      const guard = { statuses: ['queued', 'running'] };
-      return writeJobChange(
+    writeUnaudited((executor, now) =>
+      writeJobChange(
         executor,
-        jobChange(job.id, guard, { error: null, updated_at: now }, [], []),
-      );
-    });
+        jobChange(job.id, UNFINISHED, { error: null, updated_at: now }, [], []),
+      ),
+    );
 
   let refreshing: Promise<void> | undefined;
   let refreshedAt = 0;

@@ -94,8 +94,7 @@ export function createRunDecisions({
     if (type?.createdOnlyBy !== null) return { outcome: 'failed', reason: 'unknown_job_type' };
     if (type.lane === 'remote' && !type.isEnabled)
       return { outcome: 'failed', reason: 'job_type_disabled' };
-    // The check fills defaults into the payload, so it gets a copy.
-    if (!jobTypes.isValidPayload(type, structuredClone(payload)))
+    if (jobTypes.payloadError(type, payload) !== null)
       return { outcome: 'failed', reason: 'payload_invalid' };
     const target = await jobTargets.findFor(type, ownerRights, schedule, trx);
     if (target === undefined) return { outcome: 'failed', reason: 'target_not_found' };
