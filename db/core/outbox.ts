@@ -104,3 +104,16 @@ export async function countDueOutbox(db: Knex, now: Date): Promise<number> {
   );
   return rows[0].count;
 }
+
+/** The workflow ids among these for which the outbox still has a task. */
+export async function withPendingTask(
+  db: Knex,
+  workflowIds: readonly string[],
+): Promise<Set<string>> {
+  return new Set<string>(
+    await db('outbox')
+      .whereIn('workflow_id', [...workflowIds])
+      .distinct()
+      .pluck('workflow_id'),
+  );
+}

@@ -366,16 +366,3 @@ export const claimUnfinished = (
         .skipLocked(),
     )
     .returning(JOB_SUMMARY_COLUMNS) as unknown as Promise<Job[]>;
-
-/** The workflow ids among these for which the outbox still has a task. */
-export async function withPendingTask(
-  db: Knex,
-  workflowIds: readonly string[],
-): Promise<Set<string>> {
-  return new Set<string>(
-    await db('outbox')
-      .whereIn('workflow_id', [...workflowIds])
-      .distinct()
-      .pluck('workflow_id'),
-  );
-}

@@ -4,7 +4,7 @@ import { minIdAt } from '../../platform/ids.ts';
 import type { InstallationState } from '../../platform/metrics/installationGauges.ts';
 import { tryLockUntilCommit } from '../core/advisoryLocks.ts';
 import type { Knex } from '../core/knex.ts';
-import { WORKER_LIFETIME_SECONDS } from '../jobs/slots.ts';
+import { WORKER_LIFETIME_SECONDS } from '../jobs/workers.ts';
 
 /** Longest time that a measurement takes, in milliseconds. The last values stay if it takes longer. */
 const MEASURE_TIMEOUT_MS = 3_000;

@@ -6,16 +6,16 @@ import {
   poolsWithWaitingJobs,
   readSlotDemands,
   returnSlots,
-  totalSlots,
   waitForSlot,
   type SlotQueue,
   type StartableTypes,
-  type WorkerSlots,
 } from '../../db/jobs/slots.ts';
+import { totalSlots, type WorkerSlots } from '../../db/jobs/workers.ts';
 import { listOffered, poolCapacity } from '../../db/runners/runners.ts';
 import { shareOut } from '../../domain/dispatch/shares.ts';
 import type { OutboxTask } from '../../domain/dispatch/tasks.ts';
 import { useConnectionsForProcess } from '../../platform/connectionUser.ts';
+import { joinRuns } from '../../platform/joinRuns.ts';
 import type { Log } from '../../platform/log.ts';
 import { startLoop, type Loop } from '../../platform/loop.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
@@ -70,8 +70,6 @@ export function createJobSlots({
   sharePercent,
 }: Deps) {
   let loop: Loop | undefined;
-  let granting: Promise<boolean> | undefined;
-  let nextRound: Promise<boolean> | undefined;
 
   /** Grants the free slots to waiting jobs, and starts those. False if another process does now. */
   async function grantFree(): Promise<boolean> {
@@ -138,19 +136,7 @@ export function createJobSlots({
   }
 
   /** Resolves after a round that began after the call. Calls during a round share the next one. */
-  function round(): Promise<boolean> {
-    if (!granting) {
-      granting = useConnectionsForProcess(grantFree).finally(() => (granting = undefined));
-      return granting;
-    }
-    nextRound ??= granting
-      .catch(() => false)
-      .then(() => {
-        nextRound = undefined;
-        return round();
-      });
-    return nextRound;
-  }
+  const round = joinRuns(() => useConnectionsForProcess(grantFree));
 
   return {
     /** A job waits for a slot, or has released one. */

@@ -1,7 +1,7 @@
 import type { WriteUnaudited } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { jobChange, writeJobChange } from '../../db/jobs/jobs.ts';
-import { isKnownToWorker } from '../../db/jobs/slots.ts';
+import { isKnownToWorker } from '../../db/jobs/workers.ts';
 import { Job } from '../../db/models/Job.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import { jobLogTopic } from './jobAudit.ts';

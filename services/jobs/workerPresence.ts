@@ -1,5 +1,5 @@
 import type { Knex } from '../../db/core/knex.ts';
-import { announceWorker, removeWorker, type WorkerSlots } from '../../db/jobs/slots.ts';
+import { announceWorker, removeWorker, type WorkerSlots } from '../../db/jobs/workers.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
 import { startLoop, type Loop } from '../../platform/loop.ts';

@@ -1,5 +1,5 @@
 import type { Commit } from '../../db/core/commit.ts';
-import { withPendingTask } from '../../db/jobs/jobs.ts';
+import { withPendingTask } from '../../db/core/outbox.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { Schedule } from '../../db/models/Schedule.ts';
 import { listForTemporal, claimUnchecked } from '../../db/schedules/schedules.ts';

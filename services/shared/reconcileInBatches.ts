@@ -1,4 +1,4 @@
-import { withPendingTask } from '../../db/jobs/jobs.ts';
+import { withPendingTask } from '../../db/core/outbox.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import type { Log } from '../../platform/log.ts';
 import { mapConcurrently } from './mapConcurrently.ts';

@@ -28,7 +28,7 @@ import {
   withoutSlot,
   type SlotContention,
 } from '../../db/webhooks/deliverySlots.ts';
-import { totalSlots, type WorkerSlots } from '../../db/jobs/slots.ts';
+import { totalSlots, type WorkerSlots } from '../../db/jobs/workers.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { Job } from '../../db/models/Job.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
