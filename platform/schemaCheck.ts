@@ -28,7 +28,7 @@ const MAX_LISTED = 30;
 /** Schema keyword with a description of `pattern` for error messages. */
 const RULE_KEYWORD = 'x-rule';
 
-/** Schema keywords that check nothing; see `api/http/references.ts`, and `ANY_TEXT` in `api/http/schemas.ts`. */
+/** Schema keywords that check nothing; see `api/http/references.ts`, and `ACCEPTS_ANY_TEXT` in `api/http/schemas.ts`. */
 const ANNOTATIONS = [
   'x-reference',
   'x-person',

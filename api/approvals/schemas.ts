@@ -12,7 +12,7 @@ import { TenantId } from '../access/schemas.ts';
 import { choiceField, idField, textField, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
 import {
-  ANY_TEXT,
+  ACCEPTS_ANY_TEXT,
   accountIn,
   Actor,
   Id,
@@ -310,7 +310,7 @@ export const ApprovalBody = Type.Object(
     }),
     title: Name({ description: 'Shown to every reader of the request, and in events.' }),
     payload: Type.Record(Type.String(), Type.Unknown(), {
-      ...ANY_TEXT,
+      ...ACCEPTS_ANY_TEXT,
       description: 'Any data that belongs to the request; shown to every reader of the request.',
     }),
     assignedUserIds: Assignees(
@@ -335,7 +335,7 @@ export const ApprovalBody = Type.Object(
     ),
     jobPayload: Type.Optional(
       JsonObject<Record<string, unknown>>({
-        ...ANY_TEXT,
+        ...ACCEPTS_ANY_TEXT,
         description: 'The payload of the job, validated against the schema of its type.',
       }),
     ),

@@ -6,7 +6,7 @@ import { RestoreRequest, ValidatePayload } from '../../services/jobTypes/backups
 import { TenantId } from '../access/schemas.ts';
 import { choiceField, idField, integerField, textField, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
-import { Actor, AnyText, Id, Nullable, Reference, Timestamp, Warnings } from '../http/schemas.ts';
+import { Actor, MaybeId, Id, Nullable, Reference, Timestamp, Warnings } from '../http/schemas.ts';
 import { JobReference, JobStatus } from '../jobs/schemas.ts';
 
 const closed = { additionalProperties: false };
@@ -85,7 +85,7 @@ const Finding = Type.Object(
     message: Type.String(),
     section: Nullable(Section),
     table: Nullable(Type.String()),
-    key: Nullable(AnyText('The primary key of the record.')),
+    key: Nullable(MaybeId('The primary key of the record.')),
   },
   { title: 'RestoreFinding', ...closed },
 );
@@ -133,15 +133,15 @@ const Preview = Type.Object(
         {
           section: Section,
           table: Type.String(),
-          key: AnyText('The primary key; parts are joined by a slash.'),
+          key: MaybeId('The primary key; parts are joined by a slash.'),
           change: Type.Enum(['created', 'changed', 'deleted']),
           fields: Type.Array(
             Type.Object(
               {
                 field: Type.String(),
-                current: Nullable(AnyText('The value now, as text; at most 200 characters.')),
+                current: Nullable(MaybeId('The value now, as text; at most 200 characters.')),
                 restored: Nullable(
-                  AnyText('The value after the restore, as text; at most 200 characters.'),
+                  MaybeId('The value after the restore, as text; at most 200 characters.'),
                 ),
               },
               { title: 'RestoredField', ...closed },

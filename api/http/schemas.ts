@@ -56,7 +56,7 @@ export const Actor = (description?: string) =>
   Type.String({ 'x-person': 'actor', ...(description !== undefined && { description }) });
 
 /** Text that may be the id of a record or an account: `include` adds the names of those. */
-export const AnyText = (description?: string) =>
+export const MaybeId = (description?: string) =>
   Type.String({ 'x-any-id': true, ...(description !== undefined && { description }) });
 
 /** An account that a record mentions: `include=people` adds the name for readers of accounts. */
@@ -88,7 +88,7 @@ export const JsonObject = <T extends object = object>(options: TSchemaOptions = 
  * a payload, which is stored as it was sent in a column of the type `json`, or what the operation checks
  * itself. SQL must not read such columns with JSON functions, which refuse this text.
  */
-export const ANY_TEXT = { 'x-any-text': true } as const;
+export const ACCEPTS_ANY_TEXT = { 'x-any-text': true } as const;
 
 /** A time in RFC 3339. */
 export const Timestamp = Type.String({

@@ -2,7 +2,7 @@ import { Type, type Static } from 'typebox';
 import { MAX_MUTATIONS, MutationBody, Mutations } from '../../domain/inventory/mutations.ts';
 import { OUTCOMES } from '../../domain/inventory/imports.ts';
 import { EFFECT_REASONS, OPERATIONS } from '../../domain/inventory/planning.ts';
-import { Actor, ANY_TEXT, JsonObject, Nullable, Timestamp } from '../http/schemas.ts';
+import { Actor, ACCEPTS_ANY_TEXT, JsonObject, Nullable, Timestamp } from '../http/schemas.ts';
 
 const closed = { additionalProperties: false };
 const NullableText = Nullable(Type.String());
@@ -99,7 +99,7 @@ export const ValidationRequest = Type.Object(
   {
     ...Type.Partial(MutationBody).properties,
     // The answer reports what is wrong with a candidate.
-    record: Type.Optional({ ...MutationBody.properties.record, ...ANY_TEXT }),
+    record: Type.Optional({ ...MutationBody.properties.record, ...ACCEPTS_ANY_TEXT }),
     mutations: Type.Optional(
       Type.Array(MutationBody, {
         minItems: 1,

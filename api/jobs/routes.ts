@@ -23,13 +23,13 @@ import { TenantId } from '../access/schemas.ts';
 import { PoolName } from '../runners/schemas.ts';
 import { jobPresenter, jobState, logPresenter } from './presenter.ts';
 import { JobRecord, JobSummary, LogRecord, TargetRequest } from './schemas.ts';
-import { ANY_TEXT, Id, InventoryId, Name, Nullable, Timestamp } from '../http/schemas.ts';
+import { ACCEPTS_ANY_TEXT, Id, InventoryId, Name, Nullable, Timestamp } from '../http/schemas.ts';
 
 const JobRequest = Type.Object(
   {
     type: Name({ description: 'A job type, as `GET /api/job-types` lists them.' }),
     payload: Type.Record(Type.String(), Type.Unknown(), {
-      ...ANY_TEXT,
+      ...ACCEPTS_ANY_TEXT,
       description: 'The input of the job. It must satisfy the payload schema of the type.',
     }),
     target: Type.Optional(

@@ -9,7 +9,15 @@ import {
   RemoteTypeDefinition,
 } from '../../domain/runners/definition.ts';
 import { MAX_COUNTED_JOBS, MAX_UNANSWERED, TYPE_STATES } from '../../domain/runners/records.ts';
-import { Actor, ANY_TEXT, Id, JsonObject, Name, Nullable, Timestamp } from '../http/schemas.ts';
+import {
+  Actor,
+  ACCEPTS_ANY_TEXT,
+  Id,
+  JsonObject,
+  Name,
+  Nullable,
+  Timestamp,
+} from '../http/schemas.ts';
 
 const closed = { additionalProperties: false };
 
@@ -319,7 +327,9 @@ export const LinesAnswer = Type.Object(
 
 export const EndRequest = Type.Object(
   {
-    result: Type.Optional(JsonObject({ ...ANY_TEXT, description: 'The attempt has succeeded.' })),
+    result: Type.Optional(
+      JsonObject({ ...ACCEPTS_ANY_TEXT, description: 'The attempt has succeeded.' }),
+    ),
     failure: Type.Optional(
       Type.Object(
         {

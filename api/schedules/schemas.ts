@@ -16,7 +16,7 @@ import { choiceField, flagField, idField, textField, timeField } from '../http/l
 import { defineList } from '../http/lists.ts';
 import { TenantId } from '../access/schemas.ts';
 import {
-  ANY_TEXT,
+  ACCEPTS_ANY_TEXT,
   Actor,
   Id,
   JsonObject,
@@ -233,7 +233,7 @@ const Timezone = Type.String({
   examples: ['Europe/London'],
 });
 const Payload = JsonObject<Record<string, unknown>>({
-  ...ANY_TEXT,
+  ...ACCEPTS_ANY_TEXT,
   description: 'The payload of its jobs, validated against the schema of the job type.',
 });
 
