@@ -11,6 +11,7 @@ import { isPlainId, requestedVrf } from '../../domain/inventory/prefetch.ts';
 import { GLOBAL_VRF } from '../../domain/inventory/planSnapshot.ts';
 import { PLATFORM, type Scope } from '../../domain/access/scope.ts';
 import { AppError } from '../../domain/shared/errors.ts';
+import { concurrentChangeError } from './retryOnConflict.ts';
 
 const SPACE_RESOURCES: ReadonlySet<string> = new Set(['prefixes', 'ip-ranges', 'ip-addresses']);
 
@@ -130,8 +131,5 @@ export async function planLocked<T extends { planned: readonly Planned[] }>(
     assertFewSpaces(spaces);
     await lock(new Set(added));
   }
-  throw new AppError(
-    'conflict',
-    'Concurrent changes of the same records prevented this change. Try again.',
-  );
+  throw concurrentChangeError();
 }

@@ -8,11 +8,11 @@ import {
   type Viewer,
 } from '../../domain/inventory/planning.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
-import { AppError } from '../../domain/shared/errors.ts';
 import { isPlainId } from '../../domain/inventory/prefetch.ts';
 import { isSame } from '../../domain/inventory/difference.ts';
 import type { Row } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
+import { concurrentChangeError } from './retryOnConflict.ts';
 
 const DEFINITIONS = 'custom-fields';
 
@@ -76,10 +76,7 @@ export async function planWithDefinitions<T extends { planned: readonly Planned[
     const result = await plan();
     if (!(await lockFurtherDefinitions(trx, held, result.planned, viewer))) return result;
   }
-  throw new AppError(
-    'conflict',
-    'Concurrent changes of the same records prevented this change. Try again.',
-  );
+  throw concurrentChangeError();
 }
 
 /** True when there were definitions to lock: the plans have to be made again. */

@@ -36,20 +36,23 @@ export async function retryOnConflict<T>(
         continue;
       }
       if (!isConcurrencyError(error)) throw error;
-      if (++conflicts === MAX_ATTEMPTS)
-        throw Object.assign(
-          new AppError(
-            'conflict',
-            'Concurrent changes of the same records prevented this change. Try again.',
-          ),
-          { cause: error },
-        );
+      if (++conflicts === MAX_ATTEMPTS) throw concurrentChangeError(error);
       await sleep(5 * conflicts * Math.random());
     }
   }
 }
 
 type ConcurrentChange = AppError & { code: 'conflict' };
+
+/** `isConcurrentChange` recognises it. */
+export const concurrentChangeError = (cause?: unknown): AppError =>
+  Object.assign(
+    new AppError(
+      'conflict',
+      'Concurrent changes of the same records prevented this change. Try again.',
+    ),
+    cause !== undefined && { cause },
+  );
 
 /**
  * True for the error of a change with which concurrent changes always interfered. A conflict with other
