@@ -6,7 +6,12 @@ import {
 } from '@temporalio/client';
 import proto from '@temporalio/proto';
 import { SYSTEM_PRIORITY } from '../domain/dispatch/tasks.ts';
-import { SEARCH_ATTRIBUTES, systemScheduleId } from '../domain/dispatch/workflowIds.ts';
+import {
+  SEARCH_ATTRIBUTES,
+  SYSTEM_WORKFLOWS,
+  systemScheduleId,
+  type SystemWorkflow,
+} from '../domain/dispatch/workflowIds.ts';
 import type { TemporalConnection } from './connection.ts';
 
 const DEADLINE_MS = 10_000;
@@ -31,7 +36,7 @@ export async function prepareNamespace(
     addSearchAttributes(temporal, connection),
   );
   await temporal.call(DEADLINE_MS, async (client) => {
-    for (const workflowType of ['reconcile', 'reconcileSchedules'] as const)
+    for (const workflowType of SYSTEM_WORKFLOWS)
       await ensureReconcileSchedule(client, workflowType, settings);
   });
 }
@@ -61,7 +66,7 @@ const OFFSETS_PER_MILLE = { reconcile: 300, reconcileSchedules: 700 } as const;
 
 async function ensureReconcileSchedule(
   client: Client,
-  workflowType: 'reconcile' | 'reconcileSchedules',
+  workflowType: SystemWorkflow,
   { taskQueue, reconcileSeconds }: { taskQueue: string; reconcileSeconds: number },
 ) {
   // The offset avoids the full minute, when most schedules are due.

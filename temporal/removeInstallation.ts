@@ -1,5 +1,9 @@
 import { ScheduleNotFoundError, WorkflowNotFoundError, type Client } from '@temporalio/client';
-import { systemScheduleId, temporalScheduleId } from '../domain/dispatch/workflowIds.ts';
+import {
+  SYSTEM_WORKFLOWS,
+  systemScheduleId,
+  temporalScheduleId,
+} from '../domain/dispatch/workflowIds.ts';
 import type { TemporalConnection } from './connection.ts';
 import { findTemporalSchedules } from './scheduleSync.ts';
 
@@ -12,8 +16,6 @@ const DEADLINE_MS = 60_000;
 /** How many schedules are read or deleted, or workflows terminated, within one deadline. */
 const CALLS_TOGETHER = 100;
 
-const SYSTEM_WORKFLOWS = ['reconcile', 'reconcileSchedules'] as const;
-
 const quote = (text: string): string => `"${text.replaceAll('"', '\\"')}"`;
 
 /**
@@ -21,16 +23,16 @@ const quote = (text: string): string => `"${text.replaceAll('"', '\\"')}"`;
  * 500 of its workflows that have not ended. Other installations in the namespace have other queues.
  */
 export async function findInTemporal(
-  link: TemporalConnection,
+  temporal: TemporalConnection,
   taskQueue: string,
 ): Promise<FoundInTemporal> {
-  const { own, unreadable } = await findTemporalSchedules(link, taskQueue);
+  const { own, unreadable } = await findTemporalSchedules(temporal, taskQueue);
   const schedules = [...own.keys()].map(temporalScheduleId);
-  await callEach(link, unreadable.map(temporalScheduleId), async (client, id) => {
+  await callEach(temporal, unreadable.map(temporalScheduleId), async (client, id) => {
     const { action } = await client.schedule.getHandle(id).describe();
     if (action.taskQueue === taskQueue) schedules.push(id);
   });
-  return link.call(DEADLINE_MS, async (client) => {
+  return temporal.call(DEADLINE_MS, async (client) => {
     for (const workflow of SYSTEM_WORKFLOWS) {
       const id = systemScheduleId(taskQueue, workflow);
       const exists = await client.schedule
@@ -54,23 +56,23 @@ export async function findInTemporal(
  * no error.
  */
 export async function removeFromTemporal(
-  link: Pick<TemporalConnection, 'call'>,
+  temporal: Pick<TemporalConnection, 'call'>,
   { schedules, workflows }: FoundInTemporal,
 ): Promise<void> {
-  await callEach(link, schedules, (client, id) => client.schedule.getHandle(id).delete());
-  await callEach(link, workflows, (client, id) =>
+  await callEach(temporal, schedules, (client, id) => client.schedule.getHandle(id).delete());
+  await callEach(temporal, workflows, (client, id) =>
     client.workflow.getHandle(id).terminate('The installation is removed from this namespace'),
   );
 }
 
 /** Makes a call for each id, a limited number within one deadline. */
 async function callEach(
-  link: Pick<TemporalConnection, 'call'>,
+  temporal: Pick<TemporalConnection, 'call'>,
   ids: readonly string[],
   callOne: (client: Client, id: string) => Promise<unknown>,
 ): Promise<void> {
   for (let start = 0; start < ids.length; start += CALLS_TOGETHER)
-    await link.call(DEADLINE_MS, async (client) => {
+    await temporal.call(DEADLINE_MS, async (client) => {
       for (const id of ids.slice(start, start + CALLS_TOGETHER))
         await callOne(client, id).catch(ignoreMissing(undefined));
     });

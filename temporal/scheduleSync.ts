@@ -275,17 +275,17 @@ const encryptionOf = ({ raw }: ScheduleDescription): (string | undefined)[] => {
 
 /** Compares a record with its Temporal Schedule; see `CompareTemporalSchedule`. */
 export const createCompareTemporalSchedule =
-  (link: TemporalConnection, { db, taskQueue }: SyncDeps): CompareTemporalSchedule =>
+  (temporal: TemporalConnection, { db, taskQueue }: SyncDeps): CompareTemporalSchedule =>
   async (scheduleId) => {
     const record = await findForTemporal(db, scheduleId);
     try {
-      const found = await link.call(DEADLINE_MS, (client) =>
+      const found = await temporal.call(DEADLINE_MS, (client) =>
         client.schedule.getHandle(temporalScheduleId(scheduleId)).describe(),
       );
       if (!record) return 'unexpected';
       const expected: Record<string, unknown> = {
         ...fingerprint(optionsOf(record, taskQueue)),
-        encryption: [link.encryptionKeyId, undefined],
+        encryption: [temporal.encryptionKeyId, undefined],
       };
       const actual: Record<string, unknown> = {
         ...fingerprint(found),
@@ -312,10 +312,10 @@ type FoundSchedules = { own: Map<string, { paused: boolean }>; unreadable: strin
  * this installation does not have.
  */
 export const findTemporalSchedules = (
-  link: TemporalConnection,
+  temporal: TemporalConnection,
   taskQueue: string,
 ): Promise<FoundSchedules> =>
-  link.call(LIST_DEADLINE_MS, async (client) => {
+  temporal.call(LIST_DEADLINE_MS, async (client) => {
     const own: FoundSchedules['own'] = new Map();
     const unreadable: string[] = [];
     for await (const { scheduleId, memo, state } of client.schedule.list({
@@ -334,6 +334,6 @@ export const findTemporalSchedules = (
 
 /** Lists the Temporal Schedules that are known to belong to this installation. */
 export const createListTemporalSchedules =
-  (link: TemporalConnection, taskQueue: string): ListTemporalSchedules =>
+  (temporal: TemporalConnection, taskQueue: string): ListTemporalSchedules =>
   async () =>
-    (await findTemporalSchedules(link, taskQueue)).own;
+    (await findTemporalSchedules(temporal, taskQueue)).own;

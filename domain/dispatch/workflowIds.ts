@@ -21,14 +21,16 @@ export const SEARCH_ATTRIBUTES = {
   record: 'HoldfastRecord',
 } as const;
 
+/** The workflows that repair what is out of step. Each is started by a Temporal Schedule of its own. */
+export const SYSTEM_WORKFLOWS = ['reconcile', 'reconcileSchedules'] as const;
+export type SystemWorkflow = (typeof SYSTEM_WORKFLOWS)[number];
+
 /**
  * The Temporal Schedule that starts a reconciler. The task queue is part of the id, because
  * installations that share a namespace have different task queues.
  */
-export const systemScheduleId = (
-  taskQueue: string,
-  workflow: 'reconcile' | 'reconcileSchedules',
-): string => `system:${taskQueue}:${workflow}`;
+export const systemScheduleId = (taskQueue: string, workflow: SystemWorkflow): string =>
+  `system:${taskQueue}:${workflow}`;
 
 export const jobWorkflowId = (jobId: string): string => `job:${jobId}`;
 
