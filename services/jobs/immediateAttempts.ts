@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import type { Knex } from '../../db/core/knex.ts';
 import type { Notifications } from '../../db/core/notifications.ts';
@@ -12,6 +11,7 @@ import {
   useConnectionsForProcess,
 } from '../../platform/connectionUser.ts';
 import { jobLog, type Log } from '../../platform/log.ts';
+import { waitUntilIdle } from '../../platform/waitUntilIdle.ts';
 import type { JobAttempts, SharedRunRef } from './attempts.ts';
 import { jobCancelTopic } from './jobAudit.ts';
 import { AttemptFailed, INTERRUPTED, WorkerStopping } from './lifecycle.ts';
@@ -114,11 +114,7 @@ export function createImmediateAttempts({
     for (const id of jobIds) if (!failed.has(id)) ended.set(id, true);
   }
 
-  const isInProgress = () => inProgress.size > 0;
-  async function waitUntilIdle(withinMs: number): Promise<void> {
-    const deadline = Date.now() + withinMs;
-    while (isInProgress() && Date.now() < deadline) await sleep(20);
-  }
+  const isIdle = () => inProgress.size === 0;
 
   return {
     /** False in a process without workers, and in one that stops. */
@@ -162,9 +158,9 @@ export function createImmediateAttempts({
     /** Accepts no more jobs. After the grace time, other workers go on with those in progress. */
     async stop(): Promise<void> {
       accepts = false;
-      await waitUntilIdle(stopGraceMs);
+      await waitUntilIdle(isIdle, stopGraceMs);
       stopping.abort(new WorkerStopping());
-      await waitUntilIdle(STOP_RECORD_MS);
+      await waitUntilIdle(isIdle, STOP_RECORD_MS);
     },
   };
 }

@@ -1,10 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Knex } from '../../db/core/knex.ts';
 import { extendLeases } from '../../db/webhooks/firstAttempts.ts';
 import { ENDPOINT_REMOVED } from '../../domain/webhooks/webhooks.ts';
 import { jobLog, type Log } from '../../platform/log.ts';
 import { startLoop, type Loop } from '../../platform/loop.ts';
 import type { Metrics } from '../../platform/metrics.ts';
+import { waitUntilIdle } from '../../platform/waitUntilIdle.ts';
 import type { AutoDisable } from './autoDisable.ts';
 import type { FirstAttemptRecorder } from './firstAttemptRecorder.ts';
 import { measureAttempt } from './measureAttempt.ts';
@@ -93,10 +93,7 @@ export function createFirstAttempts({
     return false;
   }
 
-  async function waitUntilIdle(withinMs: number): Promise<void> {
-    const deadline = Date.now() + withinMs;
-    while (inProgress.size > 0 && Date.now() < deadline) await sleep(20);
-  }
+  const isIdle = () => inProgress.size === 0;
 
   return {
     /** How many attempts this process can start now. */
@@ -132,9 +129,9 @@ export function createFirstAttempts({
      */
     async stop(): Promise<void> {
       accepts = false;
-      await waitUntilIdle(stopGraceMs);
+      await waitUntilIdle(isIdle, stopGraceMs);
       for (const { controller } of inProgress.values()) controller.abort();
-      await waitUntilIdle(STOP_RECORD_MS);
+      await waitUntilIdle(isIdle, STOP_RECORD_MS);
       await loop?.stop();
     },
   };

@@ -1,0 +1,9 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
+const POLL_MS = 20;
+
+/** Resolves when nothing is in progress any more, or after `withinMs`. */
+export async function waitUntilIdle(isIdle: () => boolean, withinMs: number): Promise<void> {
+  const deadline = Date.now() + withinMs;
+  while (!isIdle() && Date.now() < deadline) await sleep(POLL_MS);
+}
