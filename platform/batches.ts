@@ -1,19 +1,19 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-
 /**
  * Answers many small questions with few large ones: the questions that come in while one batch is
  * answered are the next batch, of at most `maxSize`. One batch is in progress at a time. A failure
- * of a batch is the failure of all its questions. A batch first waits `gatherMs` for more questions,
- * unless it is full.
+ * of a batch is the failure of all its questions. A batch first waits for more questions until
+ * `gather` resolves, unless it is full.
  */
 export function createBatches<Question, Answer>(
   maxSize: number,
-  answer: (questions: readonly Question[]) => Promise<(question: Question) => Answer>,
-  gatherMs = 0,
+  answer: (
+    questions: readonly Question[],
+  ) => Promise<(question: Question) => Answer | Promise<Answer>>,
+  gather?: () => Promise<unknown>,
 ): (question: Question) => Promise<Answer> {
   type Entry = {
     question: Question;
-    resolve: (answer: Answer) => void;
+    resolve: (answer: Answer | Promise<Answer>) => void;
     reject: (reason: unknown) => void;
   };
   const waiting: Entry[] = [];
@@ -22,7 +22,7 @@ export function createBatches<Question, Answer>(
   async function run(): Promise<void> {
     isRunning = true;
     while (waiting.length > 0) {
-      if (gatherMs > 0 && waiting.length < maxSize) await sleep(gatherMs);
+      if (gather && waiting.length < maxSize) await gather();
       const batch = waiting.splice(0, maxSize);
       try {
         const answerOf = await answer(batch.map(({ question }) => question));

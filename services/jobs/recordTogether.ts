@@ -3,6 +3,7 @@ import { attemptGuard } from '../../db/jobs/jobs.ts';
 import { succeededChange } from '../../db/jobs/succeeded.ts';
 import type { Job } from '../../db/models/Job.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
+import { createBatches } from '../../platform/batches.ts';
 import type { Log } from '../../platform/log.ts';
 import type { JobAttempts, SharedRunRef } from './attempts.ts';
 import type { JobCompletion } from './completion.ts';
@@ -22,7 +23,6 @@ type Deps = {
 };
 
 type Success = { job: Job; pendingLog: PendingLog; result: string };
-type Waiting = Success & { resolve(done: boolean | Promise<boolean>): void };
 
 /**
  * Records the successes of the jobs of a shared run. Those that come while one commit is made are
@@ -66,42 +66,37 @@ export function createRecordTogether({
       return true;
     }).catch(ignoreNoChange(false));
 
-  async function write(run: SharedRunRef, waiting: readonly Waiting[]): Promise<void> {
-    const [first] = waiting;
-    if (!first) return;
+  /** A function that says which of these successes were recorded. */
+  async function record(run: SharedRunRef, successes: readonly Success[]) {
+    const [
+      {
+        job: { tenantId },
+      },
+      ...others
+    ] = successes as [Success, ...Success[]];
     const done =
-      waiting.length > 1 &&
-      (await recordAll(run, first.job.tenantId, waiting).catch((error: unknown) => {
+      others.length > 0 &&
+      (await recordAll(run, tenantId, successes).catch((error: unknown) => {
         log.warn({ err: error, ...run }, 'ends of jobs could not be written together');
         return false;
       }));
-    for (const each of waiting) {
-      if (done) reportJobEnd(each.job, { status: 'succeeded', code: null });
-      each.resolve(done || recordAlone(each));
-    }
+    if (!done) return recordAlone;
+    for (const { job } of successes) reportJobEnd(job, { status: 'succeeded', code: null });
+    return () => true;
   }
 
   /** Returns the function that records a success of a run; false as in `JobLifecycle.finish`. */
   return (run: SharedRunRef) => {
-    const waiting: Waiting[] = [];
-    let writing = false;
-
-    async function writeAll(): Promise<void> {
-      writing = true;
-      while (waiting.length > 0) {
-        // All that end in this turn of the event loop are written together.
-        await new Promise(setImmediate);
-        await write(run, waiting.splice(0));
-      }
-      writing = false;
-    }
-
+    const recordInTurn = createBatches<Success, boolean>(
+      // A shared run has few jobs.
+      Number.POSITIVE_INFINITY,
+      (successes) => record(run, successes),
+      // All that end in this turn of the event loop are written together.
+      () => new Promise(setImmediate),
+    );
     return (job: Job, pendingLog: PendingLog, result: string): Promise<boolean> => {
-      if (jobCompletion.hasHooks(job)) return recordAlone({ job, pendingLog, result });
-      const { promise, resolve } = Promise.withResolvers<boolean>();
-      waiting.push({ job, pendingLog, result, resolve });
-      if (!writing) void writeAll();
-      return promise;
+      const success = { job, pendingLog, result };
+      return jobCompletion.hasHooks(job) ? recordAlone(success) : recordInTurn(success);
     };
   };
 }

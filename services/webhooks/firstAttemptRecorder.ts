@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { ignoreNoChange, type DispatchUnaudited } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import type { LogLine } from '../../db/jobs/jobs.ts';
@@ -219,7 +220,7 @@ export function createFirstAttemptRecorder(deps: Deps): FirstAttemptRecorder {
       );
       return () => isRecorded;
     },
-    GATHER_MS,
+    () => sleep(GATHER_MS),
   );
 
   return async (ended) => {

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from '@jest/globals';
 import { createBatches } from '../../../platform/batches.ts';
 
@@ -32,7 +33,7 @@ test('a batch waits for more questions, unless it is full', async () => {
     batches.push(questions);
     return Promise.resolve((question: number) => question);
   };
-  const ask = createBatches<number, number>(3, answer, 1);
+  const ask = createBatches<number, number>(3, answer, () => sleep(1));
   await Promise.all([1, 2].map(ask));
   await Promise.all([3, 4, 5, 6].map(ask));
   expect(batches).toEqual([[1, 2], [3, 4, 5], [6]]);
