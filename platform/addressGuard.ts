@@ -2,8 +2,8 @@ import { lookup as dnsLookup, type LookupAddress, type LookupAllOptions } from '
 import { isIP, type LookupFunction } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { assertDefined } from '../domain/shared/assert.ts';
-import { readNetwork } from './network.ts';
-import { createOwnEndpoints, parseAddress, type OwnEndpoints } from './ownEndpoints.ts';
+import { parseAddress, readNetwork, withoutBrackets, type ParsedAddress } from './network.ts';
+import { createOwnEndpoints, type OwnEndpoints } from './ownEndpoints.ts';
 
 export type OutboundErrorCode =
   | 'url_not_allowed'
@@ -72,7 +72,7 @@ function destinationOf(parsed: ParsedAddress): ParsedAddress {
 const GLOBAL_UNICAST_6 = ipaddr.parseCIDR('2000::/3');
 
 /** Returns the host of a URL as `net.isIP` expects it: an IPv6 address without brackets. */
-export const hostOf = ({ hostname }: URL): string => hostname.replace(/^\[|\]$/g, '');
+export const hostOf = ({ hostname }: URL): string => withoutBrackets(hostname);
 
 const PORTS: Readonly<Record<string, number>> = {
   'http:': 80,
@@ -97,8 +97,6 @@ export type Resolve = (
   options: LookupAllOptions,
   callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void;
-
-type ParsedAddress = ReturnType<typeof parseAddress>;
 
 type LookupCallback = Parameters<Resolve>[2];
 
@@ -206,14 +204,15 @@ export function createAddressGuard({
 
   /** Why addresses of a host, some of which are not permitted, are refused. */
   function refusal(host: string, addresses: readonly string[], port: number): OutboundError {
-    const parsedOnes = addresses.filter((each) => ipaddr.isValid(each)).map(parseAddress);
+    const parsedOnes = addresses.flatMap((each) => parseAddress(each) ?? []);
     if (parsedOnes.some(isOfCloud)) return addressNotAllowed(host, NEVER);
+    const isExempt = (address: string): boolean => {
+      const parsed = parseAddress(address);
+      return parsed !== undefined && allowed.some(({ network }) => inside(parsed, network));
+    };
     const hasException = addresses.some(
       (address) =>
-        !permits(address, port) &&
-        ipaddr.isValid(address) &&
-        allowed.some(({ network }) => inside(parseAddress(address), network)) &&
-        !ownEndpoints.includes(address, port),
+        !permits(address, port) && isExempt(address) && !ownEndpoints.includes(address, port),
     );
     return addressNotAllowed(
       host,
@@ -235,9 +234,8 @@ export function createAddressGuard({
 
   /** Whether an address may be connected to at a port. */
   function permits(address: string, port: number): boolean {
-    if (!ipaddr.isValid(address.replace(/%.*$/, ''))) return false;
     const parsed = parseAddress(address);
-    if (isOfCloud(parsed)) return false;
+    if (!parsed || isOfCloud(parsed)) return false;
     if (ownEndpoints.includes(address, port)) return false;
     const isExempt = allowed.some(
       ({ network, ports: [first, last] }) =>

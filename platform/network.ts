@@ -7,10 +7,24 @@ import {
   type Block,
 } from '../domain/inventory/cidr.ts';
 
+export type ParsedAddress = ipaddr.IPv4 | ipaddr.IPv6;
+
+/**
+ * Parses an address without its zone; undefined for other text. An IPv4-mapped one becomes IPv4:
+ * ::ffff:127.0.0.1 is 127.0.0.1.
+ */
+export function parseAddress(text: string): ParsedAddress | undefined {
+  const address = text.replace(/%.*$/, '');
+  return ipaddr.isValid(address) ? ipaddr.process(address) : undefined;
+}
+
+/** The host of a URL or a header as an address is written: IPv6 without brackets. */
+export const withoutBrackets = (host: string): string => host.replace(/^\[|\]$/g, '');
+
 /** Returns the network that rate limits count as one client: an IPv4 address, or an IPv6 /64. */
 export function networkOf(address: string | null): string {
-  if (address === null || !ipaddr.isValid(address.replace(/%.*$/, ''))) return 'unknown';
-  const parsed = ipaddr.process(address.replace(/%.*$/, ''));
+  const parsed = parseAddress(address ?? '');
+  if (!parsed) return 'unknown';
   return parsed.kind() === 'ipv4'
     ? parsed.toString()
     : `${parsed.toNormalizedString().split(':').slice(0, 4).join(':')}::/64`;
@@ -49,9 +63,8 @@ function storedBlock(cidr: string): Block | undefined {
 
 /** True for an address in one of these stored CIDRs. */
 export function isInNetworks(address: string | null, cidrs: readonly string[]): boolean {
-  const plain = address?.replace(/%.*$/, '') ?? '';
-  if (!ipaddr.isValid(plain)) return false;
-  const parsed = ipaddr.process(plain);
+  const parsed = parseAddress(address ?? '');
+  if (!parsed) return false;
   const inner = `${parsed.toString()}/${parsed.kind() === 'ipv4' ? 32 : 128}`;
   return cidrs.some((cidr) => isWithinNetwork(cidr, inner));
 }

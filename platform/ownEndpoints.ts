@@ -1,5 +1,5 @@
 import { networkInterfaces } from 'node:os';
-import ipaddr from 'ipaddr.js';
+import { parseAddress, withoutBrackets } from './network.ts';
 
 export type OwnEndpoints = ReturnType<typeof createOwnEndpoints>;
 
@@ -12,22 +12,21 @@ const DEFAULT_PORTS: Readonly<Record<string, number>> = {
   'https:': 443,
 };
 
-/** Parses an address. An IPv4-mapped one becomes IPv4: ::ffff:127.0.0.1 is 127.0.0.1. */
-export const parseAddress = (address: string) => ipaddr.process(address.replace(/%.*$/, ''));
-
-const isAddress = (host: string) => ipaddr.isValid(host.replace(/%.*$/, ''));
+/** The canonical form of an address; undefined for a name. */
+const canonicalAddress = (host: string): string | undefined => parseAddress(host)?.toString();
 
 /** True for an address under which this machine reaches itself. */
-function isLocal(address: string): boolean {
-  const parsed = parseAddress(address);
+function isLocal(host: string): boolean {
+  const parsed = parseAddress(host);
+  if (!parsed) return false;
   if (['loopback', 'unspecified'].includes(parsed.range())) return true;
   const text = parsed.toString();
   return Object.values(networkInterfaces())
     .flatMap((addresses) => addresses ?? [])
-    .some((each) => parseAddress(each.address).toString() === text);
+    .some((each) => canonicalAddress(each.address) === text);
 }
 
-const normalizedName = (host: string) => host.toLowerCase().replace(/^\[|\]$|\.$/g, '');
+const normalizedName = (host: string) => withoutBrackets(host.toLowerCase()).replace(/\.$/, '');
 
 /**
  * The endpoint of a URL, or of `host:port`; undefined if it has no port. A server that is reached
@@ -59,15 +58,11 @@ export function createOwnEndpoints(initial: readonly (Endpoint | undefined)[] = 
       if (samePort.length === 0) return false;
       const name = normalizedName(host);
       if (samePort.some((each) => each.host === name)) return true;
-      if (!isAddress(host)) return false;
       if (isLocal(host)) return samePort.some((each) => isOwnHost(each.host));
-      const text = parseAddress(host).toString();
-      return samePort.some(
-        (each) => isAddress(each.host) && parseAddress(each.host).toString() === text,
-      );
+      const text = canonicalAddress(host);
+      return text !== undefined && samePort.some((each) => canonicalAddress(each.host) === text);
     },
   };
 }
 
-const isOwnHost = (host: string): boolean =>
-  host === 'localhost' || (isAddress(host) && isLocal(host));
+const isOwnHost = (host: string): boolean => host === 'localhost' || isLocal(host);

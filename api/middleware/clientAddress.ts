@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import type { Context } from 'koa';
+import { parseAddress } from '../../platform/network.ts';
 
 export type ClientAddress = ReturnType<typeof createClientAddress>;
 
@@ -29,10 +30,10 @@ const withoutPort = (entry: string): string =>
 export function createIsTrusted(trustedGateways: readonly string[]) {
   const trustedNetworks = trustedGateways.map((cidr) => ipaddr.parseCIDR(cidr));
   return (address: string | undefined): boolean => {
-    if (address === undefined) return false;
-    const parsed = ipaddr.process(address.replace(/%.*$/, ''));
-    return trustedNetworks.some(
-      ([net, bits]) => parsed.kind() === net.kind() && parsed.match(net, bits),
+    const parsed = parseAddress(address ?? '');
+    return (
+      parsed !== undefined &&
+      trustedNetworks.some(([net, bits]) => parsed.kind() === net.kind() && parsed.match(net, bits))
     );
   };
 }
@@ -57,10 +58,9 @@ export function createClientAddress({
   function publicOriginOf(ctx: Context): string {
     if (publicUrl !== undefined) return publicUrl;
     const { localAddress = '127.0.0.1', localPort = 80 } = ctx.req.socket;
-    const address = ipaddr.process(localAddress.replace(/%.*$/, ''));
-    return new URL(
-      `http://${address.kind() === 'ipv6' ? `[${address.toString()}]` : address.toString()}:${localPort}`,
-    ).origin;
+    const address = parseAddress(localAddress);
+    const host = address?.kind() === 'ipv6' ? `[${address.toString()}]` : address?.toString();
+    return new URL(`http://${host ?? localAddress}:${localPort}`).origin;
   }
 
   /** What the `Host` header names. */

@@ -1,9 +1,9 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import Router from '@koa/router';
 import type { Context, Middleware } from 'koa';
-import ipaddr from 'ipaddr.js';
 import { AppError } from '../../domain/shared/errors.ts';
 import type { Metrics } from '../../platform/metrics.ts';
+import { parseAddress, withoutBrackets } from '../../platform/network.ts';
 import type { Readiness } from '../../services/shared/readiness.ts';
 
 type OperationDeps = {
@@ -16,8 +16,7 @@ type OperationDeps = {
   isMetricsPort: boolean;
 };
 
-const isLoopback = (address: string) =>
-  ipaddr.isValid(address) && ipaddr.process(address).range() === 'loopback';
+const isLoopback = (address: string) => parseAddress(address)?.range() === 'loopback';
 
 /**
  * Headers that monitoring and browsers send themselves. Any other may come from a proxy: each has
@@ -32,7 +31,7 @@ const OWN_HEADERS = new Set(
 const isOwnHeader = (name: string): boolean => OWN_HEADERS.has(name) || name.startsWith('sec-');
 
 /** The host of a `Host` header, without the port. */
-const hostOf = (header: string): string => header.replace(/:\d+$/, '').replace(/^\[|\]$/g, '');
+const hostOf = (header: string): string => withoutBrackets(header.replace(/:\d+$/, ''));
 
 /**
  * True for a request of a program on this machine. A proxy on this machine has the same address: it
