@@ -10,7 +10,7 @@ import { createPasswords } from '../services/auth/passwords.ts';
 import { measureTokens } from './access/tokens.ts';
 import { startBenchEnvironment, startProgram } from './fixture.ts';
 import { load } from './load.ts';
-import { ms, perSecond, quantile, type BenchResult } from './report.ts';
+import { median, ms, perSecond, type BenchResult } from './report.ts';
 
 const TENANTS = 20_000;
 const GRANTS = 10_000;
@@ -21,8 +21,6 @@ const WRITES = { concurrency: 20, total: 2_000 };
 const WRITE_ROUNDS = 5;
 const SEQUENTIAL = { concurrency: 1, total: 500 };
 const PASSWORD = 'a password for the benchmark';
-
-const median = (values: number[]) => quantile(values, 0.5);
 
 /** Lists of a user with 10,000 grants compared with unscoped ones; API tokens; the cost of audit entries. */
 export async function bench(): Promise<BenchResult[]> {

@@ -9,7 +9,7 @@ import { migrateUp } from '../db/core/migrate.ts';
 import { freePort } from '../dev/freePort.ts';
 import { createLog } from '../platform/log.ts';
 import { ROOT, startBenchEnvironment, startProgram, type BenchProcess } from './fixture.ts';
-import type { BenchResult } from './report.ts';
+import { median, type BenchResult } from './report.ts';
 
 const run = promisify(execFile);
 
@@ -21,8 +21,6 @@ const ROUNDS = 3;
 const RESTORES = 2;
 const KEYS = `bench:${Buffer.alloc(32, 5).toString('base64')}`;
 
-const median = (values: readonly number[]) =>
-  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 const seconds = (value: number) => `${value.toFixed(1)} s`;
 const mib = (bytes: number) => `${(bytes / 2 ** 20).toFixed(0)} MiB`;
 

@@ -1,5 +1,3 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
@@ -12,6 +10,7 @@ import { productEnv } from './fixture.ts';
 import { keepRunning, startBalancer } from './kills/processes.ts';
 import { persistently } from './kills/product.ts';
 import type { BenchResult } from './report.ts';
+import { startServer } from './server.ts';
 
 /** `HOLDFAST_BENCH_CHAOS_ROUNDS=1` lets each disturbance happen once. */
 const ROUNDS = Number(process.env.HOLDFAST_BENCH_CHAOS_ROUNDS ?? 2);
@@ -123,7 +122,7 @@ async function untilNothingWaits(client: pg.Client): Promise<void> {
 async function startEndpoint() {
   const arrived = new Map<string, number>();
   let count = 0;
-  const server = createServer((incoming, response) => {
+  const { base, stop } = await startServer((incoming, response) => {
     incoming.resume();
     incoming.on('end', () => {
       count += 1;
@@ -136,14 +135,10 @@ async function startEndpoint() {
       response.writeHead(204).end();
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     arrived,
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/chaos`,
-    async stop() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
+    url: `${base}/chaos`,
+    stop,
   };
 }
 

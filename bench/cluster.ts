@@ -3,7 +3,7 @@ import { Agent, request } from 'undici';
 import { startShape } from './cluster/shape.ts';
 import { startProduct, startProgram, type BenchProcess } from './fixture.ts';
 import { load, type LoadResult } from './load.ts';
-import { ms, perSecond, quantile, type BenchResult } from './report.ts';
+import { median, ms, perSecond, type BenchResult } from './report.ts';
 
 const ROUNDS = Number(process.env.CLUSTER_ROUNDS ?? 3);
 const CONCURRENT = { concurrency: 50, total: 400 };
@@ -112,7 +112,6 @@ async function countConnections(url: string): Promise<number> {
 }
 
 function results(ours: Samples, theirs: Samples, connections: number): BenchResult[] {
-  const median = (values: number[]) => quantile(values, 0.5);
   const [rate, bareRate] = [median(ours.rates), median(theirs.rates)];
   const [single, bareSingle] = [median(ours.singles), median(theirs.singles)];
   return [

@@ -2,7 +2,7 @@ import pg from 'pg';
 import { measureConcurrency } from './inventory/concurrency.ts';
 import { openApi, vrf, type Api } from './inventory/api.ts';
 import { startBenchEnvironment, startProduct } from './fixture.ts';
-import { ms, perSecond, quantile, type BenchResult } from './report.ts';
+import { median, ms, perSecond, type BenchResult } from './report.ts';
 
 const SINGLES = 400;
 /** Until Node has compiled what a create needs. */
@@ -12,8 +12,6 @@ const IMPORT = { rounds: 3, size: 10_000 };
 const ADDRESSES = 1_000_000;
 const USED = 100_000;
 const REQUESTS = 200;
-
-const median = (values: number[]) => quantile(values, 0.5);
 
 /** Single and batch writes, imports, deep pages and allocation of free addresses. */
 export async function bench(): Promise<BenchResult[]> {

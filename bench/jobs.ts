@@ -2,7 +2,7 @@ import pg from 'pg';
 import { Agent, request } from 'undici';
 import { startBenchEnvironment, startProgram } from './fixture.ts';
 import { load, offer, type LoadResult } from './load.ts';
-import { ms, perSecond, quantile, type BenchResult } from './report.ts';
+import { median, ms, perSecond, quantile, type BenchResult } from './report.ts';
 
 const ROUNDS = 5;
 const CONCURRENT = { concurrency: 50, total: 1_000 };
@@ -11,8 +11,6 @@ const WARM_UP = { concurrency: 50, total: 300 };
 const BURST = { concurrency: 50, total: 50 };
 const BURSTS = 10;
 const OFFERED = { perSecond: 40, total: 400 };
-
-const median = (values: number[]) => quantile(values, 0.5);
 
 type Samples = { rates: number[]; singles: number[] };
 

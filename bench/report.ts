@@ -14,6 +14,8 @@ export function quantile(values: readonly number[], q: number): number {
   return sorted[Math.min(sorted.length - 1, Math.ceil(q * sorted.length) - 1)] ?? Number.NaN;
 }
 
+export const median = (values: readonly number[]): number => quantile(values, 0.5);
+
 /** Formats results as a Markdown table. */
 export function table(results: readonly BenchResult[]): string {
   const rows = results.map((r) => [

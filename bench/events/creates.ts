@@ -1,14 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { waitForArrivals, type BenchApi, type BenchEndpoint } from './endpoint.ts';
-import { ms, perSecond, quantile, type BenchResult } from '../report.ts';
+import { median, ms, perSecond, type BenchResult } from '../report.ts';
 
 const ROUNDS = 3;
 const SINGLES = 50;
 /** Until Node has compiled what a create needs. */
 const WARM_UP = 1_000;
 const BULK = 1_000;
-
-const median = (values: readonly number[]) => quantile(values, 0.5);
 
 const cidr = (n: number) => `10.${n >> 8}.${n & 255}.0/24`;
 

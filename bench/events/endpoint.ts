@@ -1,6 +1,5 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { startServer } from '../server.ts';
 
 /** Calls the API as an operator of a tenant, or as the staff of the platform. */
 export type BenchApi = (
@@ -33,7 +32,7 @@ export async function startEndpoint() {
   };
   let hanging = 0;
   let failing = 0;
-  const server = createServer((incoming, response) => {
+  const { base, stop } = await startServer((incoming, response) => {
     const atMs = performance.now();
     if (incoming.url === '/hanging') {
       hanging += 1;
@@ -63,17 +62,13 @@ export async function startEndpoint() {
       response.writeHead(204).end();
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     arrivals,
     /** The arrivals at one path; other webhooks may still retry. */
     arrivalsAt,
     hanging: () => hanging,
-    url: (path: string) => `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`,
-    async stop() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
+    url: (path: string) => `${base}${path}`,
+    stop,
   };
 }
 export type BenchEndpoint = Awaited<ReturnType<typeof startEndpoint>>;

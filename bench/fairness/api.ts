@@ -1,6 +1,5 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { Agent, request, type Dispatcher } from 'undici';
+import { startServer } from '../server.ts';
 
 type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 
@@ -72,19 +71,15 @@ export type BenchEndpoint = Awaited<ReturnType<typeof startEndpoint>>;
 /** An endpoint that notes when events arrive. Requests to `/hanging` get no response. */
 export async function startEndpoint() {
   const arrivals: number[] = [];
-  const server = createServer((incoming, response) => {
+  const { base, stop } = await startServer((incoming, response) => {
     incoming.resume();
     if (incoming.url === '/hanging') return;
     arrivals.push(performance.now());
     response.writeHead(204).end();
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     arrivals,
-    url: (path: string) => `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`,
-    async stop() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
+    url: (path: string) => `${base}${path}`,
+    stop,
   };
 }

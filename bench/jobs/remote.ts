@@ -4,7 +4,7 @@ import path from 'node:path';
 import { prepareRun } from '../../runner/command/preparedRun.ts';
 import { openWorkFolder } from '../../runner/command/runFolder.ts';
 import { load, offer } from '../load.ts';
-import { ms, perSecond, quantile, type BenchResult } from '../report.ts';
+import { median, ms, perSecond, quantile, type BenchResult } from '../report.ts';
 import { FLOOD_LINES, startRemoteStack, type RemoteStack } from './remoteStack.ts';
 
 const ROUNDS = Number(process.env.HOLDFAST_BENCH_ROUNDS ?? 3);
@@ -16,8 +16,6 @@ const FLOODS = 5;
 const OTHERS_MS = 10_000;
 const SHORT_PER_SECOND = 20;
 const REMOTE_PER_SECOND = 3;
-
-const median = (values: number[]) => quantile(values, 0.5);
 
 type Job = { id: string; status: string; startedAt: string; finishedAt: string };
 

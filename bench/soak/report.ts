@@ -1,4 +1,4 @@
-import { ms, quantile, type BenchResult } from '../report.ts';
+import { median, ms, quantile, type BenchResult } from '../report.ts';
 import { GROUPS, type Group } from './operations.ts';
 import { SAMPLED, type Sample } from './samples.ts';
 
@@ -17,7 +17,6 @@ export type Window = {
 /** The last window may have this many times what the second has; the first one is for warming up. */
 const MAX_GROWTH = 1.2;
 
-const median = (values: readonly number[]) => quantile(values, 0.5);
 const p99 = (values: readonly number[]) => quantile(values, 0.99);
 
 type Row = { name: string; of(window: Window): number; text(value: number): string };
