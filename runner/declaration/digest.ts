@@ -10,7 +10,10 @@ const MAX_CODE_BYTES = 67_108_864;
 /** Why the digest of a declaration cannot be computed. */
 export class DigestError extends Error {}
 
-/** A JSON value with the keys of its objects in order: equal values have equal texts. */
+/**
+ * A JSON value with the keys of its objects in order: equal values have equal texts. Keys that are numbers come first,
+ * unlike those of `sortedJson`, and digests have been stored: it stays as it is.
+ */
 function inOrder(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(inOrder);
   if (typeof value !== 'object' || value === null) return value;
