@@ -4,6 +4,9 @@ import type { Role } from './roles.ts';
 /** Id of the tenant that is the installation itself. A grant at it covers every record. */
 export const PLATFORM = 'platform';
 
+/** Where records of the installation itself are. */
+export const PLATFORM_SCOPE = { tenantId: PLATFORM };
+
 /** Levels at which a role can be granted, from wide to narrow. */
 export const LEVELS = ['platform', 'tenant', 'site', 'device'] as const;
 export type Level = (typeof LEVELS)[number];

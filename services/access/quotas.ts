@@ -17,7 +17,7 @@ import {
   type QuotaOverrides,
   type QuotaValues,
 } from '../../domain/access/quotas.ts';
-import { PLATFORM } from '../../domain/access/scope.ts';
+import { PLATFORM_SCOPE } from '../../domain/access/scope.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { checkVersion, notFound } from '../../domain/shared/errors.ts';
 import type { Access } from './access.ts';
@@ -36,8 +36,6 @@ export type TenantQuotas = {
 
 /** New limits; null returns to the default. */
 export type QuotaChange = Readonly<Partial<Record<QuotaName, number | null>>>;
-
-const PLATFORM_SCOPE = { tenantId: PLATFORM };
 
 type Deps = { db: Knex; commit: Commit; access: Access; config: { quotas: QuotaValues } };
 

@@ -9,7 +9,7 @@ import { AppError, checkVersion, notFound } from '../../domain/shared/errors.ts'
 import { coversJobType } from '../../domain/access/jobTypePatterns.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
 import { BUILT_IN_ROLES, type Role } from '../../domain/access/roles.ts';
-import { PLATFORM } from '../../domain/access/scope.ts';
+import { PLATFORM_SCOPE } from '../../domain/access/scope.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type { Access } from './access.ts';
 import { createAccessChange } from './accessChange.ts';
@@ -36,8 +36,6 @@ export type RoleView = {
 
 /** Limit of custom roles, since `list` returns all of them in one page. */
 const MAX_CUSTOM_ROLES = 1_000;
-
-const PLATFORM_SCOPE = { tenantId: PLATFORM };
 
 type Deps = { db: Knex; commit: Commit; access: Access; ids: Ids };
 

@@ -5,7 +5,7 @@ import { recordOf } from '../../db/core/recordAudit.ts';
 import { Pool } from '../../db/models/Pool.ts';
 import { Runner } from '../../db/models/Runner.ts';
 import { countRunners, readPoolLoads } from '../../db/runners/runners.ts';
-import { PLATFORM } from '../../domain/access/scope.ts';
+import { PLATFORM, PLATFORM_SCOPE } from '../../domain/access/scope.ts';
 import { MODULES_POOL } from '../../domain/runners/definition.ts';
 import type { PoolData, PoolLoad } from '../../domain/runners/records.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
@@ -27,8 +27,6 @@ const IDLE: PoolLoad = { slots: 0, runningJobs: 0, queuedJobs: 0 };
 
 /** Pools that an installation can have; the list has one page. */
 export const MAX_POOLS = 200;
-
-const PLATFORM_SCOPE = { tenantId: PLATFORM };
 
 const poolRecord = recordOf<Pool, 'pool.created' | 'pool.updated' | 'pool.deleted'>({
   type: 'pool',

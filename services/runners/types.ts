@@ -10,7 +10,7 @@ import {
   listVersions,
   TYPES_TOPIC,
 } from '../../db/runners/types.ts';
-import { PLATFORM } from '../../domain/access/scope.ts';
+import { PLATFORM, PLATFORM_SCOPE } from '../../domain/access/scope.ts';
 import type { RemoteJobType } from '../../domain/jobs/jobType.ts';
 import type { RemoteTypeData, TypeVersion } from '../../domain/runners/records.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
@@ -35,8 +35,6 @@ export type RunnerTypeView = {
 
 /** Versions that a read of a type includes. */
 const SHOWN_VERSIONS = 20;
-
-const PLATFORM_SCOPE = { tenantId: PLATFORM };
 
 type Deps = { db: Knex; commit: Commit; access: Access; jobTypes: JobTypes };
 

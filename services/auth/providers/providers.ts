@@ -15,7 +15,7 @@ import type { ListAnswer, ListRequest } from '../../../domain/shared/lists.ts';
 import { MASK } from '../../../domain/shared/mask.ts';
 import { assertNotMask } from '../../../domain/shared/sentSecret.ts';
 import type { ProviderKind } from '../../../domain/auth/providers.ts';
-import { PLATFORM } from '../../../domain/access/scope.ts';
+import { PLATFORM, PLATFORM_SCOPE } from '../../../domain/access/scope.ts';
 import type { Ids } from '../../../platform/ids.ts';
 import type { Vault } from '../../../platform/vault.ts';
 import type { Access } from '../../access/access.ts';
@@ -45,8 +45,6 @@ export type ProviderView = Pick<
   Provider,
   'id' | 'kind' | 'name' | 'enabled' | 'config' | 'createdAt' | 'updatedAt' | 'version'
 >;
-
-const PLATFORM_SCOPE = { tenantId: PLATFORM };
 
 type Deps = { db: Knex; commit: Commit; access: Access; ids: Ids; vault: Vault };
 
