@@ -57,3 +57,12 @@ test('the changelog names each migration since the last release, and each change
   const beginnings = firstGroups(unreleased, /^- (.{60})/gm);
   expect(beginnings.filter((text, i) => beginnings.indexOf(text) !== i)).toEqual([]);
 });
+
+test('CONTRIBUTING.md names each area', async () => {
+  const root = path.resolve(DOCS, '..');
+  const page = await readFile(path.join(root, 'CONTRIBUTING.md'), 'utf8');
+  const [list = ''] = firstGroups(page, /same area folders: (.*?)\. /gs);
+  const folders = await readdir(path.join(root, 'services'));
+  const areas = folders.filter((name) => !['jobTypes', 'shared'].includes(name)).toSorted();
+  expect(firstGroups(list, /`(\w+)`/g)).toEqual(areas);
+});
