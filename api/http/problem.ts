@@ -33,7 +33,7 @@ export const PROBLEMS: Readonly<Record<ErrorCode, { status: number; title: strin
   own_account: { status: 409, title: 'Not allowed on your own account' },
   master_key_missing: { status: 409, title: 'Master key missing' },
   job_already_finished: { status: 409, title: 'Job already finished' },
-  job_not_retryable: { status: 409, title: 'Job type cannot be retried' },
+  job_not_retryable: { status: 409, title: 'Job cannot be retried' },
   attempt_lost: { status: 409, title: 'Attempt does not count any more' },
   unknown_runner: { status: 404, title: 'Runner not announced' },
   job_still_running: { status: 409, title: 'Job still running' },

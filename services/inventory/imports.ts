@@ -215,7 +215,7 @@ export function createInventoryImports(deps: Deps) {
   /** Error: `conflict`, if the rows of an import cannot be written as those of a dry run. */
   async function checkApplicable(caller: Caller, record: Import): Promise<void> {
     const { id, dryRun, tenantId, jobId } = record;
-    if (!dryRun) throw new AppError('conflict', `The import ${id} is no dry run.`);
+    if (!dryRun) throw new AppError('conflict', `The import ${id} is not a dry run.`);
     // The rows would be about other records there.
     if (tenantId !== caller.tenantId)
       throw new AppError('conflict', `The dry run was made in the tenant ${tenantId}.`);

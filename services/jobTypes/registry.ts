@@ -41,7 +41,7 @@ export function createJobTypes() {
   function get(name: string, pointer = '/type'): JobType {
     const type = find(name);
     if (!type)
-      throw invalidField('body', pointer, 'unknown_job_type', `There is no job type ${name}.`);
+      throw invalidField('body', pointer, 'unknown_job_type', `there is no job type ${name}`);
     return type;
   }
 
@@ -124,7 +124,7 @@ export function createJobTypes() {
           'body',
           pointer,
           'job_type_disabled',
-          `The job type ${name} is disabled.`,
+          `the job type ${name} is disabled`,
         );
       if (type.createdOnlyBy === null) return type;
       throw invalidField(

@@ -374,6 +374,6 @@ function asNotRetryable(error: unknown): never {
   const at = field.pointer.slice(1).replaceAll('/', '.');
   throw new AppError(
     'job_not_retryable',
-    `The job cannot be created again: ${at} ${field.message}`,
+    `The job cannot be created again: ${at}: ${field.message}`,
   );
 }

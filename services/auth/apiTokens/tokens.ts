@@ -158,8 +158,10 @@ export function createApiTokens({ db, commit, access, ids, config: { tokenMaxDay
       .whereIn('name', [...pools])
       .select('name');
     const missing = pools.findIndex((pool) => !known.some(({ name }) => name === pool));
-    if (missing >= 0)
-      throw invalidField('body', `/pools/${missing}`, 'not_found', 'There is no such pool.');
+    if (missing >= 0) {
+      const message = `there is no pool named ${pools[missing] ?? ''}`;
+      throw invalidField('body', `/pools/${missing}`, 'not_found', message);
+    }
   }
 
   /** The only tenant of the resource scopes, or as for a session. Error: `invalid_request`. */
