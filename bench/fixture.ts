@@ -63,11 +63,15 @@ export async function startProgram(
   const ended = new Promise((resolve) => child.once('exit', resolve));
   const found = await new Promise<string>((resolve, reject) => {
     let output = '';
-    child.stdout.on('data', (chunk: Buffer) => {
+    const search = (chunk: Buffer) => {
       output += chunk.toString();
       const match = ready.exec(output);
-      if (match) resolve(match[1] ?? '');
-    });
+      if (!match) return;
+      // What follows is the log of hours: nobody reads it, and to search it would be most of the load.
+      child.stdout.off('data', search).resume();
+      resolve(match[1] ?? '');
+    };
+    child.stdout.on('data', search);
     void ended.then(() => reject(new Error(`${args.join(' ')} ended:\n${output}`)));
   });
   return {
