@@ -66,17 +66,13 @@ export function createRecordTogether({
       return true;
     }).catch(ignoreNoChange(false));
 
-  /** A function that says which of these successes were recorded. */
+  /** A function that says whether a success among these was recorded. */
   async function record(run: SharedRunRef, successes: readonly Success[]) {
-    const [
-      {
-        job: { tenantId },
-      },
-      ...others
-    ] = successes as [Success, ...Success[]];
+    const [first, ...others] = successes;
     const done =
+      first !== undefined &&
       others.length > 0 &&
-      (await recordAll(run, tenantId, successes).catch((error: unknown) => {
+      (await recordAll(run, first.job.tenantId, successes).catch((error: unknown) => {
         log.warn({ err: error, ...run }, 'ends of jobs could not be written together');
         return false;
       }));
