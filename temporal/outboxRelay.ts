@@ -10,6 +10,7 @@ import {
 import type { Knex } from '../db/core/knex.ts';
 import type { OutboxTask } from '../domain/dispatch/tasks.ts';
 import type { Log } from '../platform/log.ts';
+import { loggedError } from '../platform/loggedError.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import type { TemporalConnection } from './connection.ts';
 import { isTransient } from './executeTask.ts';
@@ -81,7 +82,8 @@ export function createOutboxRelay({ db, temporal, metrics, log, ...deps }: Deps)
         { err: error, workflowId: task.workflowId, attempts, waitMs },
         'a call to Temporal failed',
       );
-      await postponeOutbox(db, id, new Date(Date.now() + waitMs), String(error));
+      const { type, message } = loggedError(error);
+      await postponeOutbox(db, id, new Date(Date.now() + waitMs), `${type}: ${message}`);
       return !isAway;
     }
   }
