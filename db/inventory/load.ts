@@ -80,6 +80,8 @@ type LoadOptions = {
   warns: boolean;
   /** What the plan has loaded already. */
   loaded: Readonly<Loaded>;
+  /** Called with the size of what was read, before more is. It may throw. */
+  keep(bytes: number): void;
 };
 
 /**
@@ -90,7 +92,7 @@ export async function loadNeeds(
   db: Knex,
   snapshot: PlanSnapshot,
   needs: readonly DataNeed[],
-  { locking, visible, pause, warns, loaded }: LoadOptions,
+  { locking, visible, pause, warns, loaded, keep }: LoadOptions,
 ): Promise<Loaded & { unlocked: UnlockedRow[] }> {
   const parts = [
     ...rowParts(ofKind(needs, 'row'), locking),
@@ -102,7 +104,7 @@ export async function loadNeeds(
     ...rangeParts(ofKind(needs, 'ranges'), ofKind(needs, 'sharedInside')),
     ...factParts(needs),
   ];
-  const found = parts.length > 0 ? await readParts(db, snapshot, parts, loaded) : [];
+  const found = parts.length > 0 ? await readParts(db, snapshot, parts, { loaded, keep }) : [];
   const bytes = await addToSnapshot(snapshot, needs, found, pause);
   return { rows: found.length, bytes, unlocked: unlockedIn(found) };
 }
@@ -115,7 +117,7 @@ async function readParts(
   db: Knex,
   snapshot: PlanSnapshot,
   parts: readonly QueryPart[],
-  loaded: Readonly<Loaded>,
+  { loaded, keep }: Pick<LoadOptions, 'loaded' | 'keep'>,
 ): Promise<SizedRow[]> {
   const { sql, bindings } = unionOf(parts);
   const found: SizedRow[] = [];
@@ -126,12 +128,14 @@ async function readParts(
     isPrepared: parts.length <= MAX_PREPARED_PARTS,
   });
   for await (const piece of pieces) {
+    const before = bytes;
     for (const each of piece) {
       const sized = withSize(each, distinct);
       found.push(sized);
       if (!isKept(snapshot, each)) bytes += sized.size;
     }
     assertWithinLimits({ rows: loaded.rows + found.length, bytes }, found.length);
+    keep(bytes - before);
   }
   return found;
 }

@@ -1,3 +1,4 @@
+import { getHeapStatistics } from 'node:v8';
 import {
   createCommit,
   createDispatchUnaudited,
@@ -6,6 +7,7 @@ import {
 import { openSharedDatabase } from '../../db/core/connectionPool.ts';
 import { listenerName } from '../../db/core/connectionFacts.ts';
 import { createNotifications, type Notifications } from '../../db/core/notifications.ts';
+import { MAX_LOADED } from '../../db/inventory/load.ts';
 import type { Config } from '../../platform/config.ts';
 import { createGuardedHttp } from '../../platform/guardedHttp.ts';
 import { createIds } from '../../platform/ids.ts';
@@ -19,6 +21,7 @@ import { createAccess } from '../../services/access/access.ts';
 import { createRights } from '../../services/access/rights.ts';
 import { createDeniedAttempts } from '../../services/audit/deniedAttempts.ts';
 import { createPasswords, type PasswordCost } from '../../services/auth/passwords.ts';
+import { createPlanMemory } from '../../services/inventory/planMemory.ts';
 import { createJobCompletion } from '../../services/jobs/completion.ts';
 import { createJobFactory } from '../../services/jobs/createJob.ts';
 import { createJobReferences } from '../../services/jobs/payloadReferences.ts';
@@ -87,8 +90,7 @@ export function composeCore(config: Config, log: Log, passwordCost?: PasswordCos
     ...checks,
     describeWorkflow: createDescribeWorkflow(temporal),
     readRunRetention: createReadRunRetention(temporal),
-    slots: composeSlots(config, metrics),
-    readBudgets: createReadBudgets({ perSecondMs: config.readBudgetMs }),
+    ...composeBounds(config, metrics),
     ...composeJobParts({ db, ids, heartbeatMs, log, metrics, access: checks.access }),
     taskQueue,
     heartbeatMs,
@@ -97,6 +99,17 @@ export function composeCore(config: Config, log: Log, passwordCost?: PasswordCos
     bind: late.bind,
   };
 }
+
+/** How much of this process callers may use together, and each of them. */
+const composeBounds = (config: Config, metrics: Metrics) => ({
+  slots: composeSlots(config, metrics),
+  readBudgets: createReadBudgets({ perSecondMs: config.readBudgetMs }),
+  planMemory: createPlanMemory({ maxBytes: planMemoryBytes() }),
+});
+
+/** Rows take several times their size in memory, and plans leave most of it to other work. */
+const planMemoryBytes = (): number =>
+  Math.max(2 * MAX_LOADED.bytes, getHeapStatistics().heap_size_limit / 8);
 
 /** Servers of the installation, which no request of a user may reach. */
 const ownServers = ({ databaseUrl, temporal, temporalUiUrl }: Config): string[] =>

@@ -49,6 +49,8 @@ type Options = {
   /** When the plan is written: where the records that it reads are locked. */
   locks: Scope | null;
   pause: Pause;
+  /** Called with the size of what is loaded. It may throw. */
+  keep(bytes: number): void;
   cost: PlanCost;
 };
 
@@ -71,7 +73,10 @@ const MAX_TRIED_EFFECTS = 5_000;
  * they need in the same statement, and then undone. How many are tried depends on how far this gets,
  * so that the work grows linearly with the mutations even if each depends on the one before it.
  */
-export function createPlanSession(db: Knex, { viewer, visible, locks, pause, cost }: Options) {
+export function createPlanSession(
+  db: Knex,
+  { viewer, visible, locks, pause, keep, cost }: Options,
+) {
   const snapshot = new PlanSnapshot({ lockedOnly: locks !== null });
   const prefixTree = new PrefixTree(snapshot);
   const context = { snapshot, prefixTree, spans: new Spans(snapshot), viewer };
@@ -96,6 +101,7 @@ export function createPlanSession(db: Knex, { viewer, visible, locks, pause, cos
       pause,
       warns: viewer.warns,
       loaded: cost,
+      keep,
     });
     cost.rows += rows;
     cost.bytes += bytes;

@@ -33,6 +33,9 @@ import {
 import { expectedSpaces, planLocked } from './affectedSpaces.ts';
 import { createPlanSession, type PlanCost, type PlanSession, type Segment } from './planSession.ts';
 import { checkRecord } from './checkRecord.ts';
+import type { PlanMemory } from './planMemory.ts';
+
+type Deps = { access: Access; ids: Ids; planMemory: PlanMemory };
 
 export type Planner = ReturnType<typeof createPlanner>;
 
@@ -77,7 +80,7 @@ const noCost = (): PlanCost => ({ statements: 0, rows: 0, bytes: 0, attempts: 0 
  * The single planning path of all writes and questions. The rules are in `domain/inventory`. The
  * planner loads the data that they need. Nothing is written before the whole plan is made.
  */
-export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
+export function createPlanner({ access, ids, planMemory }: Deps) {
   const visibleTo = (caller: Caller): Scope =>
     access.scope(caller, 'inventory:read', 'inventory:write');
 
@@ -133,7 +136,7 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
     /**
      * Plans mutations in order, each on top of the valid ones before it, in the transaction that
      * writes them. It locks the records that the plan reads, and the address spaces that it changes. Errors:
-     * `limit_reached`, `conflict`; invalid mutations are part of the outcome.
+     * `limit_reached`, `unavailable`, `conflict`; invalid mutations are part of the outcome.
      */
     async planToWrite(
       trx: Knex,
@@ -156,6 +159,7 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
               visible: visibleTo(caller),
               locks: scope,
               pause,
+              keep: planMemory.start(trx, caller.tenantId),
               cost: noCost(),
             }).plan(mutations),
           ),
@@ -194,6 +198,7 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
         visible: visibleTo(caller),
         locks: null,
         pause,
+        keep: planMemory.start(trx, caller.tenantId),
         cost,
       });
       return {

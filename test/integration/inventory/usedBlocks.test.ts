@@ -190,7 +190,8 @@ test('a search and a plan read no networks of other spaces', async () => {
       const visible = { kind: 'everywhere' } as const;
       const loaded = { rows: 0, bytes: 0 };
       const pause = () => Promise.resolve();
-      const options = { locking: null, visible, warns: true, pause, loaded };
+      const keep = () => undefined;
+      const options = { locking: null, visible, warns: true, pause, loaded, keep };
       const load = (trx: Knex) => loadNeeds(trx, new PlanSnapshot(), needs, options);
       expect(await readsOf(load)).toBeLessThan(20 * needs.length);
     }
@@ -301,6 +302,7 @@ async function loadAround(trx: Knex, stored: readonly Stored[], networks: readon
     warns: true,
     pause: () => Promise.resolve(),
     loaded: { rows: 0, bytes: 0 },
+    keep: () => undefined,
   });
   const near = stored.filter(({ id }) => snapshot.isLoaded({ kind: 'fact', name: 'usage', id }));
   return { rows: [...rows].sort(), near: idsOf(near) };
