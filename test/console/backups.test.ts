@@ -8,7 +8,7 @@ import type { BackupRecord } from '../../api/backups/schemas.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { describeConsole, describePages } from '../support/console/console.ts';
 import { accessibilityProblems, contentWidth } from '../support/console/page.ts';
-import { admin, createUser, type TestUser } from '../support/users.ts';
+import { admin, createUser, seedTenant, type TestUser } from '../support/users.ts';
 
 const FOLDER = mkdtempSync(path.join(os.tmpdir(), 'holdfast-console-backups-'));
 
@@ -74,6 +74,51 @@ describeConsole(
       const id = assertDefined(/bkp_\w+/.exec(page.url()), 'id of the backup')[0];
       await page.goto(`/id/${id}`);
       await page.getByRole('heading', { name: 'Before the move' }).waitFor();
+    });
+
+    test('some sections, or one tenant, are no backup of the platform', async () => {
+      const [backup] = (await root().get<{ backups: BackupRecord[] }>('/api/backup').expect(200))
+        .backups;
+      const { id, mode, tenantId, restoreTestedAt } = assertDefined(backup, 'backup');
+      expect({ mode, tenantId }).toEqual({ mode: 'partial', tenantId: 'platform' });
+      expect(restoreTestedAt).not.toBeNull();
+      await seedTenant(console.app, 'acme');
+      const ofTenant = {
+        id: 'bkp_01jd0cmxk5e5v8kyzwq0q8s3rt',
+        tenant_id: 'acme',
+        mode: 'full',
+        label: 'Of acme',
+        job_id: null,
+      };
+      const { db } = console.app.deps;
+      await db.raw(
+        'INSERT INTO backups SELECT (jsonb_populate_record(backups, ?)).* FROM backups WHERE id = ?',
+        [JSON.stringify(ofTenant), id],
+      );
+      const schedule = (name: string, day: number, more: object) =>
+        root()
+          .post<WithId>('/api/backup/schedules', {
+            name,
+            cronExpression: `0 0 ${day} 1 *`,
+            ...more,
+          })
+          .expect(201);
+      const partial = await schedule('Some sections', 2, { mode: 'partial', sections: ['access'] });
+      const page = await console.open(someone, '/');
+      const protection = page.getByRole('region', { name: 'Protection' });
+      await protection.getByText('There is no full backup of the platform').waitFor();
+      await protection.getByText('No full backup of the platform has been test-restored').waitFor();
+      await protection.getByText('No full backup is scheduled').waitFor();
+      expect(await page.getByText('All is well').count()).toBe(0);
+      const full = await schedule('All sections', 3, {});
+      await protection.getByText('Next scheduled full backup').waitFor();
+      for (const each of [partial, full])
+        await root().delete(`/api/schedules/${each.id}`).expect(204);
+
+      const reader = await createUser(console.app, { roleId: 'auditor', tenantId: 'acme' });
+      const other = await console.open(reader, '/');
+      await other.getByRole('link', { name: 'Of acme' }).first().waitFor();
+      await db('backups').where({ id: ofTenant.id }).delete();
     });
 
     test('a restore is previewed, refused when it is stale, and then makes what was shown', async () => {
@@ -177,7 +222,7 @@ describeConsole(
     });
 
     test('a backup is deleted after its label was typed, and Home and the list follow', async () => {
-      const backup = await makeBackup({ label: 'Typed', mode: 'partial', sections: ['settings'] });
+      const backup = await makeBackup({ label: 'Typed' });
       const page = await console.open(someone, '/');
       await page.getByRole('link', { name: 'Typed' }).click();
       await button(page, 'Delete').click();

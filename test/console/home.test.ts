@@ -19,7 +19,7 @@ describeConsole('home', (console) => {
       .getByRole('region', { name: 'First steps' })
       .getByText('npm run demo-data')
       .waitFor();
-    await page.getByText('There is no backup').waitFor();
+    await page.getByText('There is no full backup').waitFor();
     await page.getByText('Nothing waits for you').waitFor();
     expect(await accessibilityProblems(page)).toEqual([]);
   });

@@ -162,7 +162,7 @@ describePages('changes', (console) => {
     // The frame asks it what is missing.
     console.expectProblem(/\/readyz\)$/);
     const protection = page.getByRole('region', { name: 'Protection' });
-    await protection.getByText('There is no backup').waitFor();
+    await protection.getByText('There is no full backup').waitFor();
     await toDatabase.close();
     await page.getByRole('link', { name: 'Jobs', exact: true }).click();
     await page.getByText('Not read yet: waiting for the server.').waitFor();
@@ -172,7 +172,7 @@ describePages('changes', (console) => {
     expect(await page.getByRole('alert').count()).toBe(0);
     expect(await accessibilityProblems(page)).toEqual([]);
     await page.goBack();
-    await protection.getByText('There is no backup').waitFor();
+    await protection.getByText('There is no full backup').waitFor();
     expect(await page.getByRole('alert').count()).toBe(0);
     await page.getByRole('link', { name: 'Jobs', exact: true }).click();
     await toDatabase.open();

@@ -6,7 +6,9 @@ import {
   failingWebhooks,
   groupFailures,
   groupMissed,
+  isFullBackup,
   protectionOf,
+  upcoming,
   wellText,
 } from '../../../ui/areas/home/findings.ts';
 
@@ -95,7 +97,6 @@ describe('protection', () => {
         last: last === null ? undefined : backup(last, null),
         tested: tested === null ? undefined : backup(tested, tested),
       },
-      [],
       now,
       true,
     );
@@ -110,20 +111,31 @@ describe('protection', () => {
   });
 
   test('judges nothing for readers who may not see the backups of everything', () => {
-    const state = protectionOf({ last: backup(1, null), tested: undefined }, [], now, false);
+    const state = protectionOf({ last: backup(1, null), tested: undefined }, now, false);
     expect([state.lastTone, state.testedTone]).toEqual([undefined, undefined]);
   });
 
-  test('names the next scheduled backup, also if a time does not exist', () => {
+  test('has the schedules by their next time, also if the first one does not exist', () => {
     const schedules = [
-      { nextRuns: [{ at: at(25) }] },
-      { nextRuns: [{ at: null }] },
-      { nextRuns: [{ at: at(22) }, { at: at(23) }] },
-      { nextRuns: [] },
+      { id: 'sch_1', nextRuns: [{ at: at(25) }] },
+      { id: 'sch_2', nextRuns: [{ at: null }] },
+      { id: 'sch_3', nextRuns: [{ at: at(23) }, { at: at(24) }] },
+      { id: 'sch_4', nextRuns: [{ at: null }, { at: at(22) }] },
+      { id: 'sch_5', nextRuns: [] },
     ];
-    expect(protectionOf({ last: undefined, tested: undefined }, schedules, now, true).next).toBe(
-      at(22),
-    );
+    expect(upcoming(schedules)).toEqual([
+      { id: 'sch_4', at: at(22) },
+      { id: 'sch_3', at: at(23) },
+      { id: 'sch_1', at: at(25) },
+    ]);
+  });
+
+  test('is no matter of schedules that back up some sections', () => {
+    expect([{}, { mode: 'full' }, { mode: 'partial' }].map(isFullBackup)).toEqual([
+      true,
+      true,
+      false,
+    ]);
   });
 });
 

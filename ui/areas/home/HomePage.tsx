@@ -10,6 +10,7 @@ import { wellText, type Sight } from './findings.ts';
 import { FirstSteps } from './FirstSteps.tsx';
 import { NeedsYouBlock } from './NeedsYouBlock.tsx';
 import { ProtectionBlock } from './ProtectionBlock.tsx';
+import { NEXT_BACKUP_KEY } from './queries.ts';
 import { SystemBlock } from './SystemBlock.tsx';
 import { ToneIcon } from './ToneIcon.tsx';
 import { useBroken, type Broken } from './useBroken.ts';
@@ -36,7 +37,7 @@ function useLiveBlocks({ details }: NeedsYou): void {
     undefined,
     FAILURES_MS,
   );
-  useLiveRefresh(['schedule.updated', 'schedule.created'], ['home', 'backupSchedules']);
+  useLiveRefresh(['schedule.created', 'schedule.updated', 'schedule.deleted'], NEXT_BACKUP_KEY);
   useLiveRefresh(['backup.*'], ['home', 'backups']);
 }
 
@@ -57,7 +58,7 @@ export function HomePage() {
     webhooks: seen.webhooks !== 'none',
     schedules: seen.schedules !== 'none',
   });
-  const protection = useProtection(seen.backups, seen.schedules !== 'none');
+  const protection = useProtection(seen);
   const health = useHealth();
   useLiveBlocks(needs);
   return (

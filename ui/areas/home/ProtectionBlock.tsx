@@ -7,7 +7,7 @@ import { ToneIcon } from './ToneIcon.tsx';
 import type { ProtectionRead } from './useProtection.ts';
 import classes from './links.module.css';
 
-/** The last backup, the last one that a test restore has loaded, and the next one. */
+/** The last full backup, the last one that a test restore has loaded, and the next one. */
 export function ProtectionBlock({ protection }: { protection: ProtectionRead }) {
   const { isAllowed, seesAll, state, reads } = protection;
   if (!isAllowed) return null;
@@ -34,12 +34,12 @@ export function ProtectionBlock({ protection }: { protection: ProtectionRead }) 
           >
             {state.last ? (
               <>
-                Last backup <RecordLink id={state.last.id} label={state.last.label} />
+                Last full backup <RecordLink id={state.last.id} label={state.last.label} />
               </>
             ) : seesAll ? (
-              'There is no backup'
+              'There is no full backup of the platform'
             ) : (
-              'No backup that you may see'
+              'No full backup that you may see'
             )}
           </Row>
           <Row
@@ -51,20 +51,25 @@ export function ProtectionBlock({ protection }: { protection: ProtectionRead }) 
                 Last test restore of <RecordLink id={state.tested.id} label={state.tested.label} />
               </>
             ) : seesAll ? (
-              'No backup has been test-restored'
+              'No full backup of the platform has been test-restored'
             ) : (
-              'No test restore that you may see'
+              'No test restore of a full backup that you may see'
             )}
           </Row>
-          <Row end={state.next !== undefined && <Time value={state.next} format="relative" />}>
-            <span className={classes.quiet}>
-              {state.next === undefined
-                ? `No backup ${seesAll ? 'is scheduled' : 'that you may see is scheduled'}`
-                : 'Next scheduled backup'}
-            </span>
-          </Row>
+          <Next protection={protection} />
         </Rows>
       )}
     </Block>
+  );
+}
+
+/** The next full backup, if the reader may see schedules. */
+function Next({ protection: { next, seesAllSchedules } }: { protection: ProtectionRead }) {
+  if (next === undefined) return null;
+  const none = `No full backup ${seesAllSchedules ? 'is' : 'that you may see is'} scheduled`;
+  return (
+    <Row end={next !== null && <Time value={next} format="relative" />}>
+      <span className={classes.quiet}>{next === null ? none : 'Next scheduled full backup'}</span>
+    </Row>
   );
 }

@@ -195,21 +195,28 @@ export type Protection = {
   /** The backup whose test restore is the newest one that succeeded. */
   tested: Backup | undefined;
   testedTone: Tone | undefined;
-  /** The next scheduled time of a backup. */
-  next: string | undefined;
 };
+
+type WithTimes = { id: string; nextRuns: readonly { at: string | null }[] };
+
+/** Schedules that will run, with their next times, the next one first. A local time that does not exist is skipped. */
+export const upcoming = (schedules: readonly WithTimes[]): { id: string; at: string }[] =>
+  schedules
+    .flatMap(({ id, nextRuns }) =>
+      nextRuns.flatMap(({ at }) => (at === null ? [] : [{ id, at }])).slice(0, 1),
+    )
+    .sort((one, other) => one.at.localeCompare(other.at));
+
+/** Whether the jobs of a schedule back up all sections, by their payload. */
+export const isFullBackup = ({ mode = 'full' }: Readonly<Record<string, unknown>>): boolean =>
+  mode === 'full';
 
 /** How well the data is protected. */
 export function protectionOf(
   { last, tested }: Pick<Protection, 'last' | 'tested'>,
-  schedules: readonly { nextRuns: readonly { at: string | null }[] }[],
   now: number,
   seesAll: boolean,
 ): Protection {
-  const times = schedules
-    .flatMap(({ nextRuns }) => nextRuns.slice(0, 1))
-    .flatMap(({ at }) => at ?? [])
-    .sort();
   return {
     last,
     lastTone: seesAll
@@ -219,7 +226,6 @@ export function protectionOf(
     testedTone: seesAll
       ? toneOfAge(tested?.restoreTestedAt ?? undefined, now, TEST_DAYS)
       : undefined,
-    next: times[0],
   };
 }
 

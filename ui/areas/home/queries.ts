@@ -2,9 +2,12 @@ import { answer, api, type Schemas } from '../../app/api.ts';
 import type { paths } from '../../app/schema.d.ts';
 import { serverNow } from '../../parts/clock.ts';
 import { mergeNames } from '../../parts/names.ts';
+import { isFullBackup, upcoming } from './findings.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 
+type BackupQuery = NonNullable<paths['/api/backup']['get']['parameters']['query']>;
+type ScheduleQuery = NonNullable<paths['/api/schedules']['get']['parameters']['query']>;
 type WebhookQuery = NonNullable<paths['/api/webhooks']['get']['parameters']['query']>;
 type Asked = { signal: AbortSignal };
 
@@ -19,6 +22,9 @@ const OWN_DAYS = 7;
 /** Failed jobs that are grouped; a list has the others. */
 export const GROUPED_JOBS = 200;
 const NAMES = 'labels,people';
+const PAGE = 200;
+/** The key of what is read of schedules of backups. */
+export const NEXT_BACKUP_KEY = ['home', 'backups', 'next'] as const;
 
 export const toDecideQuery = {
   queryKey: ['home', 'requests', 'toDecide'],
@@ -136,36 +142,69 @@ export const missedRunsQuery = {
     ),
 } as const;
 
-/** The newest backup, and the one with the newest test restore. */
-export const backupsQuery = {
-  queryKey: ['home', 'backups'],
+/** The records of one tenant; undefined: of all tenants that the reader may see. */
+const ofTenant = (tenantId: string | undefined): { tenantId?: string[] } =>
+  tenantId === undefined ? {} : { tenantId: [tenantId] };
+
+/**
+ * The newest full backup, and the one with the newest test restore: one of some sections protects nothing else, and
+ * one of a tenant no other tenant.
+ */
+export const backupsQuery = (tenantId: string | undefined) => ({
+  queryKey: ['home', 'backups', 'newest', tenantId],
   queryFn: async ({ signal }: Asked) => {
-    const first = (sort: '-createdAt' | '-restoreTestedAt') =>
-      answer(
-        api.GET('/api/backup', {
-          params: { query: { status: ['completed'], limit: 1, sort } },
-          signal,
-        }),
-      );
+    const first = (sort: '-createdAt' | '-restoreTestedAt') => {
+      const query: BackupQuery = {
+        ...ofTenant(tenantId),
+        status: ['completed'],
+        mode: ['full'],
+        limit: 1,
+        sort,
+      };
+      return answer(api.GET('/api/backup', { params: { query }, signal }));
+    };
     const [newest, tested] = await Promise.all([first('-createdAt'), first('-restoreTestedAt')]);
     return {
       last: newest.backups[0],
       tested: tested.backups.find(({ restoreTestedAt }) => restoreTestedAt !== null),
     };
   },
-} as const;
+});
 
-/** The schedules that make backups, for the next one. */
-export const backupSchedulesQuery = {
-  queryKey: ['home', 'backupSchedules'],
-  queryFn: ({ signal }: Asked) =>
-    answer(
-      api.GET('/api/schedules', {
-        params: { query: { jobType: ['backup.create'], enabled: true, limit: 200 } },
-        signal,
-      }),
-    ),
-} as const;
+/** All schedules that make backups and are not paused. */
+async function readBackupSchedules(tenantId: string | undefined, signal: AbortSignal) {
+  const schedules: Schemas['ScheduleSummary'][] = [];
+  let cursor: string | null = null;
+  do {
+    const query: ScheduleQuery = {
+      ...ofTenant(tenantId),
+      jobType: ['backup.create'],
+      enabled: true,
+      limit: PAGE,
+      ...(cursor !== null && { cursor }),
+    };
+    const page: Schemas['ScheduleList'] = await answer(
+      api.GET('/api/schedules', { params: { query }, signal }),
+    );
+    schedules.push(...page.items);
+    cursor = page.nextCursor;
+  } while (cursor !== null);
+  return schedules;
+}
+
+/** When the next full backup is scheduled; null if none is. Lists leave out what a schedule would back up. */
+export const nextBackupQuery = (tenantId: string | undefined) => ({
+  queryKey: [...NEXT_BACKUP_KEY, tenantId],
+  queryFn: async ({ signal }: Asked): Promise<string | null> => {
+    for (const { id, at } of upcoming(await readBackupSchedules(tenantId, signal))) {
+      const { payload } = await answer(
+        api.GET('/api/schedules/{id}', { params: { path: { id } }, signal }),
+      );
+      if (isFullBackup(payload)) return at;
+    }
+    return null;
+  },
+});
 
 /** Kinds of inventory records, as events name them. They do not change while a page is open. */
 export const kindsQuery = {
