@@ -78,6 +78,42 @@ describeConsole('home', (console) => {
     await needs.getByText('Execution failed').waitFor();
   });
 
+  test('has every schedule that missed times, also beside one that has missed hundreds', async () => {
+    const user = await createUser(console.app, 'platform-admin');
+    const { db, ids } = console.app.deps;
+    const miss = async (name: string, count: number, minutesAgo: number) => {
+      const schedule = { name, cronExpression: '0 0 1 1 *', jobType: 'core.echo', payload: {} };
+      const { id } = await admin(console.app)
+        .post<{ id: string }>('/api/schedules', schedule)
+        .expect(201);
+      const runs = Array.from({ length: count }, (_, index) => {
+        const dueAt = new Date(Date.now() - (minutesAgo + index) * 60_000);
+        return {
+          id: ids.at('run', dueAt),
+          schedule_id: id,
+          tenant_id: 'platform',
+          kind: 'scheduled',
+          due_at: dueAt,
+          outcome: 'skipped',
+          reason: 'missed',
+          caught_up: false,
+          actor_id: 'root',
+          decided_at: dueAt,
+        };
+      });
+      await db('schedule_runs').insert(runs);
+    };
+    await miss('quiet', 3, 600);
+    const page = await console.open(user);
+    const broken = page.getByRole('region', { name: 'Broken now' });
+    await broken.getByText(/quiet missed 3 times.*no process ran in time/).waitFor();
+    await miss('noisy', 201, 1);
+    await page.reload();
+    await broken.getByText(/noisy missed at least 200 times/).waitFor();
+    await broken.getByText(/quiet missed 3 times/).waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+  });
+
   test('says to readers of one site what they may see, and nothing of the rest', async () => {
     const site = await admin(console.app)
       .post<{ id: string }>('/api/inventory/sites', { name: 'one' })

@@ -7,6 +7,7 @@ import {
   groupFailures,
   groupMissed,
   isFullBackup,
+  missedLeftOut,
   protectionOf,
   upcoming,
   wellText,
@@ -80,6 +81,38 @@ test('missed times are grouped by schedule and reason', () => {
     { label: 'nightly', count: 2, dueAt: at(9), reason: 'no process ran in time' },
     { label: undefined, count: 1 },
   ]);
+  expect(groupMissed(runs, names).every(({ isPart }) => !isPart)).toBe(true);
+});
+
+describe('of more missed times than are read', () => {
+  const runs = [{ scheduleId: 'sch_1', reason: 'missed', dueAt: at(9) }];
+  const names = { labels: { schedules: { sch_2: 'hourly' } } };
+  const bySchedule = (more: object) => ({
+    values: [
+      { value: 'sch_1', count: 288 },
+      { value: 'sch_2', count: 24 },
+    ],
+    exact: true,
+    others: 0,
+    ...more,
+  });
+
+  test('every schedule that was counted has a line, also if a noisy one has all of the newest', () => {
+    expect(groupMissed(runs, names, bySchedule({}))).toMatchObject([
+      { scheduleId: 'sch_1', count: 1, isPart: true },
+      { label: 'hourly', count: 24, isPart: false, dueAt: undefined, reason: undefined },
+    ]);
+    expect(groupMissed(runs, names, bySchedule({ exact: false }))[1]?.isPart).toBe(true);
+    expect(groupMissed(runs, names, null)).toMatchObject([{ scheduleId: 'sch_1', isPart: true }]);
+  });
+
+  test('what has no line is said', () => {
+    expect(missedLeftOut(undefined)).toBeUndefined();
+    expect(missedLeftOut(bySchedule({}))).toBeUndefined();
+    expect(missedLeftOut(bySchedule({ others: 7 }))).toBe('Other schedules missed 7 times.');
+    for (const uncounted of [null, bySchedule({ exact: false })])
+      expect(missedLeftOut(uncounted)).toBe('Older missed times were not counted.');
+  });
 });
 
 describe('protection', () => {

@@ -1,6 +1,7 @@
 import { Exact } from '../../parts/Exact.tsx';
 import { formatCount, formatNumberOf } from '../../parts/format.ts';
 import { Icon } from '../../parts/icons.tsx';
+import { PageLink } from '../../parts/PageLink.tsx';
 import { RecordLink } from '../../parts/RecordLink.tsx';
 import { Time } from '../../parts/Time.tsx';
 import { Block, Row, Rows } from './Block.tsx';
@@ -54,15 +55,18 @@ function Webhook({ webhook: { id, label, since, text } }: { webhook: FailingWebh
   );
 }
 
-function Missed({ group: { scheduleId, label, reason, count, dueAt } }: { group: MissedGroup }) {
+function Missed({ group }: { group: MissedGroup }) {
+  const { scheduleId, label, reason, count, isPart, dueAt } = group;
   return (
     <Row
       icon={<Icon name="calendar" size={15} />}
       detail={reason}
       end={
-        <>
-          last <Time value={dueAt} format="relative" />
-        </>
+        dueAt !== undefined && (
+          <>
+            last <Time value={dueAt} format="relative" />
+          </>
+        )
       }
     >
       Schedule{' '}
@@ -76,8 +80,33 @@ function Missed({ group: { scheduleId, label, reason, count, dueAt } }: { group:
           )
         }
       />{' '}
-      missed {formatNumberOf(count, 'time')}
+      missed {isPart && 'at least '}
+      {formatNumberOf(count, 'time')}
     </Row>
+  );
+}
+
+/** What is broken and has no row of its own. */
+function LeftOut({ broken: { hasMoreWebhooks, missedLeftOut } }: { broken: Broken }) {
+  return (
+    <>
+      {hasMoreWebhooks && (
+        <Row icon={<Icon name="webhook" size={15} />}>
+          <PageLink to="/webhooks" className={classes.link}>
+            More webhooks
+          </PageLink>{' '}
+          fail or were disabled for it
+        </Row>
+      )}
+      {missedLeftOut !== undefined && (
+        <Row icon={<Icon name="calendar" size={15} />}>
+          {missedLeftOut}{' '}
+          <PageLink to="/schedules" className={classes.link}>
+            All schedules
+          </PageLink>
+        </Row>
+      )}
+    </>
   );
 }
 
@@ -113,6 +142,7 @@ export function BrokenBlock({ broken }: { broken: Broken }) {
           {missed.map((group) => (
             <Missed key={group.key} group={group} />
           ))}
+          <LeftOut broken={broken} />
         </Rows>
       )}
     </Block>

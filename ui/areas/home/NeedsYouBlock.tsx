@@ -68,7 +68,7 @@ function Own({ request, needs }: { request: ApprovalSummary; needs: NeedsYou }) 
 
 /** Requests that wait for the reader, and own ones that went wrong. */
 export function NeedsYouBlock({ needs }: { needs: NeedsYou }) {
-  const { decide, own, total, reads } = needs;
+  const { decide, own, hasMoreFailed, total, reads } = needs;
   const problems = problemsOf(reads);
   if (decide.length + own.length === 0 && problems.length === 0) return null;
   return (
@@ -91,6 +91,14 @@ export function NeedsYouBlock({ needs }: { needs: NeedsYou }) {
           {own.map((request) => (
             <Own key={request.id} request={request} needs={needs} />
           ))}
+          {hasMoreFailed && (
+            <Row icon={<Icon name="user" size={15} />}>
+              <PageLink to="/approvals" search={{ view: 'mine' }} className={classes.link}>
+                More of your requests
+              </PageLink>{' '}
+              were not carried out
+            </Row>
+          )}
         </Rows>
       )}
     </Block>

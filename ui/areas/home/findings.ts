@@ -1,3 +1,4 @@
+import { formatNumberOf } from '../../parts/format.ts';
 import { labelOf, type Names } from '../../parts/names.ts';
 
 type FailedJob = {
@@ -91,10 +92,20 @@ export type MissedGroup = {
   key: string;
   scheduleId: string;
   label: string | undefined;
-  reason: string;
+  /** None of one whose times were only counted. */
+  reason: string | undefined;
   count: number;
-  /** The newest scheduled time. */
-  dueAt: string;
+  /** There may be more. */
+  isPart: boolean;
+  /** The newest scheduled time, if it was read. */
+  dueAt: string | undefined;
+};
+
+/** Missed times by schedule. `exact`: all were counted. `others`: those of schedules that are not listed. */
+type BySchedule = {
+  values: readonly { value: unknown; count: number }[];
+  exact: boolean;
+  others: number;
 };
 
 const REASONS: Readonly<Record<string, string>> = {
@@ -108,8 +119,15 @@ const REASONS: Readonly<Record<string, string>> = {
   quota_exceeded: 'a quota of the tenant was reached',
 };
 
-/** Missed times by schedule and reason. `runs` has the newest first. */
-export function groupMissed(runs: readonly Run[], names: Names): MissedGroup[] {
+/**
+ * Missed times by schedule and reason. `runs` has the newest first. If they are not all, `bySchedule` has the counts
+ * of all schedules, or null if they could not be counted: schedules of which none was read are added.
+ */
+export function groupMissed(
+  runs: readonly Run[],
+  names: Names,
+  bySchedule?: BySchedule | null,
+): MissedGroup[] {
   const groups = new Map<string, MissedGroup>();
   for (const { scheduleId, reason, dueAt } of runs) {
     const key = `${scheduleId} ${reason ?? ''}`;
@@ -122,10 +140,35 @@ export function groupMissed(runs: readonly Run[], names: Names): MissedGroup[] {
         label: labelOf(names, scheduleId, 'schedules'),
         reason: REASONS[reason ?? ''] ?? reason ?? '',
         count: 1,
+        isPart: bySchedule !== undefined,
         dueAt,
       });
   }
-  return [...groups.values()];
+  const read = new Set(runs.map(({ scheduleId }) => scheduleId));
+  const counted = (bySchedule?.values ?? [])
+    .filter(({ value }) => typeof value === 'string' && !read.has(value))
+    .map(({ value, count }): MissedGroup => {
+      const scheduleId = String(value);
+      return {
+        key: scheduleId,
+        scheduleId,
+        label: labelOf(names, scheduleId, 'schedules'),
+        reason: undefined,
+        count,
+        isPart: bySchedule?.exact !== true,
+        dueAt: undefined,
+      };
+    });
+  return [...groups.values(), ...counted];
+}
+
+/** What `groupMissed` leaves out; undefined if it has all schedules. */
+export function missedLeftOut(bySchedule: BySchedule | null | undefined): string | undefined {
+  if (bySchedule === undefined) return undefined;
+  if (bySchedule?.exact !== true) return 'Older missed times were not counted.';
+  return bySchedule.others === 0
+    ? undefined
+    : `Other schedules missed ${formatNumberOf(bySchedule.others, 'time')}.`;
 }
 
 export type Tone = 'good' | 'warning' | 'bad';

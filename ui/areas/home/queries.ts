@@ -8,6 +8,7 @@ const DAY_MS = 24 * 60 * 60 * 1_000;
 
 type BackupQuery = NonNullable<paths['/api/backup']['get']['parameters']['query']>;
 type ScheduleQuery = NonNullable<paths['/api/schedules']['get']['parameters']['query']>;
+type RunsQuery = NonNullable<paths['/api/schedules/logs']['get']['parameters']['query']>;
 type WebhookQuery = NonNullable<paths['/api/webhooks']['get']['parameters']['query']>;
 type Asked = { signal: AbortSignal };
 
@@ -21,6 +22,8 @@ export const SHOWN_REQUESTS = 5;
 const OWN_DAYS = 7;
 /** Failed jobs that are grouped; a list has the others. */
 export const GROUPED_JOBS = 200;
+/** Webhooks that fail, and as many that were disabled for it. */
+const SHOWN_WEBHOOKS = 50;
 const NAMES = 'labels,people';
 const PAGE = 200;
 /** The key of what is read of schedules of backups. */
@@ -96,17 +99,25 @@ export const failedJobsQuery = {
     ),
 } as const;
 
-/** Webhooks whose every attempt fails, and those that were disabled for that. */
+/** Webhooks whose every attempt fails, and those that were disabled for that, as far as they are shown. */
 export const webhooksQuery = {
   queryKey: ['home', 'webhooks'],
   queryFn: async ({ signal }: Asked) => {
     const read = (query: Pick<WebhookQuery, 'enabled' | 'failingSince.lte' | 'disabledReason'>) =>
-      answer(api.GET('/api/webhooks', { params: { query: { ...query, limit: 50 } }, signal }));
-    const [failing, disabled] = await Promise.all([
+      answer(
+        api.GET('/api/webhooks', {
+          params: { query: { ...query, limit: SHOWN_WEBHOOKS } },
+          signal,
+        }),
+      );
+    const pages = await Promise.all([
       read({ enabled: true, 'failingSince.lte': new Date(serverNow()).toISOString() }),
       read({ disabledReason: ['failing', 'endpoint_removed'] }),
     ]);
-    return [...failing.items, ...disabled.items];
+    return {
+      items: pages.flatMap(({ items }) => items),
+      hasMore: pages.some(({ nextCursor }) => nextCursor !== null),
+    };
   },
   // No event says that a delivery has failed.
   refetchInterval: 60_000,
@@ -124,22 +135,29 @@ const MISSED = [
   'quota_exceeded',
 ] as const;
 
+/** The newest missed times of a day. If there are more, also how many times each schedule has missed. */
 export const missedRunsQuery = {
   queryKey: ['home', 'missedRuns'],
-  queryFn: ({ signal }: Asked) =>
-    answer(
-      api.GET('/api/schedules/logs', {
-        params: {
-          query: {
-            reason: [...MISSED],
-            'dueAt.gte': daysAgo(1),
-            limit: 200,
-            include: 'labels',
-          },
-        },
-        signal,
-      }),
-    ),
+  queryFn: async ({ signal }: Asked) => {
+    const read = (part: Pick<RunsQuery, 'limit' | 'facets'>) => {
+      const query: RunsQuery = {
+        reason: [...MISSED],
+        'dueAt.gte': daysAgo(1),
+        include: 'labels',
+        ...part,
+      };
+      return answer(api.GET('/api/schedules/logs', { params: { query }, signal }));
+    };
+    const { items, nextCursor, included } = await read({ limit: PAGE });
+    if (nextCursor === null) return { items, names: included ?? {}, bySchedule: undefined };
+    // One noisy schedule may have all of the newest.
+    const counted = await read({ limit: 1, facets: ['scheduleId'] });
+    return {
+      items,
+      names: mergeNames([included, counted.included]),
+      bySchedule: counted.facets?.scheduleId ?? null,
+    };
+  },
 } as const;
 
 /** The records of one tenant; undefined: of all tenants that the reader may see. */

@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
-import { failingWebhooks, groupFailures, groupMissed } from './findings.ts';
+import { failingWebhooks, groupFailures, groupMissed, missedLeftOut } from './findings.ts';
 import { failedJobsQuery, missedRunsQuery, webhooksQuery } from './queries.ts';
 import { toServerTime } from '../../parts/clock.ts';
 
@@ -19,11 +19,13 @@ export function useBroken(allowed: Allowed) {
     failures: groupFailures(jobs.data?.items ?? []),
     failed: jobs.data?.count ?? undefined,
     isPartOfJobs: jobs.data?.nextCursor != null,
-    webhooks: failingWebhooks(webhooks.data ?? []),
+    webhooks: failingWebhooks(webhooks.data?.items ?? []),
+    hasMoreWebhooks: webhooks.data?.hasMore === true,
     webhooksReadAt: webhooks.isSuccess
       ? new Date(toServerTime(webhooks.dataUpdatedAt)).toISOString()
       : undefined,
-    missed: groupMissed(runs.data?.items ?? [], runs.data?.included ?? {}),
+    missed: groupMissed(runs.data?.items ?? [], runs.data?.names ?? {}, runs.data?.bySchedule),
+    missedLeftOut: missedLeftOut(runs.data?.bySchedule),
     reads,
     isRead: reads.every(({ isSuccess }) => isSuccess),
   };

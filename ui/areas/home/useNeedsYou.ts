@@ -36,6 +36,7 @@ export function useNeedsYou(isAllowed: boolean) {
     decide,
     total: toDecide.data?.counts.pending ?? 0,
     own: [...(ownFailed.data?.items ?? []), ...blocked],
+    hasMoreFailed: ownFailed.data?.nextCursor != null,
     details,
     names: toDecide.data?.included,
     reads,
