@@ -70,6 +70,26 @@ describePages('the audit log', (console) => {
     expect(actions).toEqual(Array(4).fill('inventory.site.create'));
   });
 
+  test('has no link to what has no page, and the address of any id leads somewhere', async () => {
+    const page = await console.open(auditor, '/audit?action=login');
+    await page.getByRole('row').filter({ hasText: 'login' }).first().waitFor();
+    await page.goto('/audit?action=access.denied');
+    const refused = page.getByText(/^request req_/).first();
+    await refused.waitFor();
+    expect(await page.getByRole('link', { name: /req_/ }).count()).toBe(0);
+    const [, request] = ((await refused.textContent()) ?? '').split(' ');
+    await page.goto(`/id/${request}`);
+    await page.waitForURL(`**/audit?requestId=${request}`);
+    await page.getByRole('row').filter({ hasText: 'access.denied' }).waitFor();
+    const hold = 'hld_01jd0cmxk5e5v8kyzwq0q8s3rt';
+    await page.goto(`/id/${hold}`);
+    await page.getByText('The console has no page for legal holds.').waitFor();
+    await page.getByText(`/api/legal-holds/${hold}`).waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await page.getByRole('link', { name: 'What the audit log has about it' }).click();
+    await page.waitForURL(`**/audit?subjectId=${hold}`);
+  });
+
   test('is for those who may read it', async () => {
     const page = await console.open(await createUser(console.app, 'viewer'), '/jobs');
     await page.getByRole('link', { name: 'Inventory' }).waitFor();

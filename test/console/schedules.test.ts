@@ -1,8 +1,10 @@
 import { expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import type { ScheduleRecord } from '../../api/schedules/schemas.ts';
+import { assertDefined } from '../../domain/shared/assert.ts';
 import { describeConsole } from '../support/console/console.ts';
 import { accessibilityProblems } from '../support/console/page.ts';
+import { listRuns } from '../support/schedules.ts';
 import { createUser, type TestUser } from '../support/users.ts';
 
 const createSchedule = ({ client }: TestUser, fields: object): Promise<ScheduleRecord> =>
@@ -112,6 +114,9 @@ describeConsole('schedules', (console) => {
       .first()
       .waitFor();
 
+    const [newest] = await listRuns(operator.client, id);
+    await page.goto(`/id/${assertDefined(newest, 'run').id}`);
+    await page.waitForURL(`**/schedules/${id}*`);
     await page.getByRole('button', { name: 'Delete' }).click();
     await inDialog(page, 'Delete schedule').click();
     await page.waitForURL('**/schedules');

@@ -2,7 +2,7 @@ import type { ReactNode } from 'react';
 import { AppLink } from './AppLink.tsx';
 import { Exact } from './Exact.tsx';
 import { labelOf, type Names } from './names.ts';
-import { recordPath, shortId } from './recordIds.ts';
+import { hasNoPage, recordPath, shortId } from './recordIds.ts';
 import classes from './RecordLink.module.css';
 
 type Props = {
@@ -14,17 +14,20 @@ type Props = {
   kind?: string | undefined;
 };
 
-/** A link to the page of a record. */
+/** A link to the page of a record, or its name if it has none. */
 export function RecordLink({ id, label, names, kind }: Props) {
   if (id === null || id === undefined || id === '') return <span>–</span>;
   const text = label ?? labelOf(names, id, kind);
+  const shown =
+    typeof text === 'string' ? (
+      <Exact text={text} />
+    ) : (
+      (text ?? <span className={classes.id}>{shortId(id)}</span>)
+    );
+  if (hasNoPage(id)) return <span title={id}>{shown}</span>;
   return (
     <AppLink to={recordPath(id, kind)} className={classes.link} title={id}>
-      {typeof text === 'string' ? (
-        <Exact text={text} />
-      ) : (
-        (text ?? <span className={classes.id}>{shortId(id)}</span>)
-      )}
+      {shown}
     </AppLink>
   );
 }

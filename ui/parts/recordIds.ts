@@ -3,7 +3,7 @@ import { ownValue } from './ownValue.ts';
 /** The form of ids: three letters of the kind, and a UUIDv7 in base 32. */
 const ID = /^([a-z]{3})_[0-9a-z]{26}$/;
 
-/** Pages of records, by the letters of their ids. Other records are found by `/id/<id>`. */
+/** Pages of records, by the letters of their ids. */
 const PAGES: Readonly<Record<string, string>> = {
   apr: '/approvals',
   asg: '/access/assignments',
@@ -42,6 +42,21 @@ const PAGES: Readonly<Record<string, string>> = {
   cfd: '/inventory/custom-fields',
 };
 
+/**
+ * Kinds without a page: requests, sessions, legal holds, archives of the audit log, and what only processes know.
+ * `/id/<id>` says what it can about them; it searches the ids of kinds that this console does not know.
+ */
+const WITHOUT_PAGE: ReadonlySet<string> = new Set([
+  'req',
+  'ses',
+  'hld',
+  'aar',
+  'dec',
+  'lgn',
+  'out',
+  'wrk',
+]);
+
 /** Pages of kinds of records whose ids their creators choose, or some of which the installation has. */
 const CHOSEN_IDS: ReadonlyMap<string, string> = new Map([
   ['tenants', '/inventory/tenants'],
@@ -57,11 +72,16 @@ export const chosenKindOf = (type: string): string | undefined =>
 /** True for text that has the form of a record's id. */
 export const isRecordId = (text: string): boolean => ID.test(text);
 
+const lettersOf = (id: string): string | undefined => ID.exec(id)?.[1];
+
+/** True for the id of something that no page shows: a link to it would lead nowhere. */
+export const hasNoPage = (id: string): boolean => WITHOUT_PAGE.has(lettersOf(id) ?? '');
+
 /** The path of the page of a record; `kind` as `included.labels` calls it, where it is known. */
 export function recordPath(id: string, kind?: string): string {
   const chosen = CHOSEN_IDS.get(kind ?? '');
   if (chosen !== undefined) return `${chosen}/${encodeURIComponent(id)}`;
-  const page = PAGES[ID.exec(id)?.[1] ?? ''];
+  const page = PAGES[lettersOf(id) ?? ''];
   return page === undefined ? `/id/${encodeURIComponent(id)}` : `${page}/${id}`;
 }
 

@@ -10,7 +10,8 @@ import {
 } from '../../../ui/parts/format.ts';
 import { Problem, reach, whole } from '../../../ui/app/problem.ts';
 import { labelOf, mergeNames, personKey, personName } from '../../../ui/parts/names.ts';
-import { recordPath, shortId } from '../../../ui/parts/recordIds.ts';
+import type { IdKind } from '../../../platform/ids.ts';
+import { hasNoPage, recordPath, shortId } from '../../../ui/parts/recordIds.ts';
 import { statusDisplay } from '../../../ui/parts/statuses.ts';
 import { JOB_STATUSES } from '../../../domain/jobs/jobs.ts';
 import { APPROVAL_STATUSES, EXECUTIONS } from '../../../domain/approvals/approvals.ts';
@@ -135,6 +136,24 @@ test('records have a page by the kind of their id', () => {
   expect(recordPath('xyz_01jd0cmxk5e5v8kyzwq0q8s3rt')).toBe('/id/xyz_01jd0cmxk5e5v8kyzwq0q8s3rt');
   expect(recordPath('../x')).toBe('/id/..%2Fx');
   expect(shortId('job_01jd0cmxk5e5v8kyzwq0q8s3rt')).toBe('job_…q0q8s3rt');
+});
+
+/** What becomes of a link to each kind of id: a page, a search or another answer at `/id/`, or no link at all. */
+const LINKS: Readonly<Record<IdKind, 'page' | 'id' | 'none'>> = {
+  ...{ job: 'page', evt: 'page', aud: 'page', whk: 'page', dlv: 'page', sch: 'page', apr: 'page' },
+  ...{ bkp: 'page', imp: 'page', usr: 'page', tok: 'page', idp: 'page', rol: 'page', asg: 'page' },
+  ...{ map: 'page', sec: 'page', rnr: 'page', reg: 'page', sit: 'page', loc: 'page', rck: 'page' },
+  ...{ mfr: 'page', dty: 'page', drl: 'page', plt: 'page', dev: 'page', int: 'page', cab: 'page' },
+  ...{ vrf: 'page', vlg: 'page', vln: 'page', pfx: 'page', rng: 'page', ipa: 'page', cfd: 'page' },
+  ...{ run: 'id', viw: 'id' },
+  ...{ req: 'none', ses: 'none', hld: 'none', aar: 'none' },
+  ...{ out: 'none', dec: 'none', wrk: 'none', lgn: 'none' },
+};
+
+test.each(Object.entries(LINKS))('a link to an id of the kind %s leads to: %s', (kind, leads) => {
+  const id = `${kind}_01jd0cmxk5e5v8kyzwq0q8s3rt`;
+  expect(hasNoPage(id)).toBe(leads === 'none');
+  expect(recordPath(id).startsWith('/id/')).toBe(leads !== 'page');
 });
 
 test('every status of the product has its own display', () => {

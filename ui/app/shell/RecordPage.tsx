@@ -4,31 +4,90 @@ import { getRouteApi, Navigate } from '@tanstack/react-router';
 import { CopyButton } from '../../parts/CopyButton.tsx';
 import { Empty } from '../../parts/Empty.tsx';
 import { headingOf, nounOf } from '../../parts/nouns.ts';
-import { ProblemNote } from '../../parts/ProblemNote.tsx';
-import { answer, api } from '../api.ts';
-import { OpenView } from '../views/OpenView.tsx';
-import { useTitle } from '../useTitle.ts';
 import { ownValue } from '../../parts/ownValue.ts';
+import { PageLink } from '../../parts/PageLink.tsx';
+import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { Reading } from '../../parts/Reading.tsx';
+import { isRecordId } from '../../parts/recordIds.ts';
+import { answer, api } from '../api.ts';
+import { useTitle } from '../useTitle.ts';
+import { OpenView } from '../views/OpenView.tsx';
 
 const route = getRouteApi('/frame/id/$id');
 
-/** Paths of the API for what is no inventory record. */
-const API_PATHS: Readonly<Record<string, string>> = {
-  jobs: '/api/jobs',
-  schedules: '/api/schedules',
-  workflows: '/api/workflows',
-  users: '/api/users',
-  backups: '/api/backup',
+/** Kinds that the console has no page for, by the letters of their ids, and where the API has them. */
+const WITHOUT_PAGE: Readonly<Record<string, { kind: string; path: (id: string) => string }>> = {
+  hld: { kind: 'legal-holds', path: (id) => `/api/legal-holds/${id}` },
+  aar: { kind: 'audit-archives', path: () => '/api/audit/archives' },
+  ses: { kind: 'sessions', path: () => '/api/users/{id}/sessions' },
 };
 
 /** Where an id leads that has no page of its own. */
 export function RecordPage() {
   const { id } = route.useParams();
-  return id.startsWith('viw_') ? <OpenView id={id} /> : <OtherRecord id={id} />;
+  const letters = isRecordId(id) ? id.slice(0, 3) : '';
+  const withoutPage = ownValue(WITHOUT_PAGE, letters);
+  if (withoutPage) return <WithoutPage id={id} {...withoutPage} />;
+  switch (letters) {
+    case 'viw':
+      return <OpenView id={id} />;
+    case 'run':
+      return <OpenRun id={id} />;
+    case 'req':
+      return <Navigate to="/audit" search={{ requestId: id }} replace />;
+    default:
+      return <FoundRecord id={id} />;
+  }
 }
 
-/** A record of a kind that the console has no page for: its fields, or how to read it. */
-function OtherRecord({ id }: { id: string }) {
+type WithoutPageProps = { id: string; kind: string; path: (id: string) => string };
+
+/** How to read what the console has no page for. */
+function WithoutPage({ id, kind, path }: WithoutPageProps) {
+  useTitle(id);
+  return (
+    <Stack gap="xs" p="md" align="stretch">
+      <Title order={1}>{headingOf(kind, 1)}</Title>
+      <Text size="sm" c="dimmed">
+        {id}, in the API <Code>{path(id)}</Code>{' '}
+        <CopyButton value={path(id)} label="Copy the path" />
+      </Text>
+      <Text size="sm">
+        The console has no page for {nounOf(kind, 2)}.{' '}
+        <PageLink to="/audit" search={{ subjectId: id }}>
+          What the audit log has about it
+        </PageLink>
+      </Text>
+    </Stack>
+  );
+}
+
+/** Opens the schedule of a run: its page lists its runs. */
+function OpenRun({ id }: { id: string }) {
+  const { data, error, refetch } = useQuery({
+    queryKey: ['schedules', 'run', id],
+    queryFn: ({ signal }) =>
+      answer(api.GET('/api/schedules/logs/{id}', { params: { path: { id } }, signal })),
+    retry: false,
+  });
+  if (data)
+    return (
+      <Navigate
+        to="/schedules/$scheduleId"
+        params={{ scheduleId: data.scheduleId }}
+        search={{}}
+        replace
+      />
+    );
+  return error ? (
+    <ProblemNote problem={error} retry={() => void refetch()} />
+  ) : (
+    <Reading height={120} label="The run is being read" />
+  );
+}
+
+/** Opens the inventory record with an id of a kind that this console does not know. */
+function FoundRecord({ id }: { id: string }) {
   const { data, error, refetch } = useQuery({
     queryKey: ['search', 'id', id],
     queryFn: ({ signal }) =>
@@ -47,25 +106,11 @@ function OtherRecord({ id }: { id: string }) {
         detail={`There is no ${id}, or you may not read it.`}
       />
     );
-  const { kind, label } = record;
-  const apiPath = ownValue(API_PATHS, kind);
-  if (apiPath === undefined)
-    return (
-      <Navigate
-        to="/inventory/$resource/$recordId"
-        params={{ resource: kind, recordId: id }}
-        replace
-      />
-    );
-  const path = `${apiPath}/${id}`;
   return (
-    <Stack gap="xs" p="md" align="stretch">
-      <Title order={1}>{label}</Title>
-      <Text size="sm" c="dimmed">
-        {headingOf(kind, 1)}, in the API <Code>{path}</Code>{' '}
-        <CopyButton value={path} label="Copy the path" />
-      </Text>
-      <Text size="sm">The console has no page for {nounOf(kind, 2)} yet.</Text>
-    </Stack>
+    <Navigate
+      to="/inventory/$resource/$recordId"
+      params={{ resource: record.kind, recordId: id }}
+      replace
+    />
   );
 }

@@ -3,15 +3,12 @@ import { answer, api } from '../../app/api.ts';
 import { usePolling } from '../../app/usePolling.ts';
 import { Actor } from '../../parts/Actor.tsx';
 import { AppLink } from '../../parts/AppLink.tsx';
-import { Exact } from '../../parts/Exact.tsx';
-import { labelOf, personOf, type Names } from '../../parts/names.ts';
 import { PageLink } from '../../parts/PageLink.tsx';
 import { usePermissions } from '../../parts/permissions.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
-import { RecordLink } from '../../parts/RecordLink.tsx';
-import { isRecordId } from '../../parts/recordIds.ts';
 import { Section } from '../../parts/Section.tsx';
 import { StatusBadge } from '../../parts/StatusBadge.tsx';
+import { Subject } from '../../parts/Subject.tsx';
 import { Time } from '../../parts/Time.tsx';
 import classes from './Access.module.css';
 
@@ -36,14 +33,6 @@ const entriesQuery = (by: Props['by'], id: string) => ({
       }),
     ),
 });
-
-type SubjectProps = { subject: { type: string; id: string }; names: Names | undefined };
-
-function Subject({ subject: { type, id }, names }: SubjectProps) {
-  const label = labelOf(names, id) ?? personOf(names, id)?.displayName;
-  if (isRecordId(id)) return <RecordLink id={id} label={label} />;
-  return <Exact text={label ?? `${type} ${id}`} />;
-}
 
 /** The newest entries of the audit log about an account or a record, for those who may read the log. */
 export function AuditSection({ title, by, id }: Props) {

@@ -5,7 +5,7 @@ import { serverNow } from '../../parts/clock.ts';
 import { PageLink } from '../../parts/PageLink.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { Section } from '../../parts/Section.tsx';
-import { Subject } from './auditColumns.tsx';
+import { Subject } from '../../parts/Subject.tsx';
 import { readEntries } from './auditQueries.ts';
 import classes from './Audit.module.css';
 

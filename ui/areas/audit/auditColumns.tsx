@@ -2,22 +2,11 @@ import { Actor } from '../../parts/Actor.tsx';
 import { AppLink } from '../../parts/AppLink.tsx';
 import type { GridColumn } from '../../parts/grid/types.ts';
 import { tenantColumn } from '../../parts/list/tenantColumn.tsx';
-import { labelOf, type Names } from '../../parts/names.ts';
-import { RecordLink } from '../../parts/RecordLink.tsx';
-import { isRecordId } from '../../parts/recordIds.ts';
-import { Exact } from '../../parts/Exact.tsx';
+import type { Names } from '../../parts/names.ts';
 import { StatusBadge } from '../../parts/StatusBadge.tsx';
+import { Subject } from '../../parts/Subject.tsx';
 import { Time } from '../../parts/Time.tsx';
 import type { AuditEntry } from './auditQueries.ts';
-
-type SubjectProps = { subject: AuditEntry['subject']; names: Names | undefined };
-
-/** What an entry is about: a record by its name, or the request. */
-export function Subject({ subject: { id, type }, names }: SubjectProps) {
-  const label = labelOf(names, id);
-  if (isRecordId(id)) return <RecordLink id={id} label={label} names={names} />;
-  return <Exact text={label ?? `${type} ${id}`} />;
-}
 
 /** From where an entry comes. */
 const ORIGIN: readonly GridColumn<AuditEntry>[] = [

@@ -12,11 +12,11 @@ import { PageLink } from '../../parts/PageLink.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { RecordPage } from '../../parts/RecordPage.tsx';
 import { Section } from '../../parts/Section.tsx';
+import { Subject } from '../../parts/Subject.tsx';
 import { Time } from '../../parts/Time.tsx';
 import { Reading } from '../../parts/Reading.tsx';
 import { EventDeliveries } from './EventDeliveries.tsx';
 import { eventQuery, type EventDetail } from './eventQueries.ts';
-import { Subject } from './Subject.tsx';
 
 const route = getRouteApi('/frame/events/$eventId');
 

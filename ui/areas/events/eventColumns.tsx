@@ -4,10 +4,10 @@ import { Exact } from '../../parts/Exact.tsx';
 import type { GridColumn } from '../../parts/grid/types.ts';
 import { tenantColumn } from '../../parts/list/tenantColumn.tsx';
 import type { Names } from '../../parts/names.ts';
+import { Subject } from '../../parts/Subject.tsx';
 import { Time } from '../../parts/Time.tsx';
 import type { EventItem } from './eventQueries.ts';
 import { dataText } from './eventText.ts';
-import { Subject } from './Subject.tsx';
 
 /** Where it is in the log. */
 const POSITION: readonly GridColumn<EventItem>[] = [
