@@ -289,6 +289,17 @@ describePages(
       await field(page, /^Issuer/).fill(peer.issuer);
       await field(page, 'Client').fill('holdfast');
       await page.locator('input[type=password]').fill(SECRET);
+      // Another kind keeps what all have; what was typed for this one is there again.
+      const chooseKind = async (kind: RegExp) => {
+        await page.getByRole('combobox', { name: 'Kind' }).click();
+        await page.getByRole('option', { name: kind }).click();
+      };
+      await chooseKind(/SAML/);
+      expect(await field(page, 'Name').inputValue()).toBe('Company');
+      expect(await field(page, /^Issuer/).count()).toBe(0);
+      await chooseKind(/OpenID/);
+      expect(await field(page, 'Client').inputValue()).toBe('holdfast');
+      expect(await page.locator('input[type=password]').inputValue()).toBe(SECRET);
       await page.getByRole('button', { name: 'Create identity provider' }).click();
       // The service refuses http unless it is allowed.
       await page

@@ -8,6 +8,7 @@ import { PLATFORM } from '../../../app/session/tenant.ts';
 import { useSend } from '../../../app/useSend.ts';
 import { errorAt, objectOf } from '../../../parts/form/fieldErrors.ts';
 import { RecordForm } from '../../../parts/form/RecordForm.tsx';
+import { ownValue } from '../../../parts/ownValue.ts';
 import { problemFields } from '../../../parts/problems.ts';
 import { ProblemNote } from '../../../parts/ProblemNote.tsx';
 import { RecordPage } from '../../../parts/RecordPage.tsx';
@@ -43,7 +44,6 @@ export function NewProviderPage() {
       {error && <ProblemNote problem={error} retry={() => void refetch()} />}
       {kind && (
         <Creator
-          key={kind.kind}
           kind={kind}
           kinds={kinds}
           onKind={(next) => void navigate({ search: { kind: next }, replace: true })}
@@ -53,7 +53,10 @@ export function NewProviderPage() {
   );
 }
 
-type Draft = { name: string; enabled: boolean; config: unknown };
+/** What was typed for a kind is there when it is chosen again. */
+type ByKind<T> = Readonly<Record<string, T>>;
+type Draft = { name: string; enabled: boolean; configs: ByKind<unknown> };
+type Filled = { name: string; enabled: boolean; config: unknown };
 type Props = { kind: Kind; kinds: readonly Kind[]; onKind: (kind: string) => void };
 
 /** Creates the provider. The cache of the query client never has its secrets. */
@@ -61,7 +64,7 @@ function useCreate({ kind }: Kind, onMade: () => void) {
   const navigate = useNavigate();
   const client = useQueryClient();
   const keys = useIdempotencyKeys();
-  return async ({ name, enabled, config }: Draft, secrets: Secrets): Promise<void> => {
+  return async ({ name, enabled, config }: Filled, secrets: Secrets): Promise<void> => {
     const body = {
       kind,
       name: name.trim(),
@@ -77,29 +80,51 @@ function useCreate({ kind }: Kind, onMade: () => void) {
   };
 }
 
-/** What is typed into the hidden fields is not in the draft of the other fields. */
-function Creator({ kind, kinds, onKind }: Props) {
+/** What is typed. What is typed into the hidden fields is not in the draft of the other fields. */
+function useProviderDraft({ kind, schema }: Kind) {
   const { draft, change, allowLeave, guard } = useDraft((): Draft => ({
     name: '',
     enabled: false,
-    config: initialValue(shapeOf(kind.schema)),
+    configs: {},
   }));
-  const hidden = useDraft((): { secrets: Secrets } => ({ secrets: {} }));
+  const hidden = useDraft((): ByKind<Secrets> => ({}));
+  return {
+    filled: {
+      name: draft.name,
+      enabled: draft.enabled,
+      config: ownValue(draft.configs, kind) ?? initialValue(shapeOf(schema)),
+    },
+    secrets: ownValue(hidden.draft, kind) ?? {},
+    change,
+    changeConfig: (config: unknown) => change({ configs: { ...draft.configs, [kind]: config } }),
+    changeSecrets: (secrets: Secrets) => hidden.change({ [kind]: secrets }),
+    allowLeave: () => {
+      allowLeave();
+      hidden.allowLeave();
+    },
+    guards: (
+      <>
+        {guard}
+        {hidden.guard}
+      </>
+    ),
+  };
+}
+
+function Creator({ kind, kinds, onKind }: Props) {
+  const draft = useProviderDraft(kind);
+  const { filled, secrets, change } = draft;
   const [isIncomplete, setIncomplete] = useState(false);
-  const { send, busy, problem } = useSend();
-  const create = useCreate(kind, () => {
-    allowLeave();
-    hidden.allowLeave();
-  });
+  const { send, busy, problem, reset } = useSend();
+  const create = useCreate(kind, draft.allowLeave);
   const { errors } = problemFields(problem);
   return (
     <>
-      {guard}
-      {hidden.guard}
+      {draft.guards}
       <RecordForm
         problem={problem}
         shown={SHOWN}
-        onSubmit={() => void send(() => create(draft, hidden.draft.secrets))}
+        onSubmit={() => void send(() => create(filled, secrets))}
         busy={busy}
         submit="Create identity provider"
         permission="auth:write"
@@ -107,16 +132,24 @@ function Creator({ kind, kinds, onKind }: Props) {
         reason={isIncomplete ? 'A field is incomplete.' : undefined}
         back="/access/providers"
       >
-        <KindField kind={kind} kinds={kinds} onKind={onKind} />
+        <KindField
+          kind={kind}
+          kinds={kinds}
+          onKind={(next) => {
+            reset();
+            onKind(next);
+          }}
+        />
         <NameField
-          value={draft.name}
+          value={filled.name}
           onChange={(name) => change({ name })}
           error={errorAt(errors, '/name')}
         />
         <ConfigForm
+          key={kind.kind}
           kind={kind}
-          config={draft.config}
-          onChange={(config) => change({ config })}
+          config={filled.config}
+          onChange={draft.changeConfig}
           errors={errors}
           onIncomplete={setIncomplete}
         />
@@ -124,13 +157,13 @@ function Creator({ kind, kinds, onKind }: Props) {
           fields={kind.secrets}
           stored={[]}
           isMoved={false}
-          values={hidden.draft.secrets}
-          onChange={(secrets) => hidden.change({ secrets })}
+          values={secrets}
+          onChange={draft.changeSecrets}
           errors={errors}
         />
         <Switch
           label="Users can sign in with it"
-          checked={draft.enabled}
+          checked={filled.enabled}
           onChange={(event) => change({ enabled: event.currentTarget.checked })}
         />
       </RecordForm>
