@@ -5,6 +5,7 @@ import type { Names } from '../../parts/names.ts';
 import { Section } from '../../parts/Section.tsx';
 import { Time } from '../../parts/Time.tsx';
 import type { ApprovalRequest } from '../../parts/approvals/requestQuery.ts';
+import { decisionOf } from '../../parts/approvals/states.ts';
 import classes from './Timeline.module.css';
 
 type Entry = {
@@ -16,12 +17,6 @@ type Entry = {
   text: string;
   comment: string | null;
 };
-
-const DECIDED = {
-  approved: { icon: 'circleCheck', tone: 'good', text: 'approved' },
-  rejected: { icon: 'circleX', tone: 'bad', text: 'rejected' },
-  cancelled: { icon: 'ban', tone: 'neutral', text: 'withdrew the request' },
-} as const;
 
 const CLOSED: Readonly<Record<string, string>> = {
   expired: 'closed the request: it has expired',
@@ -45,7 +40,7 @@ function entriesOf(request: ApprovalRequest): Entry[] {
     key: `decision ${actorId}`,
     at: decidedAt,
     actorId,
-    ...DECIDED[outcome],
+    ...decisionOf(outcome),
     comment,
   }));
   const said = comments.map(({ number, actorId, text, createdAt: at }): Entry => ({

@@ -62,6 +62,7 @@ export function RunOutcome({ run }: Props) {
         .
       </p>
     );
+  if (purpose !== 'restore') return null;
   const { created = 0, changed = 0, deleted = 0, sessionsEnded = 0, jobsEnded = 0 } = outcome;
   const also = [
     sessionsEnded > 0 && `${formatNumberOf(sessionsEnded, 'session')} ended`,

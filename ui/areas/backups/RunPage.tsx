@@ -10,7 +10,7 @@ import { RecordPage } from '../../parts/RecordPage.tsx';
 import { StatusBadge } from '../../parts/StatusBadge.tsx';
 import { Reading } from '../../parts/Reading.tsx';
 import { backupQuery, runQuery, type Backup, type RestoreRun } from './backupQueries.ts';
-import { isEnded, purposeText, titleOf } from './backupText.ts';
+import { failedTitle, isEnded, purposeText, runningText, titleOf } from './backupText.ts';
 import { Failure } from './Failure.tsx';
 import { Report } from './Report.tsx';
 import { RunFacts, RunOutcome } from './RunFacts.tsx';
@@ -66,18 +66,6 @@ function useRefreshAfter(run: RestoreRun | undefined): void {
   }, [client, isRunning]);
 }
 
-const RUNNING_TEXTS = {
-  restore: 'The archive is being loaded and compared; then the records are restored',
-  validate: 'The archive is being loaded and compared',
-  verify: 'The archive is being loaded and compared',
-} as const;
-
-const FAILED_TITLES = {
-  restore: 'Nothing was restored',
-  validate: 'There is no preview',
-  verify: 'The test restore has failed',
-} as const;
-
 /** Errors first; then how far it is, or what it has done. */
 function State({ run }: { run: RestoreRun }) {
   const { purpose, status, error, jobId, progress } = run;
@@ -88,7 +76,7 @@ function State({ run }: { run: RestoreRun }) {
           jobId={jobId}
           status={status}
           progress={progress}
-          text={RUNNING_TEXTS[purpose]}
+          text={runningText(purpose)}
         />
         {purpose === 'restore' && (
           <p className={classes.muted}>
@@ -97,8 +85,8 @@ function State({ run }: { run: RestoreRun }) {
         )}
       </>
     );
-  if (status === 'cancelled') return <Failure title={FAILED_TITLES[purpose]} error={CANCELLED} />;
-  if (error !== null) return <Failure title={FAILED_TITLES[purpose]} error={error} />;
+  if (status === 'cancelled') return <Failure title={failedTitle(purpose)} error={CANCELLED} />;
+  if (error !== null) return <Failure title={failedTitle(purpose)} error={error} />;
   return <RunOutcome run={run} />;
 }
 

@@ -1,4 +1,4 @@
-import { formatCount } from '../../parts/format.ts';
+import { formatCount, labelOfField } from '../../parts/format.ts';
 import { ownValue } from '../../parts/ownValue.ts';
 
 // The fields that are needed, without the types of the API: its client needs a browser.
@@ -20,9 +20,29 @@ export const isEnded = (status: Status): boolean => status !== 'queued' && statu
 export const isInProgress = (status: string): boolean =>
   status === 'queued' || status === 'running';
 
+const PURPOSES: Readonly<Record<Purpose, string>> = {
+  validate: 'Preview',
+  restore: 'Restore',
+  verify: 'Test restore',
+};
+
 /** What a run of a backup is called. */
 export const purposeText = (purpose: Purpose): string =>
-  purpose === 'restore' ? 'Restore' : purpose === 'verify' ? 'Test restore' : 'Preview';
+  ownValue(PURPOSES, purpose) ?? labelOfField(purpose);
+
+/** What a run does that has not ended. */
+export const runningText = (purpose: Purpose): string =>
+  `The archive is being loaded and compared${purpose === 'restore' ? '; then the records are restored' : ''}`;
+
+const FAILED_TITLES: Readonly<Record<Purpose, string>> = {
+  restore: 'Nothing was restored',
+  validate: 'There is no preview',
+  verify: 'The test restore has failed',
+};
+
+/** What it means that a run has failed. */
+export const failedTitle = (purpose: Purpose): string =>
+  ownValue(FAILED_TITLES, purpose) ?? `${purposeText(purpose)}: failed`;
 
 const KEPT_TEXTS: Readonly<Record<KeptAs, string>> = {
   all: 'no limit',

@@ -1,5 +1,6 @@
 import { formatCount } from '../../parts/format.ts';
 import { labelOf, personOf, type Names } from '../../parts/names.ts';
+import { ownValue } from '../../parts/ownValue.ts';
 import type { Effect } from '../../parts/plan/effects.ts';
 import { isRecordId } from '../../parts/recordIds.ts';
 
@@ -14,7 +15,11 @@ export type Difference = {
 };
 type TableCounts = { table: string; created: number; changed: number; deleted: number };
 
-const ACTIONS = { created: 'create', changed: 'update', deleted: 'delete' } as const;
+const ACTIONS: Readonly<Record<string, Effect['action']>> = {
+  created: 'create',
+  changed: 'update',
+  deleted: 'delete',
+};
 
 /** Columns by which people know a record of which only the columns are known. */
 const NAMING = [
@@ -86,7 +91,7 @@ export function effectOf(
   const hasPage = !isMissing && (isRecordId(key) || CHOSEN_IDS.has(table));
   const isChange = change === 'changed';
   return {
-    action: ACTIONS[change],
+    action: ownValue(ACTIONS, change) ?? 'update',
     resource: resourceOf(table),
     id: hasPage ? key : `new:${key}`,
     label: labelOf(names, key) ?? personOf(names, key)?.displayName ?? labelIn(fields) ?? key,

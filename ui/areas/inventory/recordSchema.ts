@@ -35,11 +35,14 @@ function valueSchema(field: ResourceField): JsonSchema {
     case 'network':
     case 'address':
       return { type: 'string', format: 'cidr' };
-    case 'object':
-      return {};
     case 'text':
     case 'reference':
       return { type: 'string', ...(name === 'description' && { maxLength: LONG_TEXT }) };
+    case 'object':
+      return {};
+    // A type that this console does not know is entered as JSON.
+    default:
+      return {};
   }
 }
 
@@ -130,6 +133,8 @@ function customSchema({ type, choices, minimum, maximum, description }: CustomFi
       return { ...orNull({ type: 'string' }), description: `${description} As 2026-01-31.`.trim() };
     case 'text':
       return { ...orNull({ type: 'string' }), ...words };
+    default:
+      return words;
   }
 }
 

@@ -9,9 +9,15 @@ import { Section } from '../../parts/Section.tsx';
 import { Time } from '../../parts/Time.tsx';
 import type { JobTypeWithVersions } from './typeQueries.ts';
 import { rolesQuery } from './typeQueries.ts';
-import { acceptedDefinition, rolesThatRun, secretsIn, shortDigest, whoMayRun } from './typeText.ts';
-
-const PER = { type: 'the type', tenant: 'a tenant', target: 'a target' };
+import {
+  acceptedDefinition,
+  concurrencyText,
+  originText,
+  rolesThatRun,
+  secretsIn,
+  shortDigest,
+  whoMayRun,
+} from './typeText.ts';
 
 /** Who runs a type, who may run it, and its limits. */
 export function TypeFacts({ type }: { type: JobTypeWithVersions }) {
@@ -22,7 +28,7 @@ export function TypeFacts({ type }: { type: JobTypeWithVersions }) {
     <Section title="Details">
       <DescriptionList
         items={[
-          { label: 'Origin', value: origin === 'runner' ? 'Runners' : 'Holdfast' },
+          { label: 'Origin', value: originText(origin) },
           pools.length > 0 && { label: 'Pool', value: <Pools pools={pools} /> },
           runners !== null && { label: 'Living runners', value: String(runners) },
           { label: 'Who may run it', value: whoMayRun(type) },
@@ -41,9 +47,7 @@ export function TypeFacts({ type }: { type: JobTypeWithVersions }) {
           { label: 'Retries', value: describeRetries(type.retryPolicy) },
           concurrency !== null && {
             label: 'At a time',
-            value: `${concurrency.limit} of ${PER[concurrency.per]}; further ones ${
-              concurrency.whenFull === 'wait' ? 'wait' : 'fail'
-            }`,
+            value: concurrencyText(concurrency),
           },
           acceptedAt !== null && {
             label: 'Accepted',

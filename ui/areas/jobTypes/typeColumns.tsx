@@ -2,7 +2,7 @@ import { AppLink } from '../../parts/AppLink.tsx';
 import type { GridColumn } from '../../parts/grid/types.ts';
 import { StatusBadge } from '../../parts/StatusBadge.tsx';
 import type { JobType } from './typeQueries.ts';
-import { typePath, whoMayRun } from './typeText.ts';
+import { originText, typePath, whoMayRun } from './typeText.ts';
 
 const runnersText = ({ runners }: JobType): string => (runners === null ? '' : String(runners));
 
@@ -59,7 +59,7 @@ export const TYPE_COLUMNS: GridColumn<JobType>[] = [
     width: 90,
     grow: 0,
     hideBelow: 760,
-    cell: ({ origin }) => (origin === 'runner' ? 'Runners' : 'Holdfast'),
+    cell: ({ origin }) => originText(origin),
     text: ({ origin }) => origin,
   },
   {

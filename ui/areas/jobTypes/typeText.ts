@@ -1,3 +1,5 @@
+import { ownValue } from '../../parts/ownValue.ts';
+
 /** As the table of differences takes it. */
 type DiffRow = { field: string; label: string | undefined; before: unknown; after: unknown };
 
@@ -61,11 +63,29 @@ export const definitionRows = (before: Definition | undefined, after: Definition
 
 type Runnable = { createdOnlyBy: string | null; access: 'open' | 'granted' };
 
+const ACCESS_TEXTS: Readonly<Record<Runnable['access'], string>> = {
+  granted: 'Roles that name it',
+  open: 'All who may create jobs',
+};
+
 /** Who may run jobs of a type, in words. */
-export function whoMayRun({ createdOnlyBy, access }: Runnable): string {
-  if (createdOnlyBy !== null) return `Only ${createdOnlyBy}`;
-  return access === 'granted' ? 'Roles that name it' : 'All who may create jobs';
-}
+export const whoMayRun = ({ createdOnlyBy, access }: Runnable): string =>
+  createdOnlyBy === null ? (ownValue(ACCESS_TEXTS, access) ?? access) : `Only ${createdOnlyBy}`;
+
+const ORIGINS = { runner: 'Runners', holdfast: 'Holdfast' } as const;
+
+/** Where the code of a type comes from. */
+export const originText = (origin: keyof typeof ORIGINS): string =>
+  ownValue(ORIGINS, origin) ?? origin;
+
+const PER = { type: 'the type', tenant: 'a tenant', target: 'a target' } as const;
+const WHEN_FULL = { wait: 'wait', refuse: 'fail' } as const;
+
+type Concurrency = { limit: number; per: keyof typeof PER; whenFull: keyof typeof WHEN_FULL };
+
+/** How many jobs of a type run at a time. */
+export const concurrencyText = ({ limit, per, whenFull }: Concurrency): string =>
+  `${limit} of ${ownValue(PER, per) ?? per}; further ones ${ownValue(WHEN_FULL, whenFull) ?? whenFull}`;
 
 /** Why no version can be accepted; undefined if one can. */
 export function whyNotAccept(type: Type): string | undefined {

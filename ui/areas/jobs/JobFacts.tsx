@@ -6,6 +6,7 @@ import { describeRetries } from '../../parts/form/retryPolicy.ts';
 import { labelOfField } from '../../parts/format.ts';
 import { labelOf } from '../../parts/names.ts';
 import { RecordLink } from '../../parts/RecordLink.tsx';
+import { targetLabel } from '../../parts/records/target.ts';
 import { Section } from '../../parts/Section.tsx';
 import { StatusBadge } from '../../parts/StatusBadge.tsx';
 import { Time } from '../../parts/Time.tsx';
@@ -46,7 +47,7 @@ export function JobFacts({ job }: { job: Job }) {
               ),
             },
             job.target !== null && {
-              label: job.target.kind === 'site' ? 'Site' : 'Device',
+              label: targetLabel(job.target.kind),
               value: <RecordLink id={job.target.id} label={job.target.name ?? undefined} />,
             },
             { label: 'Tenant', value: labelOf(names, job.tenantId, 'tenants') ?? job.tenantId },

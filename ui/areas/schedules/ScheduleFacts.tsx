@@ -1,12 +1,11 @@
 import { useJobTypes } from '../../app/jobTypes.ts';
 import { Actor } from '../../parts/Actor.tsx';
 import { DescriptionList } from '../../parts/DescriptionList.tsx';
-import { formatDuration, labelOfField } from '../../parts/format.ts';
+import { formatDuration } from '../../parts/format.ts';
 import { describeRetries, type RetryPolicy } from '../../parts/form/retryPolicy.ts';
 import { labelOf } from '../../parts/names.ts';
-import { ownValue } from '../../parts/ownValue.ts';
 import { RecordLink } from '../../parts/RecordLink.tsx';
-import { TARGET_LABELS } from '../../parts/records/target.ts';
+import { targetLabel } from '../../parts/records/target.ts';
 import { Section } from '../../parts/Section.tsx';
 import { Time } from '../../parts/Time.tsx';
 import type { Schedule } from './scheduleQueries.ts';
@@ -44,8 +43,7 @@ function Details({ schedule }: { schedule: Schedule }) {
           { label: 'Time zone', value: schedule.timezone },
           { label: 'Job type', value: schedule.jobType },
           schedule.target !== null && {
-            label:
-              ownValue(TARGET_LABELS, schedule.target.kind) ?? labelOfField(schedule.target.kind),
+            label: targetLabel(schedule.target.kind),
             value: <RecordLink id={schedule.target.id} names={names} />,
           },
           {

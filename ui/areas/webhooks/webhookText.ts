@@ -1,4 +1,5 @@
 import { formatDuration } from '../../parts/format.ts';
+import { ownValue } from '../../parts/ownValue.ts';
 import type { Tone } from '../../parts/statuses.ts';
 
 // The fields that are needed, without the types of the API: its client needs a browser.
@@ -102,6 +103,14 @@ function updateText(before: Readonly<Record<string, unknown>>, after: typeof bef
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
+const DISABLED_TEXTS: Readonly<Record<string, string>> = {
+  endpoint_removed: 'Disabled, since the endpoint answered 410',
+  failing: 'Disabled, since every attempt failed for five days',
+};
+
+const disabledText = (reason: unknown): string =>
+  ownValue(DISABLED_TEXTS, String(reason)) ?? `Disabled: ${String(reason)}`;
+
 /** An entry of the audit log about a webhook, in words. */
 export function historyText({ action, outcome, before, after }: Entry): string {
   if (outcome !== 'done') return `${action}: ${outcome}`;
@@ -112,9 +121,7 @@ export function historyText({ action, outcome, before, after }: Entry): string {
     case 'webhook.test':
       return `Tested: ${String(present.error ?? present.httpStatus)}`;
     case 'webhook.disable':
-      return present.disabledReason === 'endpoint_removed'
-        ? 'Disabled, since the endpoint answered 410'
-        : 'Disabled, since every attempt failed for five days';
+      return disabledText(present.disabledReason);
     case 'webhook.cancel_deliveries':
       return `${String(present.deliveries)} pending deliveries cancelled`;
     default:

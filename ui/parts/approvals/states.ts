@@ -1,4 +1,5 @@
 import { labelOfField } from '../format.ts';
+import type { IconName } from '../iconPaths.ts';
 import { ownValue } from '../ownValue.ts';
 
 type Status = 'pending' | 'approved' | 'rejected' | 'expired' | 'cancelled';
@@ -37,6 +38,18 @@ export function stateOf({ status, execution }: State): StateDisplay {
 /** True while something can still happen to a request. */
 export const isOpen = ({ status, execution }: State): boolean =>
   status === 'pending' || execution === 'queued' || execution === 'running';
+
+type Decision = { icon: IconName; tone: 'good' | 'bad' | 'neutral'; text: string };
+
+const DECISIONS: Readonly<Record<string, Decision>> = {
+  approved: { icon: 'circleCheck', tone: 'good', text: 'approved' },
+  rejected: { icon: 'circleX', tone: 'bad', text: 'rejected' },
+  cancelled: { icon: 'ban', tone: 'neutral', text: 'withdrew the request' },
+};
+
+/** How a decision is shown, by its outcome. */
+export const decisionOf = (outcome: string): Decision =>
+  ownValue(DECISIONS, outcome) ?? { icon: 'dot', tone: 'neutral', text: outcome };
 
 /** Why the reader may not decide, by the code in `you.reason`. */
 const REASONS: Readonly<Record<string, string>> = {

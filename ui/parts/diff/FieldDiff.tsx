@@ -9,7 +9,7 @@ import { RecordLink } from '../RecordLink.tsx';
 import { isRecordId } from '../recordIds.ts';
 import { useChoiceFields } from '../records/resources.ts';
 import { Time } from '../Time.tsx';
-import { changedPart, changeOf, stableJson, type Change } from './change.ts';
+import { changedPart, changeOf, sidesOf, stableJson, type Change } from './change.ts';
 import { foldEqual, type DiffPart, type LineChange } from './lines.ts';
 import classes from './FieldDiff.module.css';
 
@@ -238,12 +238,6 @@ function FieldRow({ row, change, names, action }: FieldRowProps) {
   );
 }
 
-const HEADERS = {
-  create: ['Value'],
-  update: ['Before', 'After'],
-  delete: ['Was'],
-} as const;
-
 const isSet = (value: unknown): boolean =>
   value !== null &&
   value !== undefined &&
@@ -255,7 +249,8 @@ const isSet = (value: unknown): boolean =>
  * record does not have, are hidden until they are asked for.
  */
 export function FieldDiff(props: Props) {
-  const { rows, names, resource, action = 'update', label = 'Changes', quiet = false } = props;
+  const { rows, names, resource, label = 'Changes', quiet = false } = props;
+  const { action, headers } = sidesOf(props.action);
   const [isWhole, setWhole] = useState(false);
   const choices = useChoiceFields(resource);
   const all = rows.map((row) => ({
@@ -277,7 +272,7 @@ export function FieldDiff(props: Props) {
         <thead data-quiet={quiet || undefined}>
           <tr>
             <th scope="col">Field</th>
-            {HEADERS[action].map((header) => (
+            {headers.map((header) => (
               <th key={header} scope="col">
                 {header}
               </th>

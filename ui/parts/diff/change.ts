@@ -7,6 +7,20 @@ export type Change =
   | { kind: 'list'; removed: readonly unknown[]; added: readonly unknown[]; kept: number }
   | { kind: 'lines'; lines: readonly LineChange[] };
 
+type Action = 'create' | 'update' | 'delete';
+
+const HEADERS: Readonly<Record<Action, readonly string[]>> = {
+  create: ['Value'],
+  update: ['Before', 'After'],
+  delete: ['Was'],
+};
+
+/** The columns of a table of changes. Of an action that is not known here, both sides are shown. */
+export function sidesOf(given: Action = 'update'): { action: Action; headers: readonly string[] } {
+  const action = Object.hasOwn(HEADERS, given) ? given : 'update';
+  return { action, headers: HEADERS[action] };
+}
+
 /** A text beyond it is compared by lines. */
 const LONG_TEXT = 120;
 

@@ -1,6 +1,6 @@
 import { formatCount } from '../format.ts';
 import { mergeNames, type Names, type Person } from '../names.ts';
-import { nounOf } from '../nouns.ts';
+import { capitalized, nounOf } from '../nouns.ts';
 import { ownValue } from '../ownValue.ts';
 
 /** One record that a plan changes, as the API presents it. */
@@ -31,8 +31,11 @@ const DOES = { create: 'Creates', update: 'Changes', delete: 'Deletes' } as cons
 const countOf = (effects: readonly Effect[], action: Effect['action']): number =>
   effects.filter((effect) => effect.action === action).length;
 
+const doneText = (action: Effect['action']): string => ownValue(DONE, action) ?? action;
+
 const countsText = (effects: readonly Effect[]): string =>
-  ACTIONS.map((action) => [countOf(effects, action), DONE[action]] as const)
+  [...new Set([...ACTIONS, ...effects.map(({ action }) => action)])]
+    .map((action) => [countOf(effects, action), doneText(action)] as const)
     .filter(([count]) => count > 0)
     .map(([count, done]) => `${formatCount(count)} ${done}`)
     .join(', ');
@@ -87,7 +90,7 @@ function phrases(effects: readonly Effect[]): string[] {
     if (first === undefined) return '';
     const count = others.length + 1;
     const noun = nounOf(first.resource, count);
-    const verb = DOES[first.action];
+    const verb = ownValue(DOES, first.action) ?? capitalized(first.action);
     return count === 1 ? `${verb} ${noun} ${first.label}` : `${verb} ${formatCount(count)} ${noun}`;
   });
 }
@@ -229,9 +232,9 @@ function driftRows(approved: Effect | null, now: Effect | null): FieldRow[] {
 
 function driftText(approved: Effect | null, now: Effect | null, rows: number): string {
   if (now === null) return 'would not change any more';
-  if (approved === null) return `would be ${DONE[now.action]} too`;
+  if (approved === null) return `would be ${doneText(now.action)} too`;
   if (approved.action !== now.action)
-    return `would be ${DONE[now.action]}, not ${DONE[approved.action]}`;
+    return `would be ${doneText(now.action)}, not ${doneText(approved.action)}`;
   const isChanged = approved.version !== now.version;
   if (rows > 0) return isChanged ? 'was changed, and would become' : 'would become';
   return 'was changed since';

@@ -1,7 +1,7 @@
 import type { FieldError } from '../problems.ts';
 import { errorAt } from '../form/fieldErrors.ts';
 import { RecordPicker } from './RecordPicker.tsx';
-import { TARGET_LABELS, type TargetKind } from './target.ts';
+import { targetLabel, type TargetKind } from './target.ts';
 
 type Props = {
   kind: TargetKind;
@@ -26,7 +26,7 @@ export function TargetField({
   return (
     <RecordPicker
       resource={`${kind}s`}
-      label={TARGET_LABELS[kind]}
+      label={targetLabel(kind)}
       description={`${subject} about this ${kind}.`}
       withAsterisk
       value={value}

@@ -1,13 +1,13 @@
+import { labelOfField } from '../format.ts';
+
 /** What jobs of types with targets are about. */
 export type TargetKind = 'site' | 'device';
 
 /** As the API has it in jobs and schedules. */
 export type Target = { kind: TargetKind; id: string };
 
-export const TARGET_LABELS: Readonly<Record<TargetKind, string>> = {
-  site: 'Site',
-  device: 'Device',
-};
+/** What the record that a job is about is called. */
+export const targetLabel = (kind: TargetKind): string => labelOfField(kind);
 
 /** The kind of record that jobs of a type are about; undefined for those about none. */
 export const targetKindOf = ({
