@@ -126,6 +126,27 @@ describePages('a dialog whose request runs', (console) => {
   });
 });
 
+describePages('a dialog that shows an answer', (console) => {
+  test('waits for it: a test of a webhook is not closed before', async () => {
+    const user = await createUser(console.app, 'platform-admin');
+    const webhook = { endpointUrl: 'http://127.0.0.1:1/hook', eventTypes: ['job.failed'] };
+    const { id } = await user.client.post<WithId>('/api/webhooks', webhook).expect(201);
+    const page = await console.open(user, `/webhooks/${id}`);
+    await clickButton('Test')(page);
+    const dialog = page.getByRole('dialog');
+    const { isHeld, release } = await holdRequests(page, '**/test');
+    await dialog.getByRole('button', { name: 'Send the test message' }).click();
+    await isHeld;
+    await dialog.locator('button.mantine-Modal-close[disabled]').waitFor();
+    await page.keyboard.press('Escape');
+    expect(await dialog.getByRole('button', { name: 'Close' }).last().isDisabled()).toBe(true);
+    release();
+    await dialog.getByText('The endpoint does not accept it').waitFor();
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'detached' });
+  });
+});
+
 describePages('what is shown once', (console) => {
   const leaving = (page: Page) => page.getByRole('dialog', { name: 'Leave this page?' });
 

@@ -1,9 +1,10 @@
+import { Button } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { answer, api, type Schemas } from '../../app/api.ts';
 import { useIdempotencyKeys } from '../../app/idempotency.ts';
 import { serverNow } from '../../parts/clock.ts';
-import { Dialog } from '../../parts/Dialog.tsx';
+import { Dialog, useBusyDialog } from '../../parts/Dialog.tsx';
 import { Duration } from '../../parts/Duration.tsx';
 import { Exact } from '../../parts/Exact.tsx';
 import formClasses from '../../parts/form/Form.module.css';
@@ -39,6 +40,7 @@ function Test({ webhook: { id, endpointUrl }, onClose }: Omit<Props, 'opened'>) 
     onSettled: () => client.invalidateQueries({ queryKey: [...webhookKey(id), 'history'] }),
   });
   const { data, error, isPending } = test;
+  useBusyDialog(isPending);
   return (
     <div className={formClasses.form}>
       <p className={formClasses.text}>
@@ -59,9 +61,9 @@ function Test({ webhook: { id, endpointUrl }, onClose }: Omit<Props, 'opened'>) 
         {!isPending && !error && data && <Result report={data} />}
       </div>
       <div className={formClasses.buttons} data-end>
-        <ReasonButton variant="default" onClick={onClose}>
+        <Button variant="default" onClick={onClose} disabled={isPending}>
           Close
-        </ReasonButton>
+        </Button>
         <ReasonButton icon="bolt" loading={isPending} onClick={() => test.mutate()}>
           {data || error ? 'Send again' : 'Send the test message'}
         </ReasonButton>
