@@ -2,6 +2,7 @@ import { Alert } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useRef, useState } from 'react';
+import { MASK } from '../../../domain/shared/mask.ts';
 import { answer, api, Problem } from '../../app/api.ts';
 import { AskApproval } from '../../app/AskApproval.tsx';
 import { useCreation } from '../../app/useCreation.ts';
@@ -37,7 +38,6 @@ type Props = {
   hasChanges: boolean;
 };
 
-const MASK = '********';
 const FIELDS = ['/payload', '/retryPolicy', '/target'];
 
 /** Creates a job and opens its page. */

@@ -1,4 +1,5 @@
 import type { ReactNode } from 'react';
+import { MASK } from '../../../domain/shared/mask.ts';
 import formClasses from '../../parts/form/Form.module.css';
 import { ShownOnce } from '../../parts/ShownOnce.tsx';
 import { ReceiverCode } from '../../parts/webhooks/ReceiverCode.tsx';
@@ -8,9 +9,6 @@ const WHAT = {
   stored: 'it is stored encrypted, and no answer has it',
   lost: 'The secret is set, but the answer with it was lost. Rotate it to get another one.',
 };
-
-/** The mask that answers have instead of a secret. */
-const MASK = '********';
 
 export type NewSecret = {
   secret: string;

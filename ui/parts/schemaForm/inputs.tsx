@@ -1,5 +1,6 @@
 import { NativeSelect, PasswordInput, Switch, Textarea, TextInput } from '@mantine/core';
 import { useState } from 'react';
+import { MASK } from '../../../domain/shared/mask.ts';
 import { TimeField } from '../TimeField.tsx';
 import { codeText } from '../CodeText.tsx';
 import { formatCount } from '../format.ts';
@@ -13,9 +14,6 @@ import {
 } from './formContext.ts';
 import type { Shape } from './shape.ts';
 import classes from './SchemaForm.module.css';
-
-/** What the service shows instead of a stored secret; sent back, it keeps the secret. */
-const MASK = '********';
 
 /** What all inputs of a field have in common. */
 function useInput({ pointer, label, description, isRequired, isInline = false }: CommonProps) {

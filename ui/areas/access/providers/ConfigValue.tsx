@@ -1,9 +1,8 @@
+import { MASK } from '../../../../domain/shared/mask.ts';
 import { Exact } from '../../../parts/Exact.tsx';
 import classes from '../Access.module.css';
 
 type Props = { value: unknown; isSecret: boolean };
-
-const MASK = '********';
 
 /** A setting of a provider. Secrets are never shown. */
 export function ConfigValue({ value, isSecret }: Props) {
