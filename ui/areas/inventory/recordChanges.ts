@@ -1,4 +1,5 @@
 import { isSameValue } from '../../parts/diff/change.ts';
+import { isPlainObject } from '../../parts/plainObject.ts';
 
 type Values = Record<string, unknown>;
 
@@ -18,7 +19,7 @@ export function emptyValue({ nullable, type, default: initial }: Field): unknown
 
 const objectAt = (values: Values, name: string): Values => {
   const value = values[name];
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : {};
+  return isPlainObject(value) ? { ...value } : {};
 };
 
 /** The names and values that differ; null for those that are taken away. */

@@ -1,3 +1,4 @@
+import { isPlainObject } from '../plainObject.ts';
 import type { FieldError } from '../problems.ts';
 
 const isUnder = (pointer: string, prefix: string): boolean =>
@@ -24,4 +25,4 @@ export const otherErrors = (
 
 /** A payload is an object, whatever was typed. */
 export const objectOf = (value: unknown): Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : {};
+  isPlainObject(value) ? { ...value } : {};

@@ -1,3 +1,4 @@
+import { isPlainObject } from '../plainObject.ts';
 import type { Widths } from './widths.ts';
 
 /** Widths of columns by user and list; the users who have changed one last come first. */
@@ -11,19 +12,16 @@ const MOST_USERS = 8;
 /** No column is wider, whatever was stored. */
 const MOST_PIXELS = 4_000;
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 const isWidth = (entry: [string, unknown]): entry is [string, number] =>
   typeof entry[1] === 'number' && entry[1] > 0 && entry[1] <= MOST_PIXELS;
 
 const widthsIn = (value: unknown): Widths =>
-  isObject(value) ? Object.fromEntries(Object.entries(value).filter(isWidth)) : {};
+  isPlainObject(value) ? Object.fromEntries(Object.entries(value).filter(isWidth)) : {};
 
 /** What was stored, without what this version does not know. */
 export const readWidths = (stored: unknown): StoredWidths =>
-  (Array.isArray(stored) ? stored : []).filter(isObject).flatMap(({ userId, lists }) =>
-    typeof userId === 'string' && isObject(lists)
+  (Array.isArray(stored) ? stored : []).filter(isPlainObject).flatMap(({ userId, lists }) =>
+    typeof userId === 'string' && isPlainObject(lists)
       ? {
           userId,
           lists: Object.fromEntries(

@@ -2,6 +2,7 @@ import { formatCount } from '../format.ts';
 import { mergeNames, type Names, type Person } from '../names.ts';
 import { capitalized, nounOf } from '../nouns.ts';
 import { ownValue } from '../ownValue.ts';
+import { isPlainObject } from '../plainObject.ts';
 
 /** One record that a plan changes, as the API presents it. */
 export type Effect = {
@@ -155,9 +156,6 @@ const isNothing = (value: unknown): boolean =>
   value === '' ||
   (Array.isArray(value) && value.length === 0) ||
   (typeof value === 'object' && Object.keys(value).length === 0);
-
-const isPlainObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** The custom fields of a change, each as a field of its own. */
 function customRows({ field, before, after }: FieldRow): FieldRow[] {

@@ -1,12 +1,10 @@
 import { formatCount, formatNumberOf } from '../format.ts';
+import { isPlainObject } from '../plainObject.ts';
 import type { FieldError } from '../problems.ts';
 import { childPointer } from './pointer.ts';
 import type { NumberShape, Property, Shape, TextShape } from './shape.ts';
 
 const REQUIRED = 'is required';
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** Patterns are ECMAScript's with the flag `u`, as the service checks them; others check nothing. */
 function matches(pattern: string, text: string): boolean {
@@ -135,19 +133,19 @@ export function checkValue(shape: Shape, value: unknown, pointer = ''): FieldErr
     case 'choices':
       return Array.isArray(value) ? listErrors(shape, value, pointer) : one('must be a list');
     case 'map':
-      return isObject(value) ? mapErrors(shape, value, pointer) : one('must be an object');
+      return isPlainObject(value) ? mapErrors(shape, value, pointer) : one('must be an object');
     case 'object':
-      return isObject(value)
+      return isPlainObject(value)
         ? objectErrors(shape.properties, value, pointer)
         : one('must be an object');
     case 'variants': {
-      const tagged = isObject(value) ? value : {};
+      const tagged = isPlainObject(value) ? value : {};
       const variant = shape.variants.find((each) => each.value === tagged[shape.tag]);
       if (!variant) return one(REQUIRED);
       return checkValue(variant.shape, value, pointer);
     }
     case 'json':
-      return one(shape.isObject && !isObject(value) ? 'must be a JSON object' : undefined);
+      return one(shape.isObject && !isPlainObject(value) ? 'must be a JSON object' : undefined);
     case 'flag':
     case 'choice':
     case 'constant':
@@ -167,13 +165,13 @@ export function fieldPointers(shape: Shape, value: unknown, pointer = ''): strin
         shape.properties.flatMap(({ name, shape: inner }) =>
           fieldPointers(
             inner,
-            isObject(value) ? value[name] : undefined,
+            isPlainObject(value) ? value[name] : undefined,
             childPointer(pointer, name),
           ),
         ),
       );
     case 'variants': {
-      const tag = isObject(value) ? value[shape.tag] : undefined;
+      const tag = isPlainObject(value) ? value[shape.tag] : undefined;
       const variant = shape.variants.find((each) => each.value === tag);
       const inside = variant ? fieldPointers(variant.shape, value, pointer).slice(1) : [];
       return own.concat(childPointer(pointer, shape.tag), inside);
@@ -186,7 +184,7 @@ export function fieldPointers(shape: Shape, value: unknown, pointer = ''): strin
       );
     case 'map':
       return own.concat(
-        Object.entries(isObject(value) ? value : {}).flatMap(([key, each]) =>
+        Object.entries(isPlainObject(value) ? value : {}).flatMap(([key, each]) =>
           fieldPointers(shape.value, each, childPointer(pointer, key)),
         ),
       );

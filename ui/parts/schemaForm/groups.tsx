@@ -3,6 +3,7 @@ import { Button, Checkbox, NativeSelect, TextInput } from '@mantine/core';
 import { useEffect, useRef, useState, type ReactNode } from 'react';
 import { Icon } from '../icons.tsx';
 import { IconButton } from '../PermissionButton.tsx';
+import { isPlainObject } from '../plainObject.ts';
 import { initialValue } from './check.ts';
 import {
   useDraft,
@@ -14,9 +15,6 @@ import {
 import { childPointer, withKey } from './pointer.ts';
 import type { Shape } from './shape.ts';
 import classes from './SchemaForm.module.css';
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 type GroupProps = Pick<CommonProps, 'pointer' | 'label' | 'description' | 'isRequired'> & {
   children: ReactNode;
@@ -66,7 +64,7 @@ type PropertiesProps = {
 /** The properties of an object, below each other. */
 export function Properties({ shape, value, onChange, pointer }: PropertiesProps) {
   const { Field } = useForm();
-  const own = isObject(value) ? value : {};
+  const own = isPlainObject(value) ? value : {};
   return (
     <>
       {shape.properties.map((property) => (
@@ -119,7 +117,7 @@ export function ObjectField(props: FieldProps<'object'>) {
   const { disabled } = useForm();
   const empty = useEmptyValue(shape, pointer, isRequired);
   const taken = useRef<unknown>(undefined);
-  const isThere = isRequired || isObject(value);
+  const isThere = isRequired || isPlainObject(value);
   const add = () => onChange(taken.current ?? initialValue(shape));
   const remove = () => {
     taken.current = value;
@@ -176,7 +174,11 @@ export function ChoicesField(props: FieldProps<'choices'>) {
 type Entry = { id: number; key: string; value: unknown };
 
 const entriesOf = (value: unknown): Entry[] =>
-  Object.entries(isObject(value) ? value : {}).map(([key, each], id) => ({ id, key, value: each }));
+  Object.entries(isPlainObject(value) ? value : {}).map(([key, each], id) => ({
+    id,
+    key,
+    value: each,
+  }));
 
 /** The object of entries; those without a name, or with the name of another one, are not in it yet. */
 const objectOf = (entries: readonly Entry[]): Record<string, unknown> =>
@@ -271,7 +273,7 @@ export function VariantsField(props: FieldProps<'variants'>) {
   const { id, disabled } = useForm();
   const empty = useEmptyValue(shape, pointer, isRequired);
   const typed = useRef(new Map<number, unknown>());
-  const tag = isObject(value) ? value[shape.tag] : undefined;
+  const tag = isPlainObject(value) ? value[shape.tag] : undefined;
   const position = shape.variants.findIndex((variant) => variant.value === tag);
   const variant = shape.variants[position];
   const choose = (next: number) => {

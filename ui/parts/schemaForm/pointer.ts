@@ -1,3 +1,5 @@
+import { isPlainObject } from '../plainObject.ts';
+
 /** JSON Pointers (RFC 6901), and values at them. */
 
 /** What a pointer appends for a key. */
@@ -17,15 +19,14 @@ export function pointerBelow(base: string, pointer: string): string | undefined 
   return pointer.startsWith(`${base}/`) ? pointer.slice(base.length) : undefined;
 }
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 /** An object with one key set, or without it if the value is undefined. */
 export function withKey(value: unknown, key: string, next: unknown): Record<string, unknown> {
-  const { [key]: _old, ...others } = isObject(value) ? value : {};
+  const { [key]: _old, ...others } = isPlainObject(value) ? value : {};
   if (next === undefined) return others;
   // A key keeps its position, so that fields do not move while one types.
-  return isObject(value) && key in value ? { ...value, [key]: next } : { ...others, [key]: next };
+  return isPlainObject(value) && key in value
+    ? { ...value, [key]: next }
+    : { ...others, [key]: next };
 }
 
 /**
