@@ -1,3 +1,4 @@
+import { escapeRegex } from '../../parts/escapeRegex.ts';
 import { ownValue } from '../../parts/ownValue.ts';
 /** A record that a search has found, as the API presents it. */
 export type Found = {
@@ -35,8 +36,6 @@ export function groupFound({
 /** A part of a text; those that were searched for are marked. */
 export type MarkedPart = { text: string; isMarked: boolean };
 
-const escaped = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
-
 /** Marks the words of a search in a text, in any case. */
 export function markWords(text: string, query: string): MarkedPart[] {
   const words = query.trim().split(/\s+/).filter(Boolean);
@@ -44,7 +43,7 @@ export function markWords(text: string, query: string): MarkedPart[] {
   // The longest first: of `core core-1` all of `core-1` is marked.
   const pattern = words
     .sort((one, other) => other.length - one.length)
-    .map(escaped)
+    .map(escapeRegex)
     .join('|');
   return text
     .split(new RegExp(`(${pattern})`, 'gi'))

@@ -1,3 +1,4 @@
+import { escapeRegex } from '../escapeRegex.ts';
 import type { LineRange, LogLine, LogStore } from './logStore.ts';
 
 /** Which lines are shown. Empty sets show all. */
@@ -67,13 +68,11 @@ export type LogMatch = { line: number; start: number; end: number };
 
 export const MAX_MATCHES = 10_000;
 
-const escapePattern = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
-
 /** The matches of a text in the lines that are in memory, in any letter case; at most MAX_MATCHES. */
 export function findMatches(store: LogStore, filter: LogFilter, text: string): LogMatch[] {
   if (text === '') return [];
   // A pattern keeps the positions, which lower-casing could move.
-  const pattern = new RegExp(escapePattern(text), 'giu');
+  const pattern = new RegExp(escapeRegex(text), 'giu');
   const matches: LogMatch[] = [];
   for (const line of store.lines()) {
     if (!passesFilter(line, filter)) continue;
