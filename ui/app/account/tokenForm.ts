@@ -1,3 +1,5 @@
+import { DAY_MS } from '../../parts/durations.ts';
+
 /** A scope in a request, by the narrowest id. */
 type Scope = { tenantId: string } | { siteId: string } | { deviceId: string };
 type StoredScope = { tenantId: string; siteId: string | null; deviceId: string | null };
@@ -77,8 +79,6 @@ export const formOf = <P extends string>(token: Token<P>): TokenForm<P> => ({
   networks: token.allowedNetworks ?? [],
   requestsPerMinute: token.requestsPerMinute,
 });
-
-const DAY_MS = 86_400_000;
 
 /** When a token of the form expires; undefined if it keeps its time, or none is typed. */
 function expiryOf({ expiry, date }: TokenForm, now: Date): string | undefined {

@@ -1,5 +1,6 @@
 import { keepPreviousData } from '@tanstack/react-query';
 import { serverNow } from '../../parts/clock.ts';
+import { DAY_MS } from '../../parts/durations.ts';
 import { answer, api, type Schemas } from '../api.ts';
 import { WARNING_DAYS } from './tokenText.ts';
 
@@ -44,7 +45,7 @@ export const expiringQuery = (userId: string) => ({
           query: {
             userId: [userId],
             status: 'active',
-            'expiresAt.lt': new Date(serverNow() + WARNING_DAYS * 86_400_000).toISOString(),
+            'expiresAt.lt': new Date(serverNow() + WARNING_DAYS * DAY_MS).toISOString(),
             sort: 'expiresAt',
             limit: MAX_WARNINGS,
           },

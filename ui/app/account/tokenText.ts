@@ -1,3 +1,4 @@
+import { DAY_MS } from '../../parts/durations.ts';
 import { labelOf, type Names } from '../../parts/names.ts';
 
 /** What texts need of a token. */
@@ -16,7 +17,6 @@ type Where = { tenantId: string; siteId: string | null; deviceId: string | null 
 /** `token.expiring` comes as long before the expiry. */
 export const WARNING_DAYS = 7;
 
-const DAY_MS = 86_400_000;
 const MAX_NAMED = 4;
 
 /** The first of several texts, and how many there are besides. */

@@ -1,3 +1,4 @@
+import { DAY_MS } from '../../parts/durations.ts';
 import { formatNumberOf } from '../../parts/format.ts';
 import { labelOf, type Names } from '../../parts/names.ts';
 
@@ -173,7 +174,6 @@ export function missedLeftOut(bySchedule: BySchedule | null | undefined): string
 
 export type Tone = 'good' | 'warning' | 'bad';
 
-const DAY_MS = 24 * 60 * 60 * 1_000;
 /** From how many days on the newest backup, or its test restore, is worth a warning, or worse. */
 const BACKUP_DAYS = [2, 8] as const;
 const TEST_DAYS = [8, 30] as const;

@@ -1,10 +1,9 @@
 import { answer, api, type Schemas } from '../../app/api.ts';
 import type { paths } from '../../app/schema.d.ts';
 import { serverNow } from '../../parts/clock.ts';
+import { DAY_MS } from '../../parts/durations.ts';
 import { mergeNames } from '../../parts/names.ts';
 import { isFullBackup, upcoming } from './findings.ts';
-
-const DAY_MS = 24 * 60 * 60 * 1_000;
 
 type BackupQuery = NonNullable<paths['/api/backup']['get']['parameters']['query']>;
 type ScheduleQuery = NonNullable<paths['/api/schedules']['get']['parameters']['query']>;

@@ -4,6 +4,7 @@ import { answer, api, type Schemas } from '../../app/api.ts';
 import { useIdempotencyKeys } from '../../app/idempotency.ts';
 import { serverNow } from '../../parts/clock.ts';
 import { PLATFORM, TENANT_HEADER } from '../../app/session/tenant.ts';
+import { DAY_MS } from '../../parts/durations.ts';
 
 /** Instead of the id of an account. */
 export const NEW_ACCOUNT = 'new';
@@ -17,8 +18,6 @@ export type TokenDraft = {
   days: string;
   networks: string[];
 };
-
-const DAY_MS = 86_400_000;
 
 /** The requests that make a token, and before it, if asked, the service account. */
 function useRequests(pool: string) {

@@ -7,6 +7,7 @@ import { answer, api, Problem, type Schemas } from '../../app/api.ts';
 import { useCreation } from '../../app/useCreation.ts';
 import { Dialog, useBusyDialog } from '../../parts/Dialog.tsx';
 import { serverNow } from '../../parts/clock.ts';
+import { DAY_MS } from '../../parts/durations.ts';
 import { formatCount, formatNumberOf } from '../../parts/format.ts';
 import { minuteOf } from '../../parts/localInput.ts';
 import { TimeField } from '../../parts/TimeField.tsx';
@@ -19,8 +20,6 @@ import classes from './Schedules.module.css';
 type Props = { schedule: Schedule; opened: boolean; onClose: () => void };
 
 const DEBOUNCE_MS = 300;
-const DAY_MS = 86_400_000;
-
 /** Runs past occurrences, after showing how many that are. */
 export function BackfillDialog({ schedule, opened, onClose }: Props) {
   return (

@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { useEffect, useRef, type KeyboardEvent } from 'react';
 import type { Schemas } from '../../app/api.ts';
+import { DAY_MS } from '../../parts/durations.ts';
 import { formatCount } from '../../parts/format.ts';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { Section } from '../../parts/Section.tsx';
@@ -67,7 +68,7 @@ function Weeks({ days, chosen, onChoose }: Omit<Props, 'scheduleId'> & { days: r
     frame.current?.querySelectorAll<HTMLElement>('button')[index + by]?.focus();
   };
   const endOf = (index: number): Date =>
-    new Date(days[index + 1]?.start ?? Date.parse(days[index]?.start ?? '') + 86_400_000);
+    new Date(days[index + 1]?.start ?? Date.parse(days[index]?.start ?? '') + DAY_MS);
   return (
     <div className={classes.calendar} ref={frame} role="group" aria-label="Runs by day">
       <div className={classes.weekdays} aria-hidden="true">

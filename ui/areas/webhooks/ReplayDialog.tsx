@@ -6,6 +6,7 @@ import { answer, api } from '../../app/api.ts';
 import { useCreation } from '../../app/useCreation.ts';
 import { serverNow } from '../../parts/clock.ts';
 import { Dialog, useBusyDialog } from '../../parts/Dialog.tsx';
+import { DAY_MS } from '../../parts/durations.ts';
 import { errorAt, otherErrors } from '../../parts/form/fieldErrors.ts';
 import formClasses from '../../parts/form/Form.module.css';
 import { formatCount, formatNumberOf } from '../../parts/format.ts';
@@ -28,7 +29,6 @@ type Props = {
 };
 
 const DEBOUNCE_MS = 300;
-const DAY_MS = 86_400_000;
 /** The most events of one replay. */
 const MAX_EVENTS = 10_000;
 

@@ -1,3 +1,4 @@
+import { DAY_MS } from '../../parts/durations.ts';
 import { formatDuration } from '../../parts/format.ts';
 import { ownValue } from '../../parts/ownValue.ts';
 import type { Tone } from '../../parts/statuses.ts';
@@ -44,7 +45,7 @@ export function healthOf(
     : { status: 'enabled', tone: 'neutral' };
 }
 
-const FAILING_LIMIT_MS = 5 * 86_400_000;
+const FAILING_LIMIT_MS = 5 * DAY_MS;
 
 /** When a webhook that fails is disabled, if its endpoint accepts nothing until then. */
 export const disabledAtLast = (failingSince: string): Date =>
