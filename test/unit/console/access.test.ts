@@ -1,7 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { PERMISSIONS } from '../../../domain/access/permissions.ts';
 import { BUILT_IN_ROLES } from '../../../domain/access/roles.ts';
-import { validateTexts, validateTokensSearch } from '../../../ui/areas/access/accessSearch.ts';
+import { validateTokensSearch } from '../../../ui/app/account/tokensSearch.ts';
+import { validateTexts } from '../../../ui/areas/access/accessSearch.ts';
 import { accountsListQuery } from '../../../ui/areas/access/accountsSearch.ts';
 import { grantText } from '../../../ui/areas/access/grants/grantText.ts';
 import { missingOfScope, scopeIds, scopeOfText } from '../../../ui/areas/access/grants/scopes.ts';

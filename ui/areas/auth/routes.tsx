@@ -1,6 +1,6 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { validateTokensSearch } from '../../app/account/tokensSearch.ts';
 import { frameRoute, rootRoute } from '../../app/rootRoute.tsx';
-import { validateAccountSearch } from './account/accountSearch.ts';
 import { validateSignInSearch } from './signInSearch.ts';
 
 const signInRoute = createRoute({
@@ -14,7 +14,7 @@ const signInRoute = createRoute({
 const accountRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/account',
-  validateSearch: validateAccountSearch,
+  validateSearch: validateTokensSearch,
   staticData: { title: 'Account' },
   component: lazyRouteComponent(() => import('./account/AccountPage.tsx'), 'AccountPage'),
 });

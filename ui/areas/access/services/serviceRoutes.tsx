@@ -1,7 +1,7 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { validateTokensSearch } from '../../../app/account/tokensSearch.ts';
 import { frameRoute } from '../../../app/rootRoute.tsx';
 import { validateListSearch } from '../../../parts/list/search.ts';
-import { validateTokensSearch } from '../accessSearch.ts';
 import { SERVICE_FILTERS } from './serviceFilters.ts';
 
 const servicesRoute = createRoute({
