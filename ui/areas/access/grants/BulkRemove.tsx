@@ -1,6 +1,6 @@
 import { problemFields } from '../../../parts/problems.ts';
 import { formatNumberOf } from '../../../parts/format.ts';
-import { ConfirmedButton } from '../ConfirmedButton.tsx';
+import { ConfirmedChange } from '../ConfirmedChange.tsx';
 import { removeGrant } from './grantQueries.ts';
 
 type Props = { ids: ReadonlySet<string>; noun: string; done: () => void };
@@ -9,7 +9,7 @@ type Props = { ids: ReadonlySet<string>; noun: string; done: () => void };
 export function BulkRemove({ ids, noun, done }: Props) {
   const count = formatNumberOf(ids.size, noun);
   return (
-    <ConfirmedButton
+    <ConfirmedChange
       permission="rbac:write"
       // The service decides for each of them.
       where={{ complete: false }}
@@ -29,6 +29,6 @@ export function BulkRemove({ ids, noun, done }: Props) {
     >
       What the roles allow ends immediately, in open sessions too. If one of them cannot be removed,
       those before it are removed and the others stay.
-    </ConfirmedButton>
+    </ConfirmedChange>
   );
 }

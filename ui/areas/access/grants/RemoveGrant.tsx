@@ -1,5 +1,5 @@
 import type { Names } from '../../../parts/names.ts';
-import { ConfirmedButton } from '../ConfirmedButton.tsx';
+import { ConfirmedChange } from '../ConfirmedChange.tsx';
 import { removeGrant, type Grant } from './grantQueries.ts';
 import { grantText } from './grantText.ts';
 
@@ -14,7 +14,7 @@ type Props = {
 export function RemoveGrant({ grant, names, isIcon = false, onDone }: Props) {
   const { tenantId, siteId, deviceId } = grant;
   return (
-    <ConfirmedButton
+    <ConfirmedChange
       permission="rbac:write"
       where={{ tenantId, siteId, deviceId }}
       icon="trash"
@@ -28,6 +28,6 @@ export function RemoveGrant({ grant, names, isIcon = false, onDone }: Props) {
     >
       Now {grantText(grant, names)}. Without it, what this role allows ends immediately, in open
       sessions too; jobs and schedules that need it no longer run.
-    </ConfirmedButton>
+    </ConfirmedChange>
   );
 }

@@ -5,7 +5,7 @@ import { PLATFORM } from '../../../app/session/tenant.ts';
 import { useSession } from '../../../app/session/useSession.ts';
 import { useShortcuts } from '../../../app/shortcuts.ts';
 import { PermissionButton } from '../../../parts/PermissionButton.tsx';
-import { ConfirmedButton } from '../ConfirmedButton.tsx';
+import { ConfirmedChange } from '../ConfirmedChange.tsx';
 import { providerQuery, type Provider } from './providerQueries.ts';
 
 type Props = { provider: Provider };
@@ -53,7 +53,7 @@ function StateButton({ provider: { id, name, enabled, version } }: Props) {
   };
   if (enabled)
     return (
-      <ConfirmedButton
+      <ConfirmedChange
         {...shared}
         icon="ban"
         label="Disable"
@@ -64,10 +64,10 @@ function StateButton({ provider: { id, name, enabled, version } }: Props) {
         Nobody can sign in with it, and all sessions of its users end.
         {id === LOCAL && ' These are all users with a password, perhaps you too.'} Their API tokens
         are refused and their jobs no longer run until it is enabled again.
-      </ConfirmedButton>
+      </ConfirmedChange>
     );
   return (
-    <ConfirmedButton
+    <ConfirmedChange
       {...shared}
       icon="play"
       label="Enable"
@@ -75,7 +75,7 @@ function StateButton({ provider: { id, name, enabled, version } }: Props) {
       confirm="Enable identity provider"
     >
       Users can sign in with it, and get the roles that their groups are mapped to.
-    </ConfirmedButton>
+    </ConfirmedChange>
   );
 }
 
@@ -83,7 +83,7 @@ function DeleteButton({ provider: { id, name, version } }: Props) {
   const client = useQueryClient();
   const navigate = useNavigate();
   return (
-    <ConfirmedButton
+    <ConfirmedChange
       permission="auth:write"
       where={PLATFORM}
       icon="trash"
@@ -107,6 +107,6 @@ function DeleteButton({ provider: { id, name, version } }: Props) {
     >
       Its group mappings are deleted, its users are disabled and their sessions end. This cannot be
       undone: a new provider for the same server has other users.
-    </ConfirmedButton>
+    </ConfirmedChange>
   );
 }

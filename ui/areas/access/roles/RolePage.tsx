@@ -13,7 +13,7 @@ import { ProblemNote } from '../../../parts/ProblemNote.tsx';
 import { RecordPage } from '../../../parts/RecordPage.tsx';
 import { StatusBadge } from '../../../parts/StatusBadge.tsx';
 import { AuditSection } from '../AuditSection.tsx';
-import { ConfirmedButton } from '../ConfirmedButton.tsx';
+import { ConfirmedChange } from '../ConfirmedChange.tsx';
 import { RoleHolders } from '../grants/RoleHolders.tsx';
 import { UnreadRecord } from '../UnreadRecord.tsx';
 import { RoleAllows } from './RoleAllows.tsx';
@@ -95,7 +95,7 @@ function DeleteButton({ role: { id, name, builtIn, version } }: { role: Role }) 
   const navigate = route.useNavigate();
   const client = useQueryClient();
   return (
-    <ConfirmedButton
+    <ConfirmedChange
       permission="rbac:write"
       where={PLATFORM}
       icon="trash"
@@ -118,6 +118,6 @@ function DeleteButton({ role: { id, name, builtIn, version } }: { role: Role }) 
       }}
     >
       A role can be deleted when nobody has it: its assignments and mappings must be removed first.
-    </ConfirmedButton>
+    </ConfirmedChange>
   );
 }

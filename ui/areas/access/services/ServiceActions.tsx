@@ -3,7 +3,7 @@ import { answer, api } from '../../../app/api.ts';
 import { useSession } from '../../../app/session/useSession.ts';
 import { useShortcuts } from '../../../app/shortcuts.ts';
 import { PermissionButton } from '../../../parts/PermissionButton.tsx';
-import { ConfirmedButton } from '../ConfirmedButton.tsx';
+import { ConfirmedChange } from '../ConfirmedChange.tsx';
 import type { ServiceAccount } from './serviceQueries.ts';
 
 type Props = { account: ServiceAccount };
@@ -53,7 +53,7 @@ function StateButton({ account: { id, name, tenantId, enabled, version } }: Prop
   };
   if (enabled)
     return (
-      <ConfirmedButton
+      <ConfirmedChange
         {...shared}
         icon="ban"
         label="Disable"
@@ -63,10 +63,10 @@ function StateButton({ account: { id, name, tenantId, enabled, version } }: Prop
       >
         All its tokens are refused, its jobs no longer run, and its schedules skip. Enabling it
         returns all of it.
-      </ConfirmedButton>
+      </ConfirmedChange>
     );
   return (
-    <ConfirmedButton
+    <ConfirmedChange
       {...shared}
       icon="play"
       label="Enable"
@@ -75,6 +75,6 @@ function StateButton({ account: { id, name, tenantId, enabled, version } }: Prop
     >
       Its tokens work again, as far as they are neither revoked nor expired. You need every
       permission that the account has.
-    </ConfirmedButton>
+    </ConfirmedChange>
   );
 }

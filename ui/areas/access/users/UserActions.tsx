@@ -4,7 +4,7 @@ import { answer, api, type Schemas } from '../../../app/api.ts';
 import { useSession } from '../../../app/session/useSession.ts';
 import { useShortcuts } from '../../../app/shortcuts.ts';
 import { PermissionButton } from '../../../parts/PermissionButton.tsx';
-import { ConfirmedButton } from '../ConfirmedButton.tsx';
+import { ConfirmedChange } from '../ConfirmedChange.tsx';
 import { OneTimePassword } from './OneTimePassword.tsx';
 import { ResetDialog } from './ResetDialog.tsx';
 import { LOCAL_PROVIDER, type User } from './userQueries.ts';
@@ -93,7 +93,7 @@ function StateButton({ user: { id, username, tenantId, enabled, version } }: Pro
   };
   if (enabled)
     return (
-      <ConfirmedButton
+      <ConfirmedChange
         {...shared}
         icon="ban"
         label="Disable"
@@ -104,10 +104,10 @@ function StateButton({ user: { id, username, tenantId, enabled, version } }: Pro
       >
         All sessions end, and API tokens are refused. Jobs that the user has created no longer run,
         and schedules of the user skip. Nothing is deleted: enabling the account returns all of it.
-      </ConfirmedButton>
+      </ConfirmedChange>
     );
   return (
-    <ConfirmedButton
+    <ConfirmedChange
       {...shared}
       icon="play"
       label="Enable"
@@ -117,6 +117,6 @@ function StateButton({ user: { id, username, tenantId, enabled, version } }: Pro
     >
       The user can sign in again, and has the roles that are assigned. You need every permission
       that the user has.
-    </ConfirmedButton>
+    </ConfirmedChange>
   );
 }

@@ -6,7 +6,7 @@ import { ProblemNote } from '../../../parts/ProblemNote.tsx';
 import { Section } from '../../../parts/Section.tsx';
 import { StatusBadge } from '../../../parts/StatusBadge.tsx';
 import { Time } from '../../../parts/Time.tsx';
-import { ConfirmedButton } from '../ConfirmedButton.tsx';
+import { ConfirmedChange } from '../ConfirmedChange.tsx';
 import { userSessionsQuery, type User, type UserSession } from './userQueries.ts';
 import classes from '../Access.module.css';
 
@@ -24,7 +24,7 @@ export function UserSessions({ user }: Props) {
       note={data && formatNumberOf(items.length, 'session')}
       actions={
         items.length > 0 && (
-          <ConfirmedButton
+          <ConfirmedChange
             permission="user:write"
             where={{ tenantId }}
             icon="logout"
@@ -36,7 +36,7 @@ export function UserSessions({ user }: Props) {
           >
             The user is signed out everywhere immediately, and may sign in again. API tokens stay
             valid.
-          </ConfirmedButton>
+          </ConfirmedChange>
         )
       }
     >
@@ -89,7 +89,7 @@ function SessionRow({ user, session }: Props & { session: UserSession }) {
         <Time value={session.absoluteExpiresAt} format="relative" />
       </td>
       <td data-icons>
-        <ConfirmedButton
+        <ConfirmedChange
           permission="user:write"
           where={{ tenantId: user.tenantId }}
           icon="logout"
@@ -103,7 +103,7 @@ function SessionRow({ user, session }: Props & { session: UserSession }) {
           }
         >
           {device} is signed out immediately.
-        </ConfirmedButton>
+        </ConfirmedChange>
       </td>
     </tr>
   );

@@ -1,13 +1,13 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useMutation } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
-import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx';
-import type { IconName } from '../../parts/icons.tsx';
-import { IconButton, PermissionButton } from '../../parts/PermissionButton.tsx';
-import { useAsked } from '../../parts/useAsked.ts';
-import type { Where } from '../../parts/permissions.tsx';
-import type { Named } from '../../parts/typedName.ts';
+import { ConfirmDialog } from './ConfirmDialog.tsx';
+import type { IconName } from './icons.tsx';
+import { IconButton, PermissionButton } from './PermissionButton.tsx';
+import { useAsked } from './useAsked.ts';
+import type { Where } from './permissions.tsx';
+import type { Named } from './typedName.ts';
 
-type Props = {
+export type ConfirmedButtonProps = {
   permission: string;
   where: Where;
   icon: IconName;
@@ -25,12 +25,13 @@ type Props = {
   run: () => Promise<unknown>;
   /** Called when it is done. */
   onDone?: () => unknown;
+  /** Called when it is done, and after a failure: what is shown may be out of date. */
+  onSettled: () => unknown;
 };
 
 /** A button for what is asked about first. */
-export function ConfirmedButton(props: Props) {
+export function ConfirmedButton(props: ConfirmedButtonProps) {
   const { permission, where, icon, label, isIcon = false, reason } = props;
-  const client = useQueryClient();
   const { asked, isOpen, ask, close } = useAsked(props);
   const action = useMutation({
     mutationFn: asked.run,
@@ -38,8 +39,7 @@ export function ConfirmedButton(props: Props) {
       close();
       await asked.onDone?.();
     },
-    // Also after a failure: what is shown may be out of date.
-    onSettled: () => client.invalidateQueries({ queryKey: ['access'] }),
+    onSettled: () => asked.onSettled(),
   });
   const shared = { permission, where, icon, reason, onClick: ask };
   return (
