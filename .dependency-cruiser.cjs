@@ -66,10 +66,11 @@ module.exports = {
       '^ui/build\\.ts$',
       '^runner/command/(runFolder|preparedRun)\\.ts$',
     ]),
-    // Networks are the same in the browser: the file needs nothing of Node.
+    // Networks and JSON are the same in the browser: the files need nothing of Node.
     layer('ui', [
       '^domain/inventory/(cabling|cidr|importLimits)\\.ts$',
       '^domain/views/views\\.ts$',
+      '^platform/strictJson\\.ts$',
     ]),
     only(
       'modules-import-their-api',

@@ -1,7 +1,8 @@
 import { MAX_DEPTH } from './jsonDepth.ts';
-import { MAX_FIELD_ERRORS } from '../domain/shared/errors.ts';
+import { MAX_FIELD_ERRORS, type FieldError } from '../domain/shared/errors.ts';
 import { pointerTo } from '../domain/shared/jsonPointer.ts';
-import type { SchemaError } from './schemaCheck.ts';
+
+type JsonError = Omit<FieldError, 'in'>;
 
 /** An object or array that the scanner is inside of; an array has no keys. */
 type Container = { keys: Set<string> | undefined; key: string; index: number };
@@ -10,7 +11,7 @@ type StrictJson = {
   /** Undefined if there are errors. */
   value: unknown;
   /** What `JSON.parse` refuses or would lose, and what cannot be stored. */
-  errors: SchemaError[];
+  errors: JsonError[];
 };
 
 /** True for a property of the outermost object in which any text can be stored. */
@@ -58,7 +59,7 @@ function endOfString(text: string, start: number): number {
  * True if a double holds a number in JSON: it has its value, is written back like it, or for a
  * fraction is the closest to it.
  */
-function isExact(literal: string): boolean {
+export function isExactNumber(literal: string): boolean {
   if (literal.length < 16 && !/[eE]/.test(literal)) return true;
   const value = Number(literal);
   if (!Number.isFinite(value)) return false;
@@ -83,8 +84,8 @@ function numberAt(text: string, start: number): string {
 }
 
 /** Scans a valid JSON text. */
-function findProblems(text: string, storesAnyText: StoresAnyText): SchemaError[] {
-  const errors: SchemaError[] = [];
+function findProblems(text: string, storesAnyText: StoresAnyText): JsonError[] {
+  const errors: JsonError[] = [];
   const open: Container[] = [];
   const hasUnicodeEscapes = text.includes('\\u');
   let expectsKey = false;
@@ -118,7 +119,7 @@ function findProblems(text: string, storesAnyText: StoresAnyText): SchemaError[]
   /** Reads the number at `start`; returns the index after it. */
   function readNumber(start: number): number {
     const literal = numberAt(text, start);
-    if (!isExact(literal))
+    if (!isExactNumber(literal))
       report('precision', 'is a number that a double (IEEE 754) cannot hold; send it as a string');
     return start + literal.length;
   }

@@ -20,7 +20,12 @@ const SHARED = [
   'domain/inventory/cabling.ts',
   'domain/inventory/cidr.ts',
   'domain/inventory/importLimits.ts',
+  'domain/shared/errors.ts',
+  'domain/shared/excerpt.ts',
+  'domain/shared/jsonPointer.ts',
   'domain/views/views.ts',
+  'platform/jsonDepth.ts',
+  'platform/strictJson.ts',
 ];
 
 /** The guides, which are bundled as data. */

@@ -7,6 +7,7 @@ import type { Caller } from '../../domain/shared/caller.ts';
 import { invalidField, invalidFields, isTooManyRequests } from '../../domain/shared/errors.ts';
 import { compileCheck } from '../../platform/schemaCheck.ts';
 import { once } from '../../platform/once.ts';
+import { parseStrictJson } from '../../platform/strictJson.ts';
 import type { Slots } from '../../platform/slots.ts';
 import type { Announcements } from '../../services/runners/announcements.ts';
 import type { RemoteAttempts } from '../../services/runners/attempts.ts';
@@ -58,19 +59,34 @@ const DIGEST = '2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824
 
 const checkLines = once(() => compileCheck(Lines));
 
+/**
+ * Parses line number `i`, counted from 0. Data of which `JSON.parse` would lose a part is left out, and the
+ * line says so: the runner drops lines that are refused, with all that it sent with them. Error:
+ * `invalid_request`.
+ */
+function parseLine(line: string, i: number): unknown {
+  const { value, errors } = parseStrictJson(line, () => true);
+  const [first] = errors;
+  if (!first) return value;
+  if (first.code === 'json') throw invalidField('body', `/${i}`, 'json', 'is not JSON');
+  const isOfData = errors.every(
+    ({ code, pointer }) => code === 'depth' || /^\/data(?:\/|$)/.test(pointer),
+  );
+  if (!isOfData)
+    throw invalidFields(
+      errors.map(({ pointer, ...error }) => ({ in: 'body', pointer: `/${i}${pointer}`, ...error })),
+    );
+  const leftOut = `${first.pointer.replace(/^\/data/, '')} ${first.message}`.trimStart();
+  return { ...(JSON.parse(line) as object), data: { leftOut } };
+}
+
 /** Lines of JSON. Errors: `invalid_request`; `body_too_large` while reading. */
 async function readLines(upload: Upload | undefined): Promise<RemoteLine[]> {
   const text = upload ? (await buffer(upload.source)).toString('utf8') : '';
   const lines: unknown[] = text
     .split('\n')
     .filter((line) => line.trim() !== '')
-    .map((line, i) => {
-      try {
-        return JSON.parse(line) as unknown;
-      } catch {
-        throw invalidField('body', `/${i}`, 'json', 'is not JSON');
-      }
-    });
+    .map(parseLine);
   const errors = checkLines()(lines);
   if (errors.length > 0) throw invalidFields(errors.map((error) => ({ in: 'body', ...error })));
   return lines as RemoteLine[];

@@ -3,6 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { JobFailure } from '../../domain/jobs/jobType.ts';
 import { compileForeignSchema } from '../../platform/foreignSchema.ts';
+import { parseStrictJson } from '../../platform/strictJson.ts';
 import { StopRequest } from '../../runner/command/attempt.ts';
 import { missingFor, missingForAll } from '../../runner/command/capabilities.ts';
 import { runCommand } from '../../runner/command/runCommand.ts';
@@ -54,12 +55,10 @@ async function check(files: readonly string[]): Promise<number> {
 
 async function readPayload(option: string): Promise<Record<string, unknown>> {
   const text = option.startsWith('@') ? await readFile(option.slice(1), 'utf8') : option;
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    throw new UsageError('the payload is not JSON');
-  }
+  const { value, errors } = parseStrictJson(text, () => true);
+  const [first] = errors;
+  if (first)
+    throw new UsageError(`the payload ${first.pointer} ${first.message}`.replace('  ', ' '));
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw new UsageError('the payload is not a JSON object');
   return value as Record<string, unknown>;

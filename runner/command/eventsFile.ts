@@ -1,5 +1,5 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
-import { isDeeperThan, MAX_DEPTH } from '../../platform/jsonDepth.ts';
+import { parseStrictJson } from '../../platform/strictJson.ts';
 import { LOG_LEVELS, type LogLevel } from '../../domain/jobs/jobs.ts';
 
 /** What a command appends to its events file, one JSON object a line. */
@@ -19,19 +19,31 @@ const LINE_FEED = 0x0a;
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
+const IN_DATA = /^\/log\/data(?:\/|$)/;
+
+/**
+ * Parses a line. Data of the log of which `JSON.parse` would lose a part is left out, and the entry says
+ * so; `problem`: why the whole line cannot be read.
+ */
+function parseEvent(line: string): { event?: unknown; problem?: string } {
+  const { value, errors } = parseStrictJson(line, () => true);
+  const [first] = errors;
+  if (!first) return { event: value };
+  if (first.code === 'json') return { problem: 'is not JSON' };
+  const { pointer, message } = first;
+  if (!errors.every((each) => IN_DATA.test(each.pointer)))
+    return { problem: pointer === '' ? message : `has an error at ${pointer}: it ${message}` };
+  const event = JSON.parse(line) as { log: object };
+  const leftOut = `${pointer.replace(/^\/log\/data/, '')} ${message}`.trimStart();
+  return { event: { ...event, log: { ...event.log, data: { leftOut } } } };
+}
+
 /** Passes one line on. The fields of an event are those of docs/job-types.md. */
 function passEvent(line: string, events: CommandEvents): void {
   if (line.trim() === '') return;
-  let event: unknown;
-  try {
-    event = JSON.parse(line);
-  } catch {
-    events.invalid('is not JSON');
-    return;
-  }
-  if (!isObject(event)) events.invalid('is not an object');
-  else if (isDeeperThan(MAX_DEPTH, event))
-    events.invalid(`is nested deeper than ${MAX_DEPTH} levels`);
+  const { event, problem } = parseEvent(line);
+  if (problem !== undefined) events.invalid(problem);
+  else if (!isObject(event)) events.invalid('is not an object');
   else if (typeof event.mask === 'string') events.mask(event.mask);
   else if (typeof event.progress === 'number' && Number.isFinite(event.progress))
     events.progress(event.progress, typeof event.message === 'string' ? event.message : undefined);

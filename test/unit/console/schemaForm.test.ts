@@ -11,6 +11,7 @@ import {
   fieldPointers,
   initialValue,
   parseJson,
+  parseNumber,
 } from '../../../ui/parts/schemaForm/check.ts';
 import { moved } from '../../../ui/parts/schemaForm/moved.ts';
 import {
@@ -242,6 +243,65 @@ describe('JSON that is typed', () => {
     const outcome = parseJson('{\n  "a": 1,\n  b\n}');
     expect('error' in outcome && outcome.error).toMatch(/^is not JSON: .* in line 3, column 3$/);
     expect(parseJson('{"a":')).toHaveProperty('error');
+  });
+
+  test.each([
+    ['{"a": {"b": 9007199254740993}}', /^\/a\/b is a number that a double/],
+    ['1e400', /^is a number that a double/],
+    ['[{"a": 1, "a": 2}]', /^\/0\/a is repeated/],
+    [`${'['.repeat(101)}${']'.repeat(101)}`, /^is nested deeper/],
+  ])('is an error where a value would lose something: %s', (text, error) => {
+    const outcome = parseJson(text);
+    expect('error' in outcome && outcome.error).toMatch(error);
+  });
+
+  test('may have any text, of which the service knows where it is allowed', () => {
+    expect(parseJson('["\\u0000"]')).toEqual({ value: ['\0'] });
+  });
+});
+
+describe('a number that is typed', () => {
+  test.each([
+    ['12', 12],
+    [' -7 ', -7],
+    ['0.5', 0.5],
+    ['.25', 0.25],
+    ['3.', 3],
+    ['007', 7],
+    ['1.50', 1.5],
+    ['9007199254740992', 9_007_199_254_740_992],
+    // What a client that has read the number sends back.
+    ['12345678901234567000', 12_345_678_901_234_567_000],
+  ])('%s is read', (text, value) => {
+    expect(parseNumber(text)).toEqual({ value });
+  });
+
+  test.each(['0x10', '1e3', '0b1', 'Infinity', '1,5', '1 000', '.', '-', '--1'])(
+    '%s is no decimal number',
+    (text) => {
+      expect(parseNumber(text)).toEqual({ error: 'must be a decimal number' });
+    },
+  );
+
+  test.each([
+    ['one more than a double has', '9007199254740993'],
+    ['20 digits', '12345678901234567890'],
+    ['a long fraction', '0.12345678901234567890'],
+    ['infinite', `1${'0'.repeat(400)}`],
+    ['nearly nothing', `0.${'0'.repeat(400)}1`],
+  ])('would lose digits: %s', (_what, text) => {
+    expect(parseNumber(text)).toEqual({ error: 'has more digits than a number can keep' });
+  });
+
+  test('is what is shown of each number that keeps its digits', () => {
+    const plain = fc.double({ noNaN: true, noDefaultInfinity: true, min: -1e15, max: 1e15 });
+    fc.assert(
+      fc.property(plain, (number) => {
+        const text = String(number);
+        fc.pre(!text.includes('e') && !Object.is(number, -0));
+        expect(parseNumber(text)).toEqual({ value: number });
+      }),
+    );
   });
 });
 

@@ -81,13 +81,12 @@ test('npm run job-type checks and tries a declaration without a server', async (
   expect(stdout).toMatch(
     /disk-usage\.yaml: example\.disk-usage, pool default, digest [0-9a-f]{12}\n$/,
   );
-  const tried = await run(process.execPath, [
-    ...command,
-    'try',
-    file,
-    '--payload',
-    '{"path": "/"}',
-  ]);
+  const tryWith = (payload: string) =>
+    run(process.execPath, [...command, 'try', file, '--payload', payload]);
+  const tried = await tryWith('{"path": "/"}');
   expect(JSON.parse(tried.stdout)).toMatchObject({ path: '/' });
   expect(tried.stderr).toMatch(/^info {2}Measuring \//m);
+  await expect(tryWith('{"path": "/", "n": 12345678901234567890}')).rejects.toMatchObject({
+    stderr: expect.stringContaining('the payload /n is a number that a double'),
+  });
 });

@@ -62,6 +62,26 @@ test('events that cannot be passed on as they are harm neither the command nor t
   ]);
 });
 
+test('data of which JSON would lose a part is left out, and its line is kept', async () => {
+  const { lines, progress } = await types.script(String.raw`
+    echo '{"log": {"message": "long", "data": {"ns": 1764288000123456789}}}' >> $HOLDFAST_EVENTS
+    echo '{"log": {"message": "large", "data": {"n": 1e400}}}' >> $HOLDFAST_EVENTS
+    echo '{"log": {"message": "twice", "data": {"a": 1, "a": 2}}}' >> $HOLDFAST_EVENTS
+    echo '{"progress": 40, "progress": 50}' >> $HOLDFAST_EVENTS`);
+  const double = 'is a number that a double (IEEE 754) cannot hold; send it as a string';
+  expect(lines.map(({ message, data }) => ({ message, data }))).toEqual([
+    { message: 'long', data: { leftOut: `/ns ${double}` } },
+    { message: 'large', data: { leftOut: `/n ${double}` } },
+    { message: 'twice', data: { leftOut: '/a is repeated in the same object' } },
+    {
+      message:
+        'A line of the events file has an error at /progress: it is repeated in the same object; it is left out',
+      data: undefined,
+    },
+  ]);
+  expect(progress).toEqual([]);
+});
+
 test('the environment of a command is its own', async () => {
   const own = { HOLDFAST_RUNNER_TOKEN: 'hfw_token', DATABASE_URL: 'postgres://x', HF_TEST: '1' };
   Object.assign(process.env, own);

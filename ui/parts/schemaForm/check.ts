@@ -1,3 +1,4 @@
+import { isExactNumber, parseStrictJson } from '../../../platform/strictJson.ts';
 import { formatCount, formatNumberOf } from '../format.ts';
 import { isPlainObject } from '../plainObject.ts';
 import type { FieldError } from '../problems.ts';
@@ -234,14 +235,38 @@ export function initialValue(shape: Shape): unknown {
   }
 }
 
-/** Reads JSON that is typed; the error says where it is wrong. Empty text is no value. */
+/**
+ * Reads JSON that is typed; the error says where it is wrong, or what a value would lose: the service
+ * never sees the text. Empty text is no value.
+ */
 export function parseJson(text: string): { value: unknown } | { error: string } {
   if (text.trim() === '') return { value: undefined };
+  let value: unknown;
   try {
-    return { value: JSON.parse(text) as unknown };
+    value = JSON.parse(text);
   } catch (error) {
     return { error: `is not JSON: ${describeJsonError(text, error)}` };
   }
+  // What texts may contain is a matter of the field, which the service knows.
+  const { errors } = parseStrictJson(text, () => true);
+  const loss = errors.find(({ code }) => code !== 'characters');
+  return loss ? { error: `${loss.pointer} ${loss.message}`.trimStart() } : { value };
+}
+
+/** The digits of a number in decimal or exponential form, without zeros before them. */
+const digitsOf = (number: string): string =>
+  number.replace(/e.*/, '').replaceAll(/\D/g, '').replace(/^0+/, '');
+
+/** Reads a decimal number that is typed. One of which a double would lose digits is an error. */
+export function parseNumber(text: string): { value: number } | { error: string } {
+  const typed = text.trim();
+  if (!/^-?(?:\d+\.?\d*|\.\d+)$/.test(typed)) return { error: 'must be a decimal number' };
+  const value = Number(typed);
+  const shortest = typed.replace(/\.(\d*[1-9])?0*$/, '.$1').replace(/\.$/, '');
+  const keepsDigits = shortest.includes('.')
+    ? digitsOf(shortest) === digitsOf(String(value))
+    : isExactNumber(shortest);
+  return keepsDigits ? { value } : { error: 'has more digits than a number can keep' };
 }
 
 /** Engines say where an error is in different ways; all that name a position get a line. */

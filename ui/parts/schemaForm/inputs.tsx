@@ -4,7 +4,7 @@ import { MASK } from '../../../domain/shared/mask.ts';
 import { TimeField } from '../TimeField.tsx';
 import { codeText } from '../CodeText.tsx';
 import { formatCount } from '../format.ts';
-import { parseJson } from './check.ts';
+import { parseJson, parseNumber } from './check.ts';
 import {
   useDraft,
   useEmptyValue,
@@ -152,12 +152,7 @@ export function NumberField(props: FieldProps<'number'>) {
   const { text, change } = useText(
     props,
     (value) => (typeof value === 'number' ? String(value) : ''),
-    (typed) => {
-      const trimmed = typed.trim();
-      if (trimmed === '') return { value: empty };
-      const number = Number(trimmed);
-      return Number.isFinite(number) ? { value: number } : { error: 'must be a number' };
-    },
+    (typed) => (typed.trim() === '' ? { value: empty } : parseNumber(typed)),
   );
   return (
     <TextInput
