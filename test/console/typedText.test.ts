@@ -14,6 +14,14 @@ const TYPE_FAST = `(() => {
   }
 })()`;
 
+/** Pastes text of two lines into the field that has the focus. */
+const PASTE_LINES = `(() => {
+  const clipboardData = new DataTransfer();
+  clipboardData.setData('text', 'Street 1\\nTown');
+  const paste = { clipboardData, bubbles: true, cancelable: true };
+  document.activeElement.dispatchEvent(new ClipboardEvent('paste', paste));
+})()`;
+
 describePages('what is typed', (console) => {
   let administrator: TestUser;
 
@@ -63,6 +71,33 @@ describePages('what is typed', (console) => {
     expect(await start.getAttribute('aria-disabled')).toBe('true');
     await list.getByRole('textbox').fill('204');
     await start.and(page.locator(':not([aria-disabled=true])')).waitFor();
+  });
+
+  test('keeps its line breaks, also those of a text that is pasted into a field of one line', async () => {
+    const field = { resource: 'sites', name: 'runbook', type: 'text' };
+    await create('/api/inventory/custom-fields', field);
+    const site = await create('/api/inventory/sites', {
+      name: 'typed2',
+      customFields: { runbook: 'first\nsecond' },
+    });
+    const page = await console.open(administrator, `/inventory/sites/${site}/edit`);
+    const runbook = page.getByRole('group', { name: 'Custom fields' }).getByLabel('runbook');
+    expect(await runbook.inputValue()).toBe('first\nsecond');
+    await runbook.press('End');
+    await runbook.pressSequentially(' and more');
+    await page.getByRole('button', { name: 'Save changes' }).click();
+    await page.waitForURL(`**/inventory/sites/${site}`);
+    expect(await admin(console.app).get(`/api/inventory/sites/${site}`).expect(200)).toMatchObject({
+      customFields: { runbook: expect.stringMatching(/^first( and more)?\nsecond( and more)?$/) },
+    });
+
+    await page.goto(`/inventory/sites/${site}/edit`);
+    const address = page.getByLabel('Address', { exact: true });
+    await address.focus();
+    await page.evaluate(PASTE_LINES);
+    expect(await address.inputValue()).toBe('Street 1\nTown');
+    await page.locator('body').click();
+    await page.getByText('must be one line of text').first().waitFor();
   });
 
   test('into a search is kept letter by letter, and the address gets it', async () => {

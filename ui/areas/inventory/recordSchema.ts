@@ -9,8 +9,16 @@ export type RecordValues = Record<string, unknown>;
 
 type CustomField = Resource['customFields'][number];
 
-/** Descriptions have several lines; the description of a resource does not say how long its texts are. */
-const LONG_TEXT = 2_000;
+/**
+ * Descriptions and custom texts have several lines, all other texts one; the description of a resource
+ * does not say so.
+ */
+const LONG_TEXT: JsonSchema = { type: 'string', maxLength: 2_000 };
+const LINE: JsonSchema = {
+  type: 'string',
+  pattern: '^[^\\r\\n]*$',
+  'x-rule': 'must be one line of text',
+};
 
 /** The choices of the API, with the words that lists show. */
 const choiceSchema = (choices: readonly string[]): JsonSchema => ({
@@ -31,13 +39,13 @@ function valueSchema(field: ResourceField): JsonSchema {
     case 'boolean':
       return { type };
     case 'texts':
-      return { type: 'array', items: choices ? choiceSchema(choices) : { type: 'string' } };
+      return { type: 'array', items: choices ? choiceSchema(choices) : LINE };
     case 'network':
     case 'address':
       return { type: 'string', format: 'cidr' };
     case 'text':
     case 'reference':
-      return { type: 'string', ...(name === 'description' && { maxLength: LONG_TEXT }) };
+      return name === 'description' ? LONG_TEXT : LINE;
     case 'object':
       return {};
     // A type that this console does not know is entered as JSON.
@@ -70,7 +78,7 @@ const isShown = ({ name, derived }: ResourceField, isNew: boolean): boolean =>
   // A new record belongs to the tenant that the form has.
   !derived && name !== CUSTOM && !(isNew && name === 'tenantId');
 
-const ID: JsonSchema = { type: 'string', description: 'You choose it. It never changes.' };
+const ID: JsonSchema = { ...LINE, description: 'You choose it. It never changes.' };
 
 /** The form of a record, made from the description of its resource. */
 export function recordSchema({ fields, idPrefix }: Resource, isNew: boolean): JsonSchema {
@@ -130,9 +138,9 @@ function customSchema({ type, choices, minimum, maximum, description }: CustomFi
     case 'url':
       return { ...orNull({ type: 'string', format: 'uri' }), ...words };
     case 'date':
-      return { ...orNull({ type: 'string' }), description: `${description} As 2026-01-31.`.trim() };
+      return { ...orNull(LINE), description: `${description} As 2026-01-31.`.trim() };
     case 'text':
-      return { ...orNull({ type: 'string' }), ...words };
+      return { ...orNull(LONG_TEXT), ...words };
     default:
       return words;
   }

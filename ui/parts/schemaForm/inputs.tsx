@@ -1,5 +1,5 @@
 import { NativeSelect, PasswordInput, Switch, Textarea, TextInput } from '@mantine/core';
-import { useState } from 'react';
+import { useState, type ClipboardEvent } from 'react';
 import { MASK } from '../../../domain/shared/mask.ts';
 import { TimeField } from '../TimeField.tsx';
 import { codeText } from '../CodeText.tsx';
@@ -66,6 +66,33 @@ function useText(
   };
 }
 
+const hasLineBreak = (value: unknown): boolean => typeof value === 'string' && /[\r\n]/.test(value);
+
+/**
+ * Whether a text is entered in a field of several lines. One of one line would drop the line breaks of
+ * its value and of what is pasted, so it is replaced then, and not changed back while one types.
+ */
+function useLines({ value, onChange }: Pick<CommonProps, 'value' | 'onChange'>) {
+  const [isLong, setLong] = useState(hasLineBreak(value));
+  const [isPasted, setPasted] = useState(false);
+  if (!isLong && hasLineBreak(value)) setLong(true);
+  return {
+    hasLines: isLong,
+    /** The field that replaces one into which text was pasted gets its focus. */
+    autoFocus: isPasted,
+    onPaste: (event: ClipboardEvent<HTMLInputElement>) => {
+      const pasted = event.clipboardData.getData('text');
+      // A cell of a spreadsheet ends with a line break.
+      if (!hasLineBreak(pasted.trim())) return;
+      event.preventDefault();
+      const { value: text, selectionStart, selectionEnd } = event.currentTarget;
+      const [start, end] = [selectionStart ?? text.length, selectionEnd ?? text.length];
+      setPasted(true);
+      onChange(text.slice(0, start) + pasted + text.slice(end));
+    },
+  };
+}
+
 function SecretInput(props: FieldProps<'text'>) {
   const { value, onChange, shape, isRequired, pointer } = props;
   const input = useInput(props);
@@ -73,14 +100,29 @@ function SecretInput(props: FieldProps<'text'>) {
   const { hadValue } = useForm();
   const isStored = value === MASK;
   const wasStored = hadValue(pointer);
+  const { hasLines, ...lines } = useLines(props);
+  const shared = {
+    ...input,
+    value: isStored || typeof value !== 'string' ? '' : value,
+    placeholder: isStored ? 'Stored. Type to replace it.' : undefined,
+    onChange: ({ currentTarget: { value: text } }: { currentTarget: { value: string } }) =>
+      onChange(text !== '' ? text : wasStored ? MASK : empty),
+  };
+  if (hasLines)
+    return (
+      <Textarea
+        {...shared}
+        rows={8}
+        autoComplete="off"
+        spellCheck={false}
+        autoFocus={lines.autoFocus}
+        classNames={{ input: classes.hidden }}
+      />
+    );
   return (
     <PasswordInput
-      {...input}
-      value={isStored || typeof value !== 'string' ? '' : value}
-      placeholder={isStored ? 'Stored. Type to replace it.' : undefined}
-      onChange={({ currentTarget: { value: text } }) =>
-        onChange(text !== '' ? text : wasStored ? MASK : empty)
-      }
+      {...shared}
+      onPaste={lines.onPaste}
       autoComplete="new-password"
       visibilityToggleButtonProps={{ 'aria-label': 'Show what is typed' }}
     />
@@ -108,9 +150,10 @@ function TimeInput(props: FieldProps<'text'>) {
 
 export function TextField(props: FieldProps<'text'>) {
   const { value, onChange, shape, pointer, isRequired } = props;
-  const { input: kind, example, minLength = 0 } = shape;
+  const { input: kind, example, minLength = 0, maxLength } = shape;
   const input = useInput(props);
   const empty = useEmptyValue(shape, pointer, isRequired);
+  const { hasLines, autoFocus, onPaste } = useLines(props);
   if (kind === 'secret') return <SecretInput {...props} />;
   if (kind === 'time') return <TimeInput {...props} />;
   const emptied = isRequired && minLength === 0 ? '' : empty;
@@ -122,10 +165,14 @@ export function TextField(props: FieldProps<'text'>) {
       onChange(text === '' ? emptied : text),
     spellCheck: kind === 'lines',
   };
-  if (kind === 'lines') return <Textarea {...shared} autosize minRows={2} maxRows={14} />;
+  // Most texts without a limit are short: their field grows with them.
+  const minRows = kind === 'lines' && maxLength === undefined ? 1 : 2;
+  if (kind === 'lines' || hasLines)
+    return <Textarea {...shared} {...{ autoFocus, minRows }} autosize maxRows={14} />;
   return (
     <TextInput
       {...shared}
+      onPaste={onPaste}
       autoComplete="off"
       inputMode={kind === 'url' ? 'url' : 'text'}
       {...(kind !== 'line' && { classNames: { input: classes.mono } })}

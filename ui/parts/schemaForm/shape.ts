@@ -106,7 +106,7 @@ export type Shape = { nullable: boolean; default?: unknown } & (
 
 /** Deeper schemas are entered as JSON: a form of that depth is no help. */
 const MAX_DEPTH = 6;
-/** A text that may be longer has several lines. */
+/** A text that may be longer can have several lines. */
 const LINE_LENGTH = 512;
 
 const isNull = ({ type, const: constant }: JsonSchema): boolean =>
@@ -189,8 +189,7 @@ function textShape(schema: JsonSchema): TextShape {
   const known = FORMAT_INPUTS[format ?? ''];
   const isLong = (maxLength === undefined || maxLength > LINE_LENGTH) && format === undefined;
   // What one line of text must be has a pattern, nearly always.
-  const own: TextInput =
-    isLong && pattern === undefined && maxLength !== undefined ? 'lines' : 'line';
+  const own: TextInput = isLong && pattern === undefined ? 'lines' : 'line';
   const [example] = examples ?? [];
   return {
     kind: 'text',
