@@ -1,4 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
+import { execFileSync } from 'node:child_process';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
 import type { TokenRecord } from '../../../api/auth/tokenSchemas.ts';
 import { UNUSED_DAYS, WARNING_DAYS as EVENT_DAYS } from '../../../domain/auth/tokens.ts';
 import { deviceText } from '../../../ui/app/account/device.ts';
@@ -19,6 +22,7 @@ import {
   whereText,
 } from '../../../ui/app/account/tokenText.ts';
 
+const FORM_URL = pathToFileURL(path.resolve('ui/app/account/tokenForm.ts')).href;
 const NOW = new Date('2026-11-23T10:00:00Z');
 const TOKEN: TokenRecord = {
   id: 'tok_1',
@@ -54,7 +58,7 @@ const TOKEN: TokenRecord = {
 
 describe('the form of a token', () => {
   test('without limits asks for a token of 90 days', () => {
-    expect(toRequest({ ...EMPTY_FORM, name: ' export ' }, NOW)).toEqual({
+    expect(toRequest({ ...EMPTY_FORM, name: ' export ' }, NOW, false)).toEqual({
       name: 'export',
       permissions: null,
       readOnly: false,
@@ -68,7 +72,7 @@ describe('the form of a token', () => {
 
   test('names scopes as the service does', () => {
     const form = { ...EMPTY_FORM, scopes: ['tenants red', 'sites sit_1', 'devices dev_1'] };
-    expect(toRequest(form, NOW).resourceScopes).toEqual([
+    expect(toRequest(form, NOW, false).resourceScopes).toEqual([
       { tenantId: 'red' },
       { siteId: 'sit_1' },
       { deviceId: 'dev_1' },
@@ -79,19 +83,40 @@ describe('the form of a token', () => {
   test('never turns a choice of nothing into no limit', () => {
     const none = { ...EMPTY_FORM, permissions: [], scopes: [] };
     expect(missingIn(none)).toBeDefined();
-    expect(toRequest(none, NOW)).toMatchObject({ permissions: [], resourceScopes: [] });
+    expect(toRequest(none, NOW, false)).toMatchObject({ permissions: [], resourceScopes: [] });
     expect(missingIn({ ...EMPTY_FORM, expiry: 'date' })).toBeDefined();
     expect(missingIn(EMPTY_FORM)).toBeUndefined();
   });
 
   test('sends only what differs from the token', () => {
     const form = formOf(TOKEN);
-    expect(toChange(form, TOKEN, NOW)).toEqual({});
+    expect(toChange(form, TOKEN, NOW, false)).toEqual({});
     const narrower = { ...form, permissions: ['job:read' as const], readOnly: true };
-    expect(toChange(narrower, TOKEN, NOW)).toEqual({ permissions: ['job:read'], readOnly: true });
-    expect(toChange({ ...form, expiry: '7' }, TOKEN, NOW)).toEqual({
+    expect(toChange(narrower, TOKEN, NOW, false)).toEqual({
+      permissions: ['job:read'],
+      readOnly: true,
+    });
+    expect(toChange({ ...form, expiry: '7' }, TOKEN, NOW, false)).toEqual({
       expiresAt: '2026-11-30T10:00:00.000Z',
     });
+  });
+
+  test('that expires on a day does so at its end, in the zone of the times that are shown', () => {
+    const form = { ...EMPTY_FORM, expiry: 'date', date: '2027-01-31' };
+    expect(toRequest(form, NOW, true).expiresAt).toBe('2027-01-31T23:59:59.000Z');
+    const ofDay = { ...formOf(TOKEN), expiry: 'date', date: '2026-12-01' };
+    expect(toChange(ofDay, TOKEN, NOW, true)).toEqual({ expiresAt: '2026-12-01T23:59:59.000Z' });
+    // The zone of this process does not change while it runs.
+    const script = `
+      const { EMPTY_FORM, toRequest } = await import(${JSON.stringify(FORM_URL)});
+      const form = { ...EMPTY_FORM, expiry: 'date', date: '2027-01-31' };
+      const times = [true, false].map((utc) => toRequest(form, new Date(), utc).expiresAt);
+      console.log(times.join(' '));`;
+    const shown = execFileSync(process.execPath, ['--input-type=module', '--eval', script], {
+      encoding: 'utf8',
+      env: { ...process.env, TZ: 'Pacific/Auckland' },
+    });
+    expect(shown.trim()).toBe('2027-01-31T23:59:59.000Z 2027-01-31T10:59:59.000Z');
   });
 });
 

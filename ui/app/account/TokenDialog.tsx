@@ -10,6 +10,7 @@ import { TokenSecret } from './TokenSecret.tsx';
 import { Dialog } from '../../parts/Dialog.tsx';
 import { ShownOnceGuard } from '../../parts/ShownOnce.tsx';
 import { serverNow } from '../../parts/clock.ts';
+import { usePreferences } from '../../parts/preferences.tsx';
 
 type Token = Schemas['Token'];
 type Props = {
@@ -57,12 +58,13 @@ export function TokenDialog({ opened, token, accountId, owner, onClose }: Props)
 function useCreate(accountId: string | undefined) {
   const queryClient = useQueryClient();
   const keys = useIdempotencyKeys();
+  const { utc } = usePreferences();
   const last = useRef<{ form: Form; body: Schemas['TokenRequest'] }>(undefined);
   return useMutation({
     mutationFn: (form: Form) => {
       // The same request again, after an answer that was lost: its expiry was computed then.
       if (last.current?.form !== form)
-        last.current = { form, body: toRequest(form, new Date(serverNow())) };
+        last.current = { form, body: toRequest(form, new Date(serverNow()), utc) };
       const { body } = last.current;
       return keys.once(body, (header) =>
         answer(
@@ -83,6 +85,7 @@ type NarrowProps = { token: Token; owner: Owner; onClose: () => void };
 
 function Narrow({ token: present, owner, onClose }: NarrowProps) {
   const queryClient = useQueryClient();
+  const { utc } = usePreferences();
   // What is typed differs from this token: changes of others would be taken back with a newer one.
   const [token] = useState(present);
   const { id, version } = token;
@@ -91,7 +94,7 @@ function Narrow({ token: present, owner, onClose }: NarrowProps) {
       answer(
         api.PUT('/api/auth/tokens/{id}', {
           params: { path: { id }, header: { 'If-Match': `"${version}"` } },
-          body: toChange(form, token, new Date(serverNow())),
+          body: toChange(form, token, new Date(serverNow()), utc),
         }),
       ),
     onSuccess: onClose,

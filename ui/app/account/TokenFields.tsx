@@ -3,6 +3,8 @@ import { useState } from 'react';
 import { toProblem, type Schemas } from '../api.ts';
 import { useJobTypes } from '../jobTypes.ts';
 import { useBusyDialog } from '../../parts/Dialog.tsx';
+import { zoneName } from '../../parts/localInput.ts';
+import { usePreferences } from '../../parts/preferences.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import type { FieldsProps, Form, Owner } from './fields.ts';
 import { PermissionPicker } from './PermissionPicker.tsx';
@@ -97,6 +99,7 @@ export function TokenFields(props: Props) {
 type ExpiryProps = FieldsProps & { token: Schemas['Token'] | undefined };
 
 function NameAndExpiry({ form, change, errorOf, token }: ExpiryProps) {
+  const { utc } = usePreferences();
   const choices = token ? [{ value: 'keep', label: 'As it is' }, ...EXPIRIES] : EXPIRIES;
   return (
     <div className={classes.columns}>
@@ -125,7 +128,7 @@ function NameAndExpiry({ form, change, errorOf, token }: ExpiryProps) {
         <TextInput
           type="date"
           label="Day"
-          description="It is valid until the end of it"
+          description={`It is valid until the end of it, in ${zoneName(utc)}`}
           value={form.date}
           onChange={(event) => change({ date: event.currentTarget.value })}
         />

@@ -1,4 +1,5 @@
 import { DAY_MS } from '../../parts/durations.ts';
+import { fromLocalInput } from '../../parts/localInput.ts';
 
 /** A scope in a request, by the narrowest id. */
 type Scope = { tenantId: string } | { siteId: string } | { deviceId: string };
@@ -20,7 +21,7 @@ export type TokenForm<P extends string = string> = {
   name: string;
   /** Days until it expires, `date` for that of `date`, or `keep` for the present one. */
   expiry: string;
-  /** A day, as the browser has it. */
+  /** A day, as the browser has it, in the zone of the times that are shown. */
   date: string;
   permissions: readonly P[] | null;
   readOnly: boolean;
@@ -80,13 +81,14 @@ export const formOf = <P extends string>(token: Token<P>): TokenForm<P> => ({
   requestsPerMinute: token.requestsPerMinute,
 });
 
-/** When a token of the form expires; undefined if it keeps its time, or none is typed. */
-function expiryOf({ expiry, date }: TokenForm, now: Date): string | undefined {
+/**
+ * When a token of the form expires; undefined if it keeps its time, or none is typed. `utc`: the day is
+ * one in UTC, not one where the user is.
+ */
+function expiryOf({ expiry, date }: TokenForm, now: Date, utc: boolean): string | undefined {
   if (expiry === 'keep') return undefined;
   if (expiry !== 'date') return new Date(now.getTime() + Number(expiry) * DAY_MS).toISOString();
-  // The end of that day, where the user is.
-  const end = new Date(`${date}T23:59:59`);
-  return Number.isNaN(end.getTime()) ? undefined : end.toISOString();
+  return fromLocalInput(`${date}T23:59:59`, utc) ?? undefined;
 }
 
 const listOf = (values: readonly string[]): string[] | null =>
@@ -106,19 +108,24 @@ const limitsOf = <P extends string>(form: TokenForm<P>) => ({
 type Limits = ReturnType<typeof limitsOf>;
 
 /** The request that creates the token. */
-export function toRequest<P extends string>(form: TokenForm<P>, now: Date) {
-  const expiresAt = expiryOf(form, now);
+export function toRequest<P extends string>(form: TokenForm<P>, now: Date, utc: boolean) {
+  const expiresAt = expiryOf(form, now, utc);
   return { ...limitsOf(form), ...(expiresAt !== undefined && { expiresAt }) };
 }
 
 /** What differs from the token as it was. A scope that is named again would count again. */
-export function toChange<P extends string>(form: TokenForm<P>, token: Token<P>, now: Date) {
+export function toChange<P extends string>(
+  form: TokenForm<P>,
+  token: Token<P>,
+  now: Date,
+  utc: boolean,
+) {
   const before = limitsOf(formOf(token));
   const after = limitsOf(form);
   const changed = Object.entries(after).filter(
     ([name, value]) => JSON.stringify(value) !== JSON.stringify(before[name as keyof Limits]),
   );
-  const expiresAt = expiryOf(form, now);
+  const expiresAt = expiryOf(form, now, utc);
   // Entries of the limits are limits.
   const change = Object.fromEntries(changed) as Partial<typeof after>;
   return { ...change, ...(expiresAt !== undefined && { expiresAt }) };
