@@ -5,7 +5,7 @@ import type { FailedResponse, JobSource, LogLevel } from './jobs.ts';
 import type { TypeAccess } from '../runners/definition.ts';
 import type { Permission } from '../access/permissions.ts';
 import type { RemoteTypeDefinition } from '../runners/definition.ts';
-import { DEFAULT_RETRY, type RetryPolicy } from './retry.ts';
+import { DEFAULT_RETRY, withPolicy, type RetryPolicy } from './retry.ts';
 import type { Target, TargetKind } from './targets.ts';
 
 /**
@@ -170,7 +170,7 @@ export const defineJobType = <P extends object>(
   isRepeatable: () => true,
   redact: (payload) => payload,
   ...spec,
-  retry: { ...DEFAULT_RETRY, ...spec.retry },
+  retry: withPolicy(DEFAULT_RETRY, spec.retry),
 });
 
 /**

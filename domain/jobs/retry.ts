@@ -28,7 +28,7 @@ export const RetryPolicy = Type.Object(
         minItems: 1,
         maxItems: 100,
         description:
-          'Delays between attempts, in order; the last one repeats. Replaces the exponential delays.',
+          'Delays between attempts, in order; the last one repeats. Replaces the exponential delays. Where they are given, `maxIntervalSeconds` shortens them only if it is given with them.',
       }),
     ),
     jitter: Type.Optional(
@@ -51,6 +51,20 @@ export const DEFAULT_RETRY: RetryPolicy = {
   maxIntervalSeconds: 60,
   nonRetryableCodes: [],
 };
+
+/**
+ * A policy in which `change` replaces fields. Delays that are listed without a maximum are not shortened
+ * to the maximum of `policy`.
+ */
+export function withPolicy(policy: RetryPolicy, change: Partial<RetryPolicy> = {}): RetryPolicy {
+  const { intervalsSeconds = [], maxIntervalSeconds } = change;
+  return {
+    ...policy,
+    ...change,
+    maxIntervalSeconds:
+      maxIntervalSeconds ?? Math.max(policy.maxIntervalSeconds, ...intervalsSeconds),
+  };
+}
 
 /**
  * Milliseconds between the failure of attempt number `attempt` (1 is the first) and the next

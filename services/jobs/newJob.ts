@@ -1,7 +1,7 @@
 import type { Authority, Caller } from '../../domain/shared/caller.ts';
 import type { JobSource } from '../../domain/jobs/jobs.ts';
 import type { JobType } from '../../domain/jobs/jobType.ts';
-import type { RetryPolicy } from '../../domain/jobs/retry.ts';
+import { withPolicy, type RetryPolicy } from '../../domain/jobs/retry.ts';
 import { targetColumns, type Target } from '../../domain/jobs/targets.ts';
 import { currentTrace } from '../../platform/tracing.ts';
 import { authorityOf } from '../access/rights.ts';
@@ -51,11 +51,10 @@ export function newJobRow(
     deviceId: targetDeviceId,
     status: 'queued' as const,
     payload: request.payload,
-    retryPolicy: {
-      ...type.retry,
-      ...(!type.isRepeatable(request.payload) && { maxAttempts: 1 }),
-      ...request.retryPolicy,
-    },
+    retryPolicy: withPolicy(
+      { ...type.retry, ...(!type.isRepeatable(request.payload) && { maxAttempts: 1 }) },
+      request.retryPolicy,
+    ),
     result: null,
     error: null,
     progress: null,

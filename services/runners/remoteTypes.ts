@@ -2,7 +2,7 @@ import type { Knex } from '../../db/core/knex.ts';
 import type { Notifications } from '../../db/core/notifications.ts';
 import type { RemoteType } from '../../db/models/RemoteType.ts';
 import { listKnownTypes, listSecretSchemas, TYPES_TOPIC } from '../../db/runners/types.ts';
-import { DEFAULT_RETRY } from '../../domain/jobs/retry.ts';
+import { DEFAULT_RETRY, withPolicy } from '../../domain/jobs/retry.ts';
 import type { RemoteJobType } from '../../domain/jobs/jobType.ts';
 import type { RemoteTypeDefinition } from '../../domain/runners/definition.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
@@ -27,7 +27,7 @@ export function toJobType(
   const known: RemoteTypeDefinition = assertDefined(definition, 'definition');
   const { retry = {} } = known;
   // A script is not repeated unless its author says that it may be.
-  const policy = { ...DEFAULT_RETRY, maxAttempts: 1, ...retry };
+  const policy = withPolicy({ ...DEFAULT_RETRY, maxAttempts: 1 }, retry);
   return {
     name,
     summary: known.summary,

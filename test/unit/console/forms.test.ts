@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { createIdempotencyKeys } from '../../../ui/app/idempotency.ts';
 import { Problem } from '../../../ui/app/problem.ts';
 import { errorAt, errorsUnder, objectOf, otherErrors } from '../../../ui/parts/form/fieldErrors.ts';
-import { describeRetries } from '../../../ui/parts/form/retryPolicy.ts';
+import { describeRetries, withDefaults } from '../../../ui/parts/form/retryPolicy.ts';
 
 const failure = (status: number, code = 'any') =>
   new Problem({ status, code, title: 'Any', detail: 'Any' });
@@ -97,5 +97,17 @@ describe('a retry policy in words', () => {
     ],
   ])('%j', (policy, words) => {
     expect(describeRetries(policy)).toBe(words);
+  });
+
+  it('of a type does not shorten delays that a job lists', () => {
+    const ofType = { maxAttempts: 3, maxIntervalSeconds: 60 };
+    const listed = { maxAttempts: 4, intervalsSeconds: [60, 300, 3_600] };
+    expect(describeRetries(withDefaults(ofType, listed))).toBe(
+      '4 attempts; delays 1 min, 5 min, 1 h.',
+    );
+    expect(describeRetries(withDefaults(ofType, { ...listed, maxIntervalSeconds: 300 }))).toBe(
+      '4 attempts; delays 1 min, 5 min, 5 min.',
+    );
+    expect(describeRetries(withDefaults(ofType, {}))).toBe('3 attempts; delays 1 s, 2 s.');
   });
 });

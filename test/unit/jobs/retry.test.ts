@@ -1,11 +1,16 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { Type } from 'typebox';
+import { defineJobType } from '../../../domain/jobs/jobType.ts';
 import {
   DEFAULT_RETRY,
   mayRetry,
   retryDelayMs,
+  withPolicy,
   type RetryPolicy,
 } from '../../../domain/jobs/retry.ts';
+import { systemCaller } from '../../../domain/shared/caller.ts';
+import { newJobRow } from '../../../services/jobs/newJob.ts';
 import { DEFAULT_DELIVERY_RETRY, jobRetryPolicy } from '../../../domain/webhooks/webhooks.ts';
 
 const policies = fc.record<RetryPolicy>({
@@ -52,6 +57,34 @@ test('waits that are given one by one, the last for all that follow', () => {
   expect([1, 2, 3, 4, 50].map((attempt) => retryDelayMs(policy, attempt))).toEqual([
     5_000, 300_000, 7_200_000, 7_200_000, 7_200_000,
   ]);
+});
+
+test('waits that a job or a type lists are not shortened to a maximum that it does not have', () => {
+  const waits = (policy: RetryPolicy) =>
+    [1, 2, 3, 4].map((attempt) => retryDelayMs(policy, attempt) / 1_000);
+  const intervalsSeconds = [60, 300, 3_600];
+  expect(waits(withPolicy(DEFAULT_RETRY, { intervalsSeconds }))).toEqual([60, 300, 3_600, 3_600]);
+  const capped = { intervalsSeconds, maxIntervalSeconds: 300 };
+  expect(waits(withPolicy(DEFAULT_RETRY, capped))).toEqual([60, 300, 300, 300]);
+  expect(withPolicy(DEFAULT_RETRY, { maxAttempts: 5 })).toEqual({
+    ...DEFAULT_RETRY,
+    maxAttempts: 5,
+  });
+
+  const type = defineJobType({
+    name: 'test.listed',
+    summary: 'Lists its delays',
+    payload: Type.Object({}),
+    retry: { maxAttempts: 5, intervalsSeconds },
+    timeoutMs: 1_000,
+    lane: 'inline',
+    run: () => Promise.resolve({}),
+  });
+  expect(waits(type.retry)).toEqual([60, 300, 3_600, 3_600]);
+  const request = { type: type.name, payload: {}, retryPolicy: { intervalsSeconds: [7_200] } };
+  const caller = systemCaller('acme', 'req_1');
+  const { retryPolicy } = newJobRow(type, request, caller, {}, { id: 'job_1', now: new Date() });
+  expect(waits(retryPolicy)).toEqual([7_200, 7_200, 7_200, 7_200]);
 });
 
 test('jitter lengthens a wait by up to its part', () => {

@@ -2,7 +2,7 @@ import { useJobTypes } from '../../app/jobTypes.ts';
 import { Actor } from '../../parts/Actor.tsx';
 import { DescriptionList } from '../../parts/DescriptionList.tsx';
 import { formatDuration } from '../../parts/format.ts';
-import { describeRetries, type RetryPolicy } from '../../parts/form/retryPolicy.ts';
+import { describeRetries, withDefaults } from '../../parts/form/retryPolicy.ts';
 import { labelOf } from '../../parts/names.ts';
 import { RecordLink } from '../../parts/RecordLink.tsx';
 import { targetLabel } from '../../parts/records/target.ts';
@@ -34,7 +34,7 @@ function Details({ schedule }: { schedule: Schedule }) {
   const { included: names, retryPolicy, maxRuns, jitterSeconds, spreadSeconds } = schedule;
   const types = useJobTypes();
   const own = types.data?.items.find(({ name }) => name === schedule.jobType)?.retryPolicy;
-  const policy: Partial<RetryPolicy> = { ...own, ...(retryPolicy as Partial<RetryPolicy>) };
+  const policy = withDefaults(own, retryPolicy);
   return (
     <Section title="Details">
       <DescriptionList

@@ -1,7 +1,7 @@
 import { NumberInput, TagsInput } from '@mantine/core';
 import type { FieldError } from '../problems.ts';
 import { errorAt } from './fieldErrors.ts';
-import { describeRetries, type RetryPolicy } from './retryPolicy.ts';
+import { describeRetries, withDefaults, type RetryPolicy } from './retryPolicy.ts';
 import classes from './RetryPolicyFields.module.css';
 
 type Props = {
@@ -70,7 +70,7 @@ export function RetryPolicyFields({ value, onChange, defaults, errors }: Props) 
         }
       />
       <p className={classes.words} aria-live="polite">
-        {describeRetries({ ...defaults, ...value })}
+        {describeRetries(withDefaults(defaults, value))}
       </p>
     </div>
   );

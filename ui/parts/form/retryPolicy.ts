@@ -13,6 +13,22 @@ export type RetryPolicy = {
 
 const MAX_DELAYS = 5;
 
+/**
+ * The policy of a job, of which `own` was set and the rest comes from its type. Delays that are listed
+ * without a maximum are not shortened to that of the type.
+ */
+export const withDefaults = (
+  defaults: Partial<RetryPolicy> | undefined,
+  own: Partial<RetryPolicy>,
+): Partial<RetryPolicy> => ({
+  ...defaults,
+  ...own,
+  ...(own.intervalsSeconds &&
+    own.maxIntervalSeconds === undefined && {
+      maxIntervalSeconds: Math.max(defaults?.maxIntervalSeconds ?? 0, ...own.intervalsSeconds),
+    }),
+});
+
 /** A retry policy in words: `4 attempts; delays 1 s, 2 s, 4 s.` */
 export function describeRetries(policy: Partial<RetryPolicy>): string {
   const { maxAttempts = 1, initialIntervalSeconds = 1, backoffCoefficient = 2 } = policy;
