@@ -15,6 +15,7 @@ import type { BeginAnswer as Begin } from '../../services/runners/beginAnswer.ts
 import type { EndRequest as End } from '../../services/runners/endAttempt.ts';
 import type { RemoteLine, RemoteLines } from '../../services/runners/lines.ts';
 import { requireRunner } from '../http/mount.ts';
+import { parseTime } from '../http/queryTime.ts';
 import { noContent, ok } from '../http/response.ts';
 import { route, type Route, type Upload } from '../http/route.ts';
 import { Id } from '../http/schemas.ts';
@@ -58,6 +59,20 @@ const PROCESS = '0193a7c4-55d0-7c2e-9f0a-3f7d1c2b4a5e';
 const DIGEST = '2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824';
 
 const checkLines = once(() => compileCheck(Lines));
+const checkTime = once(() => compileCheck(Type.String({ format: 'date-time' })));
+
+/**
+ * The time of a line; undefined for a text that is no time in RFC 3339, such as one without an offset: a
+ * wrong time is not worth the lines that the runner would drop with a refused one.
+ */
+function lineTime(at: string): Date | undefined {
+  if (checkTime()(at).length > 0) return undefined;
+  try {
+    return parseTime('at', at, 'body');
+  } catch {
+    return undefined;
+  }
+}
 
 /**
  * Parses line number `i`, counted from 0. Data of which `JSON.parse` would lose a part is left out, and the
@@ -89,7 +104,10 @@ async function readLines(upload: Upload | undefined): Promise<RemoteLine[]> {
     .map(parseLine);
   const errors = checkLines()(lines);
   if (errors.length > 0) throw invalidFields(errors.map((error) => ({ in: 'body', ...error })));
-  return lines as RemoteLine[];
+  return (lines as Static<typeof Lines>).map(({ at, ...line }) => ({
+    ...line,
+    at: at === undefined ? undefined : lineTime(at),
+  }));
 }
 
 /** Reports that are not larger need no slot: those that keep a lease, and what most commands print. */
@@ -265,7 +283,7 @@ export const protocolRoutes = ({
     operationId: 'addAttemptLines',
     summary: 'Add lines to the log of an attempt, set its progress and keep its lease',
     description:
-      'The body is lines of JSON with `level`, `message` and perhaps `data` and `at`; it may be empty. Lines that were received before are left out. 409 `attempt_lost`: stop the work, and report nothing more.',
+      'The body is lines of JSON with `level`, `message` and perhaps `data` and `at`, a time in RFC 3339; it may be empty. Lines with another time, or with one that is still to come, have the time of the request. Lines that were received before are left out. 409 `attempt_lost`: stop the work, and report nothing more.',
     params: JobParams,
     query: LinesQuery,
     upload: {

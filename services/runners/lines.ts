@@ -15,8 +15,8 @@ import type { RunnerIdentity } from './identity.ts';
 
 export type RemoteLines = ReturnType<typeof createRemoteLines>;
 
-/** A line of the log as a runner sends it. */
-export type RemoteLine = { level: LogLevel; message: string; data?: object; at?: string };
+/** A line of the log as a runner sends it. `at`: by the clock of the runner. */
+export type RemoteLine = { level: LogLevel; message: string; data?: object; at?: Date | undefined };
 
 /** Lines of an attempt from number `firstLine` on, which counts from 1, and how far it is. */
 export type LinesRequest = {
@@ -37,10 +37,7 @@ export type LinesAnswer = {
 };
 
 /** The time of a line by the clock of its runner, unless that is ahead of ours. */
-function timeOf(at: string | undefined, now: Date): Date {
-  const time = at === undefined ? now : new Date(at);
-  return Number.isNaN(time.getTime()) || time > now ? now : time;
-}
+const timeOf = (at: Date | undefined, now: Date): Date => (at === undefined || at > now ? now : at);
 
 /** The lines for which the log has space; one says that later ones are left out. */
 function thatFit(

@@ -3,11 +3,14 @@ import type { JobRecord, LogRecord } from '../../../api/jobs/schemas.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import { expectInvalid } from '../../support/problem.ts';
 import { attemptCalls, createHandRunner } from '../../support/runner.ts';
-import { admin, type Page } from '../../support/users.ts';
+import { admin, createUser, type Page } from '../../support/users.ts';
 
 let app: TestApp;
 
-beforeAll(async () => void (app = await startApp()));
+beforeAll(async () => {
+  app = await startApp();
+  await createUser(app, 'viewer');
+});
 afterAll(() => app.stop());
 
 /** A running attempt of a runner that is played by hand, and the lines that are in the log of its job. */
@@ -17,8 +20,9 @@ async function startAttempt(type: string) {
   const { id } = await root.post<JobRecord>('/api/jobs', { type, payload: {} }).expect(201);
   await hand.granted(id);
   const { attemptToken } = await hand.begin(id, 'run-1').expect(200);
-  const { end } = attemptCalls(hand.client, id, attemptToken);
+  const { linesRequest, end } = attemptCalls(hand.client, id, attemptToken);
   return {
+    linesRequest,
     /** Sends lines that are JSON already. */
     send: (firstLine: number, lines: readonly string[]) =>
       hand.client.post(`/api/runner/jobs/${id}/lines?firstLine=${firstLine}`, lines.join('\n'), {
@@ -47,4 +51,31 @@ test('data of a line of which JSON would lose a part is left out, and the line s
     { leftOut: 'is nested deeper than 100 levels' },
     { n: 1 },
   ]);
+});
+
+test('the time of a line is one in RFC 3339, or else that of the request', async () => {
+  const { linesRequest, logged } = await startAttempt('hand.times');
+  // The first two are as the runners of Holdfast write them.
+  const kept = [
+    ['2026-11-20T10:00:00.250Z', '2026-11-20T10:00:00.250Z'],
+    ['2026-11-20T10:00:00.250999+00:00', '2026-11-20T10:00:00.250Z'],
+    ['2026-11-20T12:00:00+02:00', '2026-11-20T10:00:00.000Z'],
+  ] as const;
+  const replaced = [
+    '2026-11-20T10:00:00',
+    '2026-11-20',
+    '5',
+    '0000-01-01T00:00:00Z',
+    '0001-01-01T00:00:00+14:00',
+    '2016-12-31T23:59:60Z',
+    '9999-12-31T23:59:59Z',
+  ];
+  const times = [...kept.map(([at]) => at), ...replaced];
+  const lines = times.map((at) => ({ level: 'info', message: 'line', at }));
+  const before = Date.now();
+  expect(await linesRequest(1, lines).expect(200)).toMatchObject({ have: times.length });
+  const shown = (await logged()).map(({ at }) => at);
+  expect(shown.slice(0, kept.length)).toEqual(kept.map(([, at]) => at));
+  for (const at of shown.slice(kept.length))
+    expect(Date.parse(at)).toBeGreaterThanOrEqual(before - 1_000);
 });
