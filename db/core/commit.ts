@@ -26,13 +26,17 @@ import {
   type UnitOfWork,
 } from './unitOfWork.ts';
 
-/** Details of an audit entry. `tenantId` and `actor` are those of the entry, if not the caller's. */
+/**
+ * Details of an audit entry. `tenantId` and `actor` are those of the entry, if not the caller's.
+ * `notBefore`: the time of the record, which can be later than the beginning of the commit.
+ */
 type AuditDetail = {
   before?: object;
   after?: object;
   outcome?: AuditOutcome;
   tenantId?: string;
   actor?: Actor;
+  notBefore?: Date;
 };
 
 /** The writes of a use case. They are collected and written together when the use case returns. */
@@ -230,7 +234,8 @@ function createWork(
       return record as InstanceType<typeof model>;
     },
     change: (change) => void unitOfWork.changes.push(change),
-    audit(action, subject, { before, after, outcome, tenantId, actor = caller } = {}) {
+    audit(action, subject, detail = {}) {
+      const { before, after, outcome, tenantId, actor = caller, notBefore = now } = detail;
       const entryTenantId = tenantId ?? caller.tenantId;
       unitOfWork.audit.push({
         id: ids.next('aud'),
@@ -244,7 +249,7 @@ function createWork(
         after: after ?? null,
         requestId: caller.requestId,
         address: actor.address,
-        at: now,
+        at: notBefore > now ? notBefore : now,
       });
     },
     emit(type, subject, data, tenantId = caller.tenantId, actor = caller) {

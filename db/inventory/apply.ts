@@ -10,7 +10,20 @@ import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import type { PlannedChange } from '../../domain/inventory/planSnapshot.ts';
 import { columnOf, storedColumns, storedForm, tableOf } from './tables.ts';
 
-/** Assigns versions and timestamps to planned changes; each change makes one version. */
+/**
+ * The time of a change of a record, by that of its transaction: one that has waited for another began
+ * before the version that it replaces. Times as `toISOString` writes them, which texts compare.
+ */
+function timeOfChange({ createdAt, updatedAt }: Row, at: string): string {
+  const [created, updated] = [String(createdAt), String(updatedAt)];
+  const latest = updated > created ? updated : created;
+  return latest < at ? at : new Date(Date.parse(latest) + 1).toISOString();
+}
+
+/**
+ * Assigns versions and timestamps to planned changes; each change makes one version, which is later than
+ * the one before it.
+ */
 export function createStamper(now: Date) {
   const latest = new Map<string, Row>();
   const at = now.toISOString();
@@ -22,7 +35,7 @@ export function createStamper(now: Date) {
         ...after,
         version: previous ? previous.version + 1 : 1,
         createdAt: previous?.createdAt ?? at,
-        updatedAt: at,
+        updatedAt: previous ? timeOfChange(previous, at) : at,
       };
       if (next) latest.set(key, next);
       return { resource, id, before: previous, after: next };

@@ -1,7 +1,13 @@
 import { Model, raw, type ModelClass, type QueryBuilder } from 'objection';
 import { likeAnyCase } from '../core/like.ts';
 import type { Knex } from '../core/knex.ts';
-import { conditionSql, createdAtSql, isOneOf, isOtherThan } from '../core/listConditions.ts';
+import {
+  conditionSql,
+  createdAtSql,
+  isOneOf,
+  isOtherThan,
+  LONGEST_COMMIT_MS,
+} from '../core/listConditions.ts';
 import { readList } from '../core/lists.ts';
 import { prepared } from '../core/prepared.ts';
 import { scopeCondition, whereInScope } from '../core/scopeSql.ts';
@@ -216,17 +222,27 @@ function customFieldSql({ name, values, isNegated }: CustomFieldFilter): Sql {
     : allOf([isListed, { sql: "custom_fields <> '{}'", bindings: [] }]);
 }
 
-/** An id is made when a change is planned, which may be days before the record is created. */
-const CREATED_AT = { toleranceMs: 60_000, earlierIds: true };
+/**
+ * An id is made when a change is planned, which may be days before the record is created; that of a large
+ * import long after its commit has started.
+ */
+const CREATED_AT = { toleranceMs: 60_000, laterMs: LONGEST_COMMIT_MS, earlierIds: true };
 
 /** The conditions that are more than a comparison with a column. */
 function conditionOf({ name, idPrefix }: Resource, condition: ListCondition): Sql | undefined {
   const { field, operator, values } = condition;
   if (field === 'createdAt' && idPrefix !== null) {
     const created = createdAtSql(idPrefix as IdKind, condition, CREATED_AT);
-    // No record is updated before it is created: the index on the time of the update helps.
+    // The index on the time of the update helps. Until 0.3.0, an update could have the time of a commit that
+    // began before the one that created the record.
     return created && (operator === 'gte' || operator === 'gt')
-      ? allOf([created, { sql: 'updated_at >= ?::timestamptz', bindings: [values[0] ?? null] }])
+      ? allOf([
+          created,
+          {
+            sql: "updated_at >= ?::timestamptz - interval '30 minutes'",
+            bindings: [values[0] ?? null],
+          },
+        ])
       : created;
   }
   if (name !== 'ip-addresses' || field !== 'address') return undefined;

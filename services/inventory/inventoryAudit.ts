@@ -49,11 +49,14 @@ function recordChange(
   const verb = after ? (before ? 'update' : 'create') : 'delete';
   const { tenantId, siteId = null } = resourceScopeOf(resource, row);
   const subject = { type: resource.kind, id };
+  // What a record was at a time is read from its entries.
+  const notBefore = new Date(Date.parse(String(row.updatedAt)) + (after ? 0 : 1));
   work.audit(`inventory.${resource.kind}.${verb}`, subject, {
     ...(before && { before }),
     ...(after && { after }),
     tenantId,
     ...(actor && { actor }),
+    notBefore,
   });
   const data = {
     recordId: id,

@@ -357,3 +357,17 @@ test('a list that is sorted by any number can be continued and filtered', async 
     expect(items.map((each) => each.longitude)).toContain(longitude);
   }
 });
+
+test('a record of a long import is in the list of the time at which its commit began', async () => {
+  const { id } = await make('regions', { name: 'imported' });
+  const began = new Date(Date.now() - 10 * 60_000).toISOString();
+  await app.deps
+    .db('regions')
+    .where({ id })
+    .update({ created_at: began, updated_at: began });
+  const listed = async (filter: string) => {
+    const query = `/api/inventory/regions?createdAt.${filter}=${began}`;
+    return (await root.get<RecordPage>(query).expect(200)).items.map((each) => each.id);
+  };
+  expect([await listed('lte'), await listed('lt'), await listed('gte')]).toEqual([[id], [], [id]]);
+});

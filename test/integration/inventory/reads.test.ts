@@ -429,6 +429,23 @@ describe('history', () => {
       ['inventory.vlan-group.created', 1, []],
     ]);
   });
+  test('a version is later than the one before it, also than one of a commit that began later', async () => {
+    const made = await make('regions', { name: 'early' });
+    const later = new Date(Date.now() + 60_000).toISOString();
+    await app.deps
+      .db('regions')
+      .where({ id: made.id })
+      .update({ created_at: later, updated_at: later });
+    const path = `/api/inventory/regions/${made.id}`;
+    const changed = await root.put<InventoryRecord>(path, { name: 'late' }).expect(200);
+    expect(Date.parse(changed.updatedAt)).toBe(Date.parse(later) + 1);
+    expect(await names(`/api/inventory/regions?createdAt.gte=${later}`)).toEqual(['late']);
+    const nameAt = async (at: string) =>
+      (await root.get<Named>(`${path}?at=${at}`).expect(200)).name;
+    expect([await nameAt(later), await nameAt(changed.updatedAt)]).toEqual(['early', 'late']);
+    await root.delete(path).expect(204);
+    expect(await nameAt(changed.updatedAt)).toBe('late');
+  });
   test('the history of a record is hidden from callers who could not read it', async () => {
     const made = await make('regions', { name: 'past' });
     const acme = app.client.as({ actor: 'ann', roles: 'operator', tenant: 'acme' });
