@@ -1,4 +1,5 @@
 import type { Commit } from '../../db/core/commit.ts';
+import { readDatabaseTime } from '../../db/core/databaseTime.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import type { Schedule } from '../../db/models/Schedule.ts';
 import { findRunsAt, readPurgedUntil } from '../../db/schedules/runs.ts';
@@ -37,8 +38,12 @@ type Interval = { since: Date; until: Date };
  * The occurrences of an interval. Error: `invalid_request` for an interval that is not in the past, has
  * no occurrence or too many.
  */
-function occurrencesIn(schedule: Schedule, { since, until }: Interval): Date[] {
-  if (until > new Date())
+async function occurrencesIn(
+  db: Knex,
+  schedule: Schedule,
+  { since, until }: Interval,
+): Promise<Date[]> {
+  if (until > (await readDatabaseTime(db)))
     throw invalidField('body', '/until', 'future', 'must not be in the future');
   const times = listOccurrences(
     timingOf(schedule),
@@ -88,7 +93,7 @@ export function createBackfills({ db, commit, schedules, jobTypes, jobFactory }:
       interval: Interval,
     ): Promise<BackfillPreview> {
       const schedule = await findToRun(caller, scheduleId);
-      const times = occurrencesIn(schedule, interval);
+      const times = await occurrencesIn(db, schedule, interval);
       const runs = await findRunsAt(db, scheduleId, times);
       const purgedUntil = await assertNotPurged(scheduleId, times);
       const byTime = (kind: RunKind) =>
@@ -115,7 +120,7 @@ export function createBackfills({ db, commit, schedules, jobTypes, jobFactory }:
      */
     async start(caller: Caller, scheduleId: string, interval: Interval): Promise<JobData> {
       const schedule = await findToRun(caller, scheduleId);
-      const times = occurrencesIn(schedule, interval);
+      const times = await occurrencesIn(db, schedule, interval);
       await assertNotPurged(scheduleId, times);
       const { since, until } = interval;
       const request = {

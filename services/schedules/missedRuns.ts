@@ -39,6 +39,8 @@ export const skippedRunsOf = (
 
 type SkipOptions = {
   reason: RunReason;
+  /** The time of the database. */
+  now: Date;
   /** The next pending occurrence of the schedule afterwards. */
   nextDueAt: Date | null;
   /** True for occurrences that stay pending. */
@@ -46,7 +48,7 @@ type SkipOptions = {
 };
 
 /**
- * Skips the pending occurrences of a schedule up to now, before a change removes them. `trx` holds
+ * Skips the pending occurrences of a schedule up to `now`, before a change removes them. `trx` holds
  * the lock on the schedule. Error: `unavailable` when more than `MAX_SKIPPED_PER_CHANGE` are
  * pending, so that catch-up must record them first.
  */
@@ -55,9 +57,8 @@ export async function skipPending(
   trx: Knex,
   ids: Ids,
   schedule: Schedule,
-  { reason, nextDueAt, isExcluded = () => false }: SkipOptions,
+  { reason, now, nextDueAt, isExcluded = () => false }: SkipOptions,
 ): Promise<void> {
-  const { now } = work;
   if (schedule.nextDueAt === null) return;
   const times = pendingOccurrences(schedule, now, MAX_SKIPPED_PER_CHANGE + 1);
   if (times.length > MAX_SKIPPED_PER_CHANGE) {

@@ -1,3 +1,4 @@
+import { readDatabaseTime } from '../../db/core/databaseTime.ts';
 import { Schedule } from '../../db/models/Schedule.ts';
 import { ScheduleRun } from '../../db/models/ScheduleRun.ts';
 import { syncSchedule } from '../../domain/dispatch/tasks.ts';
@@ -50,6 +51,7 @@ export function createRunRecorder({ ids, runDecisions }: { ids: Ids; runDecision
     if (schedule.nextDueAt && !nextDueAt) {
       await skipPending(work, trx, ids, schedule, {
         reason: 'ended',
+        now: await readDatabaseTime(trx),
         nextDueAt: null,
         isExcluded: (dueAt) => dueAt.getTime() === run.dueAt.getTime(),
       });

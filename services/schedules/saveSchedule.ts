@@ -1,4 +1,5 @@
 import type { Work } from '../../db/core/commit.ts';
+import { readDatabaseTime } from '../../db/core/databaseTime.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { Schedule } from '../../db/models/Schedule.ts';
 import { syncSchedule } from '../../domain/dispatch/tasks.ts';
@@ -44,15 +45,15 @@ export function createSaveSchedule({
     const differs = (field: (typeof TIMING_FIELDS)[number]) =>
       before[field]?.valueOf() !== after[field]?.valueOf();
     if (!TIMING_FIELDS.some(differs)) return before.nextDueAt;
-    const next = nextOccurrenceOf(after, work.now);
+    const now = await readDatabaseTime(trx);
+    const next = nextOccurrenceOf(after, now);
     const keepsPending = next !== null && !CALENDAR_FIELDS.some(differs);
     const isStillDue = (dueAt: Date) => keepsPending && isDue(timingOf(after), dueAt);
-    const firstPending = pendingOccurrences(before, work.now, MAX_SKIPPED_PER_CHANGE).find(
-      isStillDue,
-    );
+    const firstPending = pendingOccurrences(before, now, MAX_SKIPPED_PER_CHANGE).find(isStillDue);
     const nextDueAt = firstPending ?? next;
     await skipPending(work, trx, ids, before, {
       reason: after.enabled ? 'changed' : 'paused',
+      now,
       nextDueAt,
       isExcluded: isStillDue,
     });

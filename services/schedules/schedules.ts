@@ -1,5 +1,6 @@
 import { lockOwned } from '../../db/access/quotas.ts';
 import type { Commit } from '../../db/core/commit.ts';
+import { readDatabaseTime } from '../../db/core/databaseTime.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { scopedRepository } from '../../db/core/scopedRepository.ts';
 import { Schedule } from '../../db/models/Schedule.ts';
@@ -120,7 +121,7 @@ export function createSchedules(deps: Deps) {
     caller: Caller,
     fields: ScheduleFields & { spreadSeconds: number },
     timing: Timing,
-    now: Date,
+    { now, dueAfter }: { now: Date; dueAfter: Date },
   ) {
     const { startAt, endAt, timezone } = timing;
     const timingFields = {
@@ -148,7 +149,7 @@ export function createSchedules(deps: Deps) {
       spreadSeconds: fields.spreadSeconds,
       ...enabledChange(fields.enabled ?? true, caller.actorId, null, now),
       owner: authorityOf(caller),
-      nextDueAt: nextOccurrenceOf(timingFields, now),
+      nextDueAt: nextOccurrenceOf(timingFields, dueAfter),
       lastRunId: null,
       checkedAt: now,
       createdBy: caller.actorId,
@@ -175,10 +176,13 @@ export function createSchedules(deps: Deps) {
     const warnings = await permissions.checkJob(caller, job);
     await permissions.requireCancel(caller, overlapPolicy, { tenantId, target });
     const created = commit(caller, async (work) => {
-      assertOccurs(timing, work.now);
-      const owned = await lockOwned(await work.trx(), caller.tenantId, 'schedules');
+      const trx = await work.trx();
+      const dueAfter = await readDatabaseTime(trx);
+      assertOccurs(timing, dueAfter);
+      const owned = await lockOwned(trx, caller.tenantId, 'schedules');
       const spreadSeconds = spreadSecondsOf(owned);
-      const row = newSchedule(caller, { ...fields, payload, spreadSeconds }, timing, work.now);
+      const times = { now: work.now, dueAfter };
+      const row = newSchedule(caller, { ...fields, payload, spreadSeconds }, timing, times);
       const schedule = work.insert(Schedule, row);
       work.result(schedule.id);
       scheduleRecord.created(work, schedule);
@@ -325,7 +329,8 @@ export function createSchedules(deps: Deps) {
           before.tenantId,
           scheduleRecord.subject(before),
         );
-        await skipPending(work, trx, ids, before, { reason: 'deleted', nextDueAt: null });
+        const now = await readDatabaseTime(trx);
+        await skipPending(work, trx, ids, before, { reason: 'deleted', now, nextDueAt: null });
         await runDecisions.skipBuffered(work, trx, before, 'deleted');
         await Schedule.query(trx)
           .findById(id)

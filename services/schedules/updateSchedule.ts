@@ -1,4 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { Work } from '../../db/core/commit.ts';
+import { readDatabaseTime } from '../../db/core/databaseTime.ts';
+import type { Knex } from '../../db/core/knex.ts';
 import type { ScopedRepository } from '../../db/core/scopedRepository.ts';
 import { Schedule } from '../../db/models/Schedule.ts';
 import type { Timing } from '../../domain/schedules/occurrences.ts';
@@ -108,7 +111,11 @@ async function jobUpdateOf(
 }
 
 /** Validates the timing after an update. Error: `invalid_request`. */
-function checkUpdatedTiming(before: Schedule, update: ScheduleUpdate, now: Date): Timing {
+async function checkUpdatedTiming(
+  trx: Knex,
+  before: Schedule,
+  update: ScheduleUpdate,
+): Promise<Timing> {
   const { cronExpression, timezone, startAt, endAt } = update;
   const timing = checkTiming({
     cronExpression: cronExpression ?? before.cronExpression,
@@ -119,7 +126,7 @@ function checkUpdatedTiming(before: Schedule, update: ScheduleUpdate, now: Date)
   const changesTiming = [cronExpression, timezone, startAt, endAt].some(
     (field) => field !== undefined,
   );
-  if (changesTiming) assertOccurs(timing, now);
+  if (changesTiming) assertOccurs(timing, await readDatabaseTime(trx));
   return timing;
 }
 
@@ -154,11 +161,11 @@ export const createUpdateSchedule =
       : [];
     await permissions.requireCancel(caller, update.overlapPolicy, { tenantId, target });
 
-    const saved = repository.commitLocked(caller, known, expectedVersion, (work, before, trx) => {
+    const save = async (work: Work, before: Schedule, trx: Knex) => {
       // The job, and who may decide when it runs, were checked for the record as it was read.
       if (changesOwner || changesRuns(update, known) || changesRuns(update, before))
         checkVersion(before, known.version);
-      const timing = checkUpdatedTiming(before, update, work.now);
+      const timing = await checkUpdatedTiming(trx, before, update);
       const { takeOver: _, jobType: __, payload: ___, target: ____, ...others } = update;
       const { retryPolicy: _____, enabled, ...fields } = others;
       const changed: Partial<Schedule> = { ...fields, ...jobUpdate, timezone: timing.timezone };
@@ -169,7 +176,8 @@ export const createUpdateSchedule =
       if (enabled !== undefined && enabled !== before.enabled)
         Object.assign(changed, enabledChange(enabled, caller.actorId, null, work.now));
       return saveSchedule(work, trx, before, { changed, verb: 'update' });
-    });
+    };
+    const saved = repository.commitLocked(caller, known, expectedVersion, save);
     return {
       saved: await saved.catch(rejectTakenName(update.name ?? known.name)),
       warnings,

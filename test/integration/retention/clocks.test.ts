@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { ScheduleRecord } from '../../../api/schedules/schemas.ts';
 import type { JobTools } from '../../../domain/jobs/jobType.ts';
 import { retentionPurge } from '../../../services/jobTypes/retention/purge.ts';
@@ -70,4 +70,60 @@ test('a process whose clock is ahead does not skip occurrences that are to come'
   await withClockAhead(9 * DAY_MS, () => catchUp.catchUpAll(AbortSignal.timeout(20_000)));
   expect(await db('schedule_runs').where({ schedule_id: id })).toEqual([]);
   expect((await db('schedules').where({ id }).first()).next_due_at).toEqual(next);
+});
+
+const HOUR_MS = 3_600_000;
+
+describe.each([3, -3])('a schedule that an API saves whose clock is %i hours ahead', (hours) => {
+  const withClock = <T>(work: () => Promise<T>) => withClockAhead(hours * HOUR_MS, work);
+  const schedules = '/api/schedules';
+  const nextOf = async (id: string): Promise<number> =>
+    (await app.deps.db('schedules').where({ id }).first()).next_due_at.getTime();
+  const create = (fields: object = {}) =>
+    admin(app)
+      .post<ScheduleRecord>(schedules, {
+        ...{ name: `${hours} hours ${Math.random()}`, cronExpression: '0 * * * *' },
+        ...{ jobType: 'core.echo', payload: {}, ...fields },
+      })
+      .expect(201);
+
+  /** Expects that the next occurrence is the next full hour, at which `save` may have been. */
+  async function expectNextHour(save: () => Promise<{ id: string }>): Promise<string> {
+    const before = Date.now();
+    const { id } = await withClock(save);
+    expect(await nextOf(id)).toBeGreaterThan(before);
+    expect(await nextOf(id)).toBeLessThanOrEqual(Date.now() + HOUR_MS);
+    return id;
+  }
+
+  test('is due at its next occurrence, also after a change and a pause', async () => {
+    const id = await expectNextHour(create);
+    const update = { cronExpression: '0 */1 * * *' };
+    const root = admin(app);
+    await expectNextHour(() => root.put<ScheduleRecord>(`${schedules}/${id}`, update).expect(200));
+    for (const verb of ['pause', 'resume'])
+      await expectNextHour(() =>
+        root.post<ScheduleRecord>(`${schedules}/${id}/${verb}`).expect(200),
+      );
+    await withClock(() => root.delete(`${schedules}/${id}`).expect(204));
+    // Nothing was due until then.
+    expect(await app.deps.db('schedule_runs').where({ schedule_id: id })).toEqual([]);
+  });
+
+  test('has a backfill up to now, and none of what is to come', async () => {
+    const { id } = await create({ cronExpression: '* * * * *' });
+    const backfill = (untilMs: number) =>
+      withClock(() =>
+        admin(app).post(`${schedules}/${id}/backfill/preview`, {
+          since: new Date(untilMs - 10 * 60_000).toISOString(),
+          until: new Date(untilMs).toISOString(),
+        }),
+      );
+    const now = Date.now();
+    expect((await backfill(now - 60_000)).status).toBe(200);
+    expect((await backfill(now + HOUR_MS)).body).toMatchObject({
+      code: 'invalid_request',
+      errors: [{ pointer: '/until', code: 'future' }],
+    });
+  });
 });
