@@ -98,10 +98,10 @@ const SHORTEST_RUN_RETENTION_MS = 3_600_000;
 const EMBEDDED_LOG_LINES = 200;
 
 /**
- * Most milliseconds between the time in a job's id and its `createdAt`: the id is generated before
- * the commit takes its time.
+ * Most milliseconds between `createdAt` of a job and the time in its id. `createdAt` is when the commit
+ * began; the id is generated later, after the commit has waited for its locks.
  */
-const ID_TIME_TOLERANCE_MS = 5_000;
+const ID_TIMES = { toleranceMs: 5_000, laterMs: 60_000 };
 
 /** The operations of callers on jobs. `attempts.ts` has those of the job workflow. */
 export function createJobs({
@@ -247,9 +247,7 @@ export function createJobs({
       repository.list(caller, request, {
         columns: { source: 'source_kind' },
         condition: (condition) =>
-          condition.field === 'createdAt'
-            ? createdAtSql('job', condition, { toleranceMs: ID_TIME_TOLERANCE_MS })
-            : undefined,
+          condition.field === 'createdAt' ? createdAtSql('job', condition, ID_TIMES) : undefined,
         refine(query) {
           for (const { kind, id } of sources)
             void query.where({ source_kind: kind, source_id: id });

@@ -136,6 +136,23 @@ describe('creating a job', () => {
   });
 });
 
+test('a job whose commit has waited for its locks is in the list of the time at which it began', async () => {
+  const { id, createdAt } = await app.client.post<JobRecord>('/api/jobs', echo()).expect(201);
+  const began = Date.parse(createdAt) - 45_000;
+  await app.deps
+    .db('jobs')
+    .where({ id })
+    .update({ created_at: new Date(began) });
+  const isListed = async (filter: string, ms = began) => {
+    const query = `createdAt.${filter}=${new Date(ms).toISOString()}`;
+    const { items } = await app.client.get<Items<JobRecord>>(`/api/jobs?${query}`).expect(200);
+    return items.some((job) => job.id === id);
+  };
+  expect([await isListed('lte'), await isListed('lt', began + 1)]).toEqual([true, true]);
+  expect([await isListed('gte'), await isListed('gt', began - 1)]).toEqual([true, true]);
+  expect([await isListed('lt'), await isListed('gt')]).toEqual([false, false]);
+});
+
 describe('the retry policy', () => {
   const failing = (failAttempts: number, retryPolicy: object) => ({
     type: 'core.sleep',
