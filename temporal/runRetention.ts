@@ -11,16 +11,19 @@ const CACHED_MS = 10 * 60_000;
 export function createReadRunRetention(temporal: TemporalConnection): () => Promise<number | null> {
   let known: { ms: number | null; until: number } | undefined;
   return async () => {
-    if (known && Date.now() < known.until) return known.ms;
+    if (known && performance.now() < known.until) return known.ms;
     try {
       const { config } = await temporal.call(DEADLINE_MS, (client) =>
         client.workflowService.describeNamespace({ namespace: temporal.namespace }),
       );
       const seconds = config?.workflowExecutionRetentionTtl?.seconds;
-      known = { ms: seconds ? Number(seconds) * 1_000 : null, until: Date.now() + CACHED_MS };
+      known = {
+        ms: seconds ? Number(seconds) * 1_000 : null,
+        until: performance.now() + CACHED_MS,
+      };
     } catch {
       // Many readers of old jobs must not each wait for a server that is unavailable.
-      known = { ms: null, until: Date.now() + DEADLINE_MS };
+      known = { ms: null, until: performance.now() + DEADLINE_MS };
     }
     return known.ms;
   };

@@ -42,10 +42,10 @@ export async function runBranches(
   if (branches.length === 0) return { rows: [], unanswered: [] };
   const together = await answerOf(db, branches, limits);
   if (together) return { rows: together, unanswered: [] };
-  const endsAt = Date.now() + MAX_TURNS * limits.timeoutMs;
+  const endsAt = performance.now() + MAX_TURNS * limits.timeoutMs;
   const found: Found = { rows: [], unanswered: [] };
   for (const branch of branches) {
-    const rows = Date.now() < endsAt ? await answerOf(db, [branch], limits) : undefined;
+    const rows = performance.now() < endsAt ? await answerOf(db, [branch], limits) : undefined;
     if (rows) found.rows.push(...rows);
     else found.unanswered.push(branch.kind);
   }

@@ -109,9 +109,9 @@ export function installationGauges(registers: Registry[]): (read: ReadInstallati
   /** The state; without an answer in time the last one, whose age grows. */
   async function read(): Promise<InstallationState | undefined> {
     const state = await ask();
-    if (state) last = { at: Date.now(), state };
+    if (state) last = { at: performance.now(), state };
     else if (last) {
-      const ageSeconds = last.state.ageSeconds + (Date.now() - last.at) / 1_000;
+      const ageSeconds = last.state.ageSeconds + (performance.now() - last.at) / 1_000;
       return { ...last.state, ageSeconds };
     }
     return state;

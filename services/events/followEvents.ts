@@ -106,16 +106,16 @@ export function createFollowEvents({ db, access, feed, metrics }: Deps) {
     async function* items(first: Awaited<ReturnType<typeof readNext>>) {
       let next = first;
       // The position comes first: a client that reconnects before the first event has it then.
-      let sentAt = 0;
+      let sentAt = -Infinity;
       while (!signal.aborted) {
         const { events, upTo } = next;
         follower.position = upTo;
-        const isDue = Date.now() - sentAt >= KEEP_ALIVE_MS;
+        const isDue = performance.now() - sentAt >= KEEP_ALIVE_MS;
         if (events.length > 0) {
           metrics.eventsStreamed.inc(events.length);
           yield { kind: 'events', events } as const;
         } else if (isDue) yield { kind: 'position', sequence: upTo } as const;
-        if (events.length > 0 || isDue) sentAt = Date.now();
+        if (events.length > 0 || isDue) sentAt = performance.now();
         else if (upTo >= feed.tail.head()) await waitForEvents(follower, signal);
         next = await readNext();
       }

@@ -103,10 +103,10 @@ export function createEventRelay({
 
   /** Readers wait for sequences only. The loop adds the deliveries. */
   async function publishAll(): Promise<void> {
-    const deadline = Date.now() + FLUSH_TIMEOUT_MS;
+    const deadline = performance.now() + FLUSH_TIMEOUT_MS;
     const options = { maxDeliveries: 0, lockTimeoutMs: FLUSH_TIMEOUT_MS };
     try {
-      for (let more = true; more && Date.now() < deadline;) {
+      for (let more = true; more && performance.now() < deadline;) {
         const { moreEvents, moreDeliveries } = await publish(options);
         if (moreDeliveries) loops[0]?.wake();
         more = moreEvents;
@@ -143,8 +143,8 @@ export function createEventRelay({
 
   /** Every second, and when a webhook has changed. True while deliveries are being cancelled. */
   async function repairDeliveries(): Promise<boolean> {
-    if (Date.now() < repairsDueAt) return false;
-    repairsDueAt = Date.now() + INTERVAL_MS;
+    if (performance.now() < repairsDueAt) return false;
+    repairsDueAt = performance.now() + INTERVAL_MS;
     await deliveryQueue.continueAbandoned();
     const cancelling = await deliveryQueue.cancelForDisabledWebhooks();
     if (cancelling) repairsDueAt = 0;

@@ -32,7 +32,7 @@ export async function* followLog(
   signal: AbortSignal,
 ): AsyncGenerator<LogStreamItem> {
   let last = after;
-  let lastYieldAt = Date.now();
+  let lastYieldAt = performance.now();
   let lastState = '';
   const isNew = (state: JobState) => lastState !== (lastState = JSON.stringify(state));
   while (!signal.aborted) {
@@ -47,7 +47,7 @@ export async function* followLog(
     for (const line of lines) yield { kind: 'line', line };
     last = lines.at(-1)?.line ?? last;
     if (lines.length > 0) {
-      lastYieldAt = Date.now();
+      lastYieldAt = performance.now();
       continue;
     }
     if (isFinal(status)) {
@@ -55,8 +55,8 @@ export async function* followLog(
       yield { kind: 'end', status };
       return;
     }
-    if (Date.now() - lastYieldAt >= FOLLOW_IDLE_MS) {
-      lastYieldAt = Date.now();
+    if (performance.now() - lastYieldAt >= FOLLOW_IDLE_MS) {
+      lastYieldAt = performance.now();
       yield { kind: 'idle' };
     }
     await change.wait(FOLLOW_IDLE_MS, signal);

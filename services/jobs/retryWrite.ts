@@ -19,12 +19,12 @@ const RETRY_WITHIN_MS: Readonly<Record<Lane, number>> = {
  * error.
  */
 export async function retryWrite<T>(write: () => Promise<T>, lane: Lane): Promise<T> {
-  const deadline = Date.now() + RETRY_WITHIN_MS[lane];
+  const deadline = performance.now() + RETRY_WITHIN_MS[lane];
   for (let waitMs = 100; ; waitMs = Math.min(waitMs * 2, 5_000)) {
     try {
       return await write();
     } catch (error) {
-      if (Date.now() + waitMs > deadline) throw error;
+      if (performance.now() + waitMs > deadline) throw error;
       await sleep(waitMs);
     }
   }

@@ -40,14 +40,14 @@ export function createReadInstallationState({
 
   /** The last values with their age now. */
   function aged({ at, state }: NonNullable<typeof last>): InstallationState {
-    return { ...state, ageSeconds: state.ageSeconds + (Date.now() - at) / 1_000 };
+    return { ...state, ageSeconds: state.ageSeconds + (performance.now() - at) / 1_000 };
   }
 
   return async () => {
-    if (last && Date.now() - last.at < cacheMs) return aged(last);
+    if (last && performance.now() - last.at < cacheMs) return aged(last);
     try {
       const state = await useConnectionsForProcess(read);
-      last = { at: Date.now(), state };
+      last = { at: performance.now(), state };
       return state;
     } catch (error) {
       if (last) return aged(last);

@@ -58,14 +58,14 @@ export function createRetentionPreviews({ db, slots, retentionSettings, config }
       const overrides = await retentionSettings.overridesWith(caller, tenantId, change);
       return slots.previews.run(caller, signal, async () => {
         const at = new Date();
-        const until = Date.now() + config.questionTimeoutMs;
+        const until = performance.now() + config.questionTimeoutMs;
         const counts = new Map<RetentionKind, KindPreview>();
         for (const kind of PURGE_ORDER) {
           const cutoffs = cutoffsOf(config.retention, overrides, kind, at);
           const months = await countKind(
             (trx) => countDue(trx, kind, { tenantId, cutoffs }),
             signal,
-            until - Date.now(),
+            Math.ceil(until - performance.now()),
           );
           const total = months?.reduce((sum, { count }) => sum + count, 0) ?? null;
           counts.set(kind, { kind, total, months: months ?? [] });

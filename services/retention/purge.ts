@@ -268,8 +268,8 @@ export function createPurge({ db, commit, log, config: { retention: defaults } }
 
   return {
     /**
-     * Purges what is due at `now`, one batch of each tenant in turn, until `untilMs` on the clock of
-     * the process. Returns true when nothing due is left. Error: `purge_incomplete` when all others
+     * Purges what is due at `now`, one batch of each tenant in turn, until `untilMs` (as
+     * `performance.now()`). Returns true when nothing due is left. Error: `purge_incomplete` when all others
      * are purged, but some tenants cannot be.
      */
     async run(
@@ -280,15 +280,15 @@ export function createPurge({ db, commit, log, config: { retention: defaults } }
     ): Promise<boolean> {
       let failures = 0;
       let turns = await findTurns(now);
-      let savedAt = Date.now();
+      let savedAt = performance.now();
       while (turns.length > 0) {
         const left: Turn[] = [];
         for (const [i, turn] of turns.entries()) {
           run.signal.throwIfAborted();
-          const isOver = Date.now() >= untilMs;
-          if (isOver || Date.now() - savedAt > SAVE_EVERY_MS) {
+          const isOver = performance.now() >= untilMs;
+          if (isOver || performance.now() - savedAt > SAVE_EVERY_MS) {
             await saveTurns([...left, ...turns.slice(i)]);
-            savedAt = Date.now();
+            savedAt = performance.now();
           }
           if (isOver) return false;
           try {

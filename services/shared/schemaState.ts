@@ -65,11 +65,11 @@ export function createSchemaState({ db, log, migrations, intervalMs = INTERVAL_M
 
   function createReport() {
     let reported: string | undefined;
-    let reportedAt = 0;
+    let reportedAt = -Infinity;
     return ({ pending }: SchemaFit) => {
       const newest = pending.at(-1);
-      if (newest === reported && Date.now() - reportedAt < REPEAT_LOG_MS) return;
-      [reported, reportedAt] = [newest, Date.now()];
+      if (newest === reported && performance.now() - reportedAt < REPEAT_LOG_MS) return;
+      [reported, reportedAt] = [newest, performance.now()];
       log.warn(
         { migrations: pending.length, newest },
         'waiting for the database schema; run the migrations of this version (npm run migrate -- up)',

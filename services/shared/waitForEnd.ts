@@ -32,14 +32,14 @@ export const createWaitForEnd = ({ notifications, slots }: Deps) =>
     { topic, hasEnded, read, isFinished }: WaitTarget<T>,
     { waitMs, signal, justCreated = false }: WaitLimits,
   ): Promise<T> {
-    const deadline = Date.now() + waitMs;
+    const deadline = performance.now() + waitMs;
     const release = slots.waits.tryTake(caller);
     if (!release) return read();
     try {
       for (let check = !justCreated; ; check = true) {
         using change = waitForChange(notifications, topic);
         const ended = check && (await hasEnded());
-        const leftMs = deadline - Date.now();
+        const leftMs = deadline - performance.now();
         if (ended || leftMs <= 0 || signal.aborted) return await read();
         // Most notifications on this topic are the end, so the full read usually is the answer.
         const found = (await change.wait(leftMs, signal)) ? await read() : undefined;

@@ -140,9 +140,9 @@ export function createDeliveryQueue({
   let capacity: { slots: number; until: number } | undefined;
   /** The limits. What the workers offer is read once a second. */
   async function readLimits(on: Knex) {
-    if (!capacity || capacity.until < Date.now()) {
+    if (!capacity || capacity.until < performance.now()) {
       const { delivery: slots } = await totalSlots(on, workerSlots);
-      capacity = { slots, until: Date.now() + CAPACITY_CACHE_MS };
+      capacity = { slots, until: performance.now() + CAPACITY_CACHE_MS };
     }
     return { ...SLOT_LIMITS, capacity: capacity.slots, sharePercent };
   }

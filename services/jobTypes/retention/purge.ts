@@ -53,6 +53,7 @@ export const retentionPurge = ({ db, metrics, purge, logMonths }: PurgeDeps): Jo
     lane: 'activity',
     timeoutMs: TIMEOUT_MS,
     run: async (_payload, tools) => {
+      const untilMs = performance.now() + MAX_RUN_MS;
       const startedAt = Date.now();
       const now = await readDatabaseTime(db);
       assertClocksAgree(startedAt, now);
@@ -65,7 +66,7 @@ export const retentionPurge = ({ db, metrics, purge, logMonths }: PurgeDeps): Jo
       };
       await logMonths.create(now);
       const months = await logMonths.drop(tools.jobId, now);
-      const complete = await purge.run(tools, now, startedAt + MAX_RUN_MS, count);
+      const complete = await purge.run(tools, now, untilMs, count);
       months.push(...(await logMonths.drop(tools.jobId, now)));
       await (complete ? recordComplete(db, now) : continueSoon(db));
       tools.log('info', complete ? 'Nothing due is left' : 'The next purge continues', { rows });
