@@ -17,7 +17,7 @@ import {
   listQuery,
   listResponseSchema,
 } from './listSchemas.ts';
-import { parseTime } from './queryTime.ts';
+import { parseTime, parseTimeBound } from './queryTime.ts';
 import { DEFAULT_LIMIT } from './pagination.ts';
 import { presentAll } from './presentAll.ts';
 import { ok, type HttpResponse } from './response.ts';
@@ -212,7 +212,7 @@ function conditionsOn(
       if (bound === undefined) continue;
       const value =
         field.kind === 'time'
-          ? parseTime(parameter, bound as string).toISOString()
+          ? parseTimeBound(parameter, bound as string, operator).toISOString()
           : valueOf(field, bound, parameter);
       conditions.push({ ...base, operator, values: [value] });
     }

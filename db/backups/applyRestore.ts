@@ -2,6 +2,7 @@ import { assertDefined } from '../../domain/shared/assert.ts';
 import { lockAccess } from '../access/access.ts';
 import { lockUntilCommit } from '../core/advisoryLocks.ts';
 import { isBusy } from '../core/constraints.ts';
+import { SHOWN_NOW } from '../core/databaseTime.ts';
 import type { Knex } from '../core/knex.ts';
 import { limitPauses, MAX_IDLE_MS } from '../core/lostClients.ts';
 import { quoteIdentifier, type RunQuery } from './catalog.ts';
@@ -322,7 +323,7 @@ async function deleteRows(query: RunQuery, { table }: PlannedTable): Promise<voi
   await query(`DELETE FROM ${live} AS t USING ${diff} AS d WHERE ${condition} AND ${isSameRow}`);
   if (table.tombstone === null) return;
   await query(
-    `UPDATE ${live} AS t SET ${table.tombstone.replaceAll(':now', 'now()')}
+    `UPDATE ${live} AS t SET ${table.tombstone.replaceAll(':now', SHOWN_NOW)}
      FROM ${diff} AS d WHERE d.change = 'deleted' AND ${isSameRow}`,
   );
 }

@@ -1,3 +1,4 @@
+import { SHOWN_NOW } from '../core/databaseTime.ts';
 import { quoteIdentifier, type RunQuery } from './catalog.ts';
 import { findPlanned, mayChangeRights, type RestorePlan } from './restorePlan.ts';
 import { diffTable } from './sql.ts';
@@ -64,7 +65,7 @@ export const deleteSessions = async (query: RunQuery, plan: RestorePlan): Promis
 /** Ends sessions of users that the restore has disabled, or whose provider it has. */
 async function endSessions(query: RunQuery): Promise<number> {
   const ended = await query(
-    `UPDATE public.sessions AS t SET ended_at = now(),
+    `UPDATE public.sessions AS t SET ended_at = ${SHOWN_NOW},
        end_reason = CASE WHEN u.enabled THEN 'provider_disabled' ELSE 'disabled' END
      FROM public.users AS u LEFT JOIN public.providers AS p ON p.id = u.provider_id
      WHERE u.id = t.user_id AND t.ended_at IS NULL AND NOT (u.enabled AND coalesce(p.enabled, false))
@@ -174,7 +175,7 @@ async function repairAccess(
   if (hasChanged('users', 'tokens')) await query(ALIGN_TOKENS);
   if (hasChanged('tokens') && !plan.intoEmptyDatabase)
     await query(
-      `UPDATE public.tokens AS t SET disabled_at = now()
+      `UPDATE public.tokens AS t SET disabled_at = ${SHOWN_NOW}
        WHERE t.disabled_at IS NULL AND ${isInDiff(plan, 'tokens', "= 'created'")}`,
     );
   if (hasChanged('job_types') && !plan.intoEmptyDatabase)
@@ -233,7 +234,7 @@ const INTERRUPTED_JOB_ERROR = JSON.stringify({
 async function failInterruptedJobs(query: RunQuery, plan: RestorePlan): Promise<number> {
   const failed = await query(
     `UPDATE public.jobs AS t SET status = 'failed', error = '${INTERRUPTED_JOB_ERROR}',
-       finished_at = now(), updated_at = now(), version = version + 1
+       finished_at = ${SHOWN_NOW}, updated_at = ${SHOWN_NOW}, version = version + 1
      WHERE t.status IN ('queued', 'running') AND ${isInDiff(plan, 'jobs', "= 'created'")}
      RETURNING 1`,
   );
@@ -247,7 +248,7 @@ async function failInterruptedJobs(query: RunQuery, plan: RestorePlan): Promise<
 const failInterruptedExecutions = (query: RunQuery, plan: RestorePlan) =>
   query(
     `UPDATE public.approvals AS t SET execution = 'failed', error = '${INTERRUPTED_JOB_ERROR}',
-       executed_at = now(), updated_at = now(), version = version + 1
+       executed_at = ${SHOWN_NOW}, updated_at = ${SHOWN_NOW}, version = version + 1
      WHERE t.execution = 'running' AND ${isInDiff(plan, 'approvals', "= 'created'")}
        AND (${isInDiff(plan, 'jobs', "= 'created'", 't.job_id')}
          OR NOT EXISTS (SELECT FROM public.jobs AS j WHERE j.id = t.job_id))`,

@@ -4,6 +4,7 @@ import {
   type PoolLoad,
   type RunnerData,
 } from '../../domain/runners/records.ts';
+import { SHOWN_NOW } from '../core/databaseTime.ts';
 import type { Knex } from '../core/knex.ts';
 import { Job } from '../models/Job.ts';
 import { prepared } from '../core/prepared.ts';
@@ -26,9 +27,9 @@ export async function noteRunner(db: Knex, runner: Announcement): Promise<string
     db,
     `INSERT INTO runners AS r
        (id, process_id, pool, token_id, name, version, slots, types, address, started_at, seen_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, now(), now())
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ${SHOWN_NOW}, ${SHOWN_NOW})
      ON CONFLICT (process_id, pool) DO UPDATE SET name = excluded.name, version = excluded.version,
-       slots = excluded.slots, types = excluded.types, address = excluded.address, seen_at = now()
+       slots = excluded.slots, types = excluded.types, address = excluded.address, seen_at = ${SHOWN_NOW}
        WHERE r.token_id = excluded.token_id
      RETURNING id`,
     [
@@ -48,7 +49,7 @@ export async function noteAlive(
 ): Promise<{ id: string; types: Record<string, string> } | undefined> {
   const { rows }: { rows: { id: string; types: Record<string, string> }[] } = await prepared(
     db,
-    `UPDATE runners SET seen_at = now()
+    `UPDATE runners SET seen_at = ${SHOWN_NOW}
      WHERE process_id = ? AND pool = ? AND token_id = ? RETURNING id, types`,
     [processId, pool, tokenId],
   );

@@ -1,5 +1,6 @@
 import { mayTakeMore, type Demand } from '../../domain/dispatch/shares.ts';
 import { lockUntilCommit } from '../core/advisoryLocks.ts';
+import { SHOWN_CLOCK } from '../core/databaseTime.ts';
 import type { Knex } from '../core/knex.ts';
 import { prepared } from '../core/prepared.ts';
 import { interruptAttempts } from './deliveryAttempts.ts';
@@ -249,7 +250,7 @@ export async function takeSlots(
     await trx('deliveries')
       .whereIn('job_id', taken)
       .where({ status: 'pending' })
-      .update({ in_flight: true, updated_at: trx.raw('clock_timestamp()') });
+      .update({ in_flight: true, updated_at: trx.raw(SHOWN_CLOCK) });
   return refused;
 }
 
@@ -273,7 +274,7 @@ export async function freeAbandonedSlots(db: Knex): Promise<number> {
          ORDER BY d.id FOR UPDATE OF d SKIP LOCKED)
        RETURNING id
      ), interrupted AS (
-       ${interruptAttempts('clock_timestamp()', 'IN (SELECT id FROM freed)')}
+       ${interruptAttempts(SHOWN_CLOCK, 'IN (SELECT id FROM freed)')}
      )
      SELECT id FROM freed`,
     [],

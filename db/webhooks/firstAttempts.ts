@@ -1,3 +1,4 @@
+import { SHOWN_NOW } from '../core/databaseTime.ts';
 import type { Knex } from '../core/knex.ts';
 import { prepared } from '../core/prepared.ts';
 import { storableJson } from '../core/storableJson.ts';
@@ -237,7 +238,7 @@ export async function endExpiredLeases(trx: Knex, limit: number): Promise<Abando
          ORDER BY id LIMIT ? FOR UPDATE SKIP LOCKED)
        RETURNING id, job_id, tenant_id
      ), interrupted AS (
-       ${interruptAttempts('now()', 'IN (SELECT id FROM ended)')}
+       ${interruptAttempts(SHOWN_NOW, 'IN (SELECT id FROM ended)')}
      )
      SELECT e.job_id AS "jobId", e.tenant_id AS "tenantId", j.retry_policy AS "retryPolicy"
      FROM ended AS e JOIN jobs AS j ON j.id = e.job_id`,

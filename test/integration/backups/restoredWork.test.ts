@@ -7,6 +7,7 @@ import { approve, createRequest, readRequest, sleepJob } from '../../support/app
 import { backupCreator, restorer, withBackups } from '../../support/backups.ts';
 import type { TestClient } from '../../support/client.ts';
 import { eventually } from '../../support/eventually.ts';
+import { hasShownTimes } from '../../support/shownTimes.ts';
 
 let app: TestApp;
 let root: TestClient;
@@ -91,6 +92,9 @@ beforeAll(async () => {
 test('a restored request ends with its job, which had not ended', async () => {
   const error = { code: 'outcome_unknown' };
   expect(await readJob(request.jobId)).toMatchObject({ status: 'failed', error });
+  const { db } = app.deps;
+  expect(await hasShownTimes(db, 'jobs', 'finished_at')).toBe(true);
+  expect(await hasShownTimes(db, 'approvals', 'updated_at')).toBe(true);
   expect(await readRequest(root, request.id)).toMatchObject({
     status: 'approved',
     execution: 'failed',

@@ -361,13 +361,34 @@ test('a list that is sorted by any number can be continued and filtered', async 
 test('a record of a long import is in the list of the time at which its commit began', async () => {
   const { id } = await make('regions', { name: 'imported' });
   const began = new Date(Date.now() - 10 * 60_000).toISOString();
-  await app.deps
-    .db('regions')
-    .where({ id })
-    .update({ created_at: began, updated_at: began });
+  await app.deps.db('regions').where({ id }).update({ created_at: began, updated_at: began });
   const listed = async (filter: string) => {
     const query = `/api/inventory/regions?createdAt.${filter}=${began}`;
     return (await root.get<RecordPage>(query).expect(200)).items.map((each) => each.id);
   };
   expect([await listed('lte'), await listed('lt'), await listed('gte')]).toEqual([[id], [], [id]]);
+});
+
+test('a range that begins or ends between two milliseconds has the records of those inside it', async () => {
+  const { id, createdAt } = await make('regions', { name: 'between' });
+  const isListed = async (operator: string, fraction: string) => {
+    const bound = createdAt.replace('Z', `${fraction}Z`);
+    const query = `/api/inventory/regions?createdAt.${operator}=${bound}`;
+    const { items } = await root.get<RecordPage>(query).expect(200);
+    return items.some((each) => each.id === id);
+  };
+  const listedWith = async (fraction: string) => {
+    const operators = ['gte', 'gt', 'lte', 'lt'];
+    const found = await Promise.all(operators.map((operator) => isListed(operator, fraction)));
+    return operators.filter((_, i) => found[i]);
+  };
+  expect(await listedWith('')).toEqual(['gte', 'lte']);
+  expect(await listedWith('000')).toEqual(['gte', 'lte']);
+  expect(await listedWith('0000001')).toEqual(['lte', 'lt']);
+  expect(await listedWith('999')).toEqual(['lte', 'lt']);
+});
+
+test.each(['gte', 'gt', 'lte', 'lt'])('%s of the last time is no error', async (operator) => {
+  const last = '9999-12-31T23:59:59.9999Z';
+  await root.get(`/api/inventory/regions?createdAt.${operator}=${last}`).expect(200);
 });

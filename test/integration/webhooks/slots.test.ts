@@ -5,6 +5,7 @@ import { claimPendingDeliveries } from '../../../db/webhooks/deliveryQueue.ts';
 import { freeAbandonedSlots, takeSlots } from '../../../db/webhooks/deliverySlots.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import { publishWithDeliveries } from '../../support/publishEvents.ts';
+import { hasShownTimes } from '../../support/shownTimes.ts';
 
 let app: TestApp;
 let db: Knex;
@@ -286,6 +287,7 @@ describe('a retry', () => {
     await assign(db, 1, false);
     await db.transaction(async (trx) => {
       expect(await takeSlots(trx, jobIds.slice(1, 2), LIMITS)).toEqual(new Map());
+      expect(await hasShownTimes(trx, 'deliveries', 'updated_at')).toBe(true);
       expect(await db.transaction(lockQueue)).toBe(false);
     });
   });
