@@ -70,6 +70,8 @@ type Deps = {
   log: Log;
   /** Announces the types again if the code of one has changed, or it does not exist any more. */
   announceChange(name: string, digest: string | undefined): Promise<void>;
+  /** Aborts with a `StopRequest` when the runner stops and its commands have had their grace time. */
+  commandStop: AbortSignal;
 };
 
 /** The activity of all remote types: its name is that of the type, its input names the job. */
@@ -174,11 +176,17 @@ async function makeAttempt(
   // The SDK aborts the signal outside of the activity, where there is no current context.
   const context = Context.current();
   const { cancellationSignal } = context;
-  const onCancel = () => stop.abort(temporalStopRequest(context.cancellationDetails));
+  const onCancel = () => {
+    const request = temporalStopRequest(context.cancellationDetails);
+    if (request) stop.abort(request);
+    else jobLog(log, jobId).warn('Temporal has dropped the activity; its attempt continues');
+  };
   if (cancellationSignal.aborted) onCancel();
   cancellationSignal.addEventListener('abort', onCancel, { once: true });
+  // Temporal cancels an activity once: one that it has dropped does not learn that its runner stops.
+  const signal = AbortSignal.any([stop.signal, deps.commandStop]);
   try {
-    const end = await runAttempt(deps, type, jobId, started, report, stop.signal);
+    const end = await runAttempt(deps, type, jobId, started, report, signal);
     // Heartbeats keep the attempt while the API is away; without its lease, another runner may have it.
     const isLate = report.stopCause() === 'lease';
     const limit = isLate ? performance.now() + END_MARGIN_MS : until;
@@ -211,15 +219,21 @@ export const stopRequest = (cause: StopCause, leaseMs: number): StopRequest =>
     maxGraceMs: maxGraceMs(cause, leaseMs),
   });
 
-/** How a command is stopped when Temporal has cancelled its activity. */
+/** How a command is stopped when its runner stops. */
+export const runnerStopRequest = (): StopRequest =>
+  new StopRequest('The runner stops', { code: 'interrupted', maxGraceMs: STOP_GRACE_MS });
+
+/**
+ * How a command is stopped when Temporal has cancelled its activity; undefined if it continues. After an outage of
+ * Temporal, or a pause or reset by an operator, its attempt is still the current one: the API decides with its lease when
+ * another one may begin.
+ */
 export function temporalStopRequest(
   details: { cancelRequested: boolean; workerShutdown: boolean } | undefined,
-): StopRequest {
+): StopRequest | undefined {
   if (details?.cancelRequested)
     return new StopRequest(STOP_MESSAGES.cancelled, { code: 'cancelled' });
-  return details?.workerShutdown
-    ? new StopRequest('The runner stops', { code: 'interrupted', maxGraceMs: STOP_GRACE_MS })
-    : new StopRequest('The activity has ended', { maxGraceMs: SHORT_GRACE_MS });
+  return details?.workerShutdown ? runnerStopRequest() : undefined;
 }
 
 /** Runs the command. Returns what to report of its end. */

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../platform/log.ts';
 import { activitySpans } from '../platform/tracing/activitySpans.ts';
-import { createActivity, FORCE_AFTER_MS } from './activity.ts';
+import { createActivity, FORCE_AFTER_MS, runnerStopRequest } from './activity.ts';
 import { createCatalog, type Catalog } from './catalog.ts';
 import { missingForAll } from './command/capabilities.ts';
 import { openWorkFolder, type WorkFolder } from './command/runFolder.ts';
@@ -44,6 +44,7 @@ export async function startRunner({ config, temporal, log }: Deps): Promise<Runn
   const catalog = createCatalog({ folders, pools, secretsFolder, wrapper, log });
   const runnerId = randomUUID();
   const stopping = new AbortController();
+  const commandStop = new AbortController();
   const running = pools.map((pool) =>
     servePool({
       pool,
@@ -55,6 +56,7 @@ export async function startRunner({ config, temporal, log }: Deps): Promise<Runn
       runnerId,
       workFolder,
       stopping: stopping.signal,
+      commandStop: commandStop.signal,
     }),
   );
   let stopped: Promise<void> | undefined;
@@ -63,7 +65,9 @@ export async function startRunner({ config, temporal, log }: Deps): Promise<Runn
     stop: () =>
       (stopped ??= (async () => {
         stopping.abort();
+        const grace = setTimeout(() => commandStop.abort(runnerStopRequest()), config.stopGraceMs);
         await Promise.all(running.map(({ ended }) => ended));
+        clearTimeout(grace);
         endHeartbeat();
         await workFolder.remove();
         await api.close();
@@ -78,6 +82,8 @@ type PoolDeps = Deps & {
   runnerId: string;
   workFolder: WorkFolder;
   stopping: AbortSignal;
+  /** See `createActivity`. */
+  commandStop: AbortSignal;
 };
 
 /** Creates the worker of a pool, which the API has named the queue of. */

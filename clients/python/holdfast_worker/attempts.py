@@ -10,7 +10,7 @@ import math
 import re
 import secrets
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -81,8 +81,40 @@ class Attempt:
         self._wake = asyncio.Event()
         self._answered = asyncio.get_running_loop().time()
         self._worker: asyncio.Task[Any] | None = asyncio.current_task()
+        self._dropped = False
         self.stopped_for: str | None = None
         """Why the work was stopped: `cancelled`, `attempt_lost` or `timed_out`."""
+
+    async def run(self, work: Awaitable[dict[str, Any] | None]) -> dict[str, Any] | None:
+        """
+        Does the work in a task of its own, and cancels it as the activity is cancelled. If only Temporal has dropped
+        the activity, as after an outage, the work continues: its attempt is still the current one, and Holdfast
+        decides with its lease when another one may begin.
+        """
+        task = asyncio.ensure_future(work)
+        while True:
+            try:
+                return await asyncio.shield(task)
+            except asyncio.CancelledError:
+                if self._continues():
+                    continue
+                task.cancel()
+                while not task.done():
+                    try:
+                        await asyncio.wait({task})
+                    except asyncio.CancelledError:
+                        task.cancel()
+                return task.result()
+
+    def _continues(self) -> bool:
+        """True for a cancellation that is none of the job or the worker. Temporal sends one of these at most."""
+        if self._dropped or self.stopped_for or not _is_dropped():
+            return False
+        self._dropped = True
+        activity.logger.warning("Temporal has dropped the activity of %s; it continues", self.job_id)
+        if task := asyncio.current_task():
+            task.uncancel()
+        return True
 
     async def progress(self, percent: float, message: str | None = None) -> None:
         """Sets the progress, and lets other tasks run."""
@@ -131,6 +163,10 @@ class Attempt:
                 self.stop("attempt_lost")
             elif now() > deadline:
                 self.stop("timed_out")
+            elif self._dropped and activity.is_worker_shutdown() and self._worker:
+                # Temporal cancels an activity once.
+                self._dropped = False
+                self._worker.cancel()
             await asyncio.sleep(min(0.5, self._lease / 10))
 
     async def report(self) -> None:
@@ -330,6 +366,16 @@ async def leave_to_others(api: RunnerApi, job_id: str) -> None:
     raise _failure("not_announced", 1_000)
 
 
+def _is_dropped() -> bool:
+    """True if Temporal has cancelled the activity, and neither the job is to be cancelled nor the worker stops."""
+    details = activity.cancellation_details()
+    return (
+        details is not None
+        and not (details.cancel_requested or details.worker_shutdown)
+        and not activity.is_worker_shutdown()
+    )
+
+
 async def _stopped(*tasks: asyncio.Task[None]) -> None:
     for task in tasks:
         task.cancel()
@@ -433,6 +479,8 @@ async def _end(job: Attempt, end: dict[str, Any] | None) -> None:
         }
     elif end is None and activity.is_worker_shutdown():
         end = {"failure": {"code": "interrupted", "message": "The worker stopped"}}
+    elif end is None and job.stopped_for is None and _is_dropped():
+        end = {"failure": {"code": "interrupted", "message": "Temporal has dropped the activity"}}
     await job.end(end or {"cancelled": True})
 
 

@@ -137,7 +137,7 @@ class Worker:
         async def run(start: dict[str, Any]) -> None:
             try:
                 async with attempt(api, start["jobId"], job_type.digest) as job:
-                    job.result = await job_type.run(job)
+                    job.result = await job.run(job_type.run(job))
             except JobEnded:
                 return
 

@@ -124,7 +124,7 @@ async def run(fake):
         async def run(work: Work, environment: ActivityEnvironment | None = None) -> None:
             async def activity() -> None:
                 async with attempt(api, "job_1", "digest") as job:
-                    job.result = await work(job)
+                    job.result = await job.run(work(job))
 
             async with asyncio.timeout(20):
                 await (environment or ActivityEnvironment()).run(activity)

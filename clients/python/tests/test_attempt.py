@@ -6,12 +6,13 @@ from datetime import UTC, datetime
 
 import pytest
 from conftest import nothing, problem
+from temporalio.activity import ActivityCancellationDetails
 from temporalio.common import RawValue
 from temporalio.converter import DataConverter
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.testing import ActivityEnvironment
 
-from holdfast_worker import JobEnded, JobFailure, RunnerApi, Settings, Worker, attempts
+from holdfast_worker import JobEnded, JobFailure, RunnerApi, Settings, Worker, attempt, attempts
 from holdfast_worker.attempts import MASK
 
 
@@ -187,6 +188,69 @@ async def test_a_cancellation_by_temporal_stops_the_work_and_is_reported_before_
     with pytest.raises(asyncio.CancelledError):
         await run(work, environment)
     assert fake.ends == [{"cancelled": True}]
+
+
+DROPPED = [
+    ActivityCancellationDetails(**{reason: True})
+    for reason in ("not_found", "timed_out", "paused", "reset")
+]
+
+
+@pytest.mark.parametrize("details", DROPPED)
+async def test_an_activity_that_temporal_has_dropped_does_its_work(fake, run, details):
+    environment = ActivityEnvironment()
+
+    async def work(job):
+        environment.cancel(details)
+        await asyncio.sleep(0.1)
+        return {"n": 1}
+
+    await run(work, environment)
+    assert fake.ends == [{"result": {"n": 1}}]
+
+
+async def test_a_cancellation_of_the_job_stops_work_that_temporal_has_dropped(fake, run):
+    fake.end_answer = {"status": "cancelled", "code": None, "retryInMs": None}
+    environment = ActivityEnvironment()
+
+    async def work(job):
+        environment.cancel(DROPPED[0])
+        await asyncio.sleep(0.05)
+        fake.cancel = True
+        job.log.info("continues")
+        await forever(job)
+
+    await run(work, environment)
+    assert fake.ends == [{"cancelled": True}]
+
+
+async def test_a_worker_that_stops_interrupts_work_that_temporal_has_dropped(fake, run):
+    fake.end_answer = {"status": "retrying", "code": "interrupted", "retryInMs": 0}
+    environment = ActivityEnvironment()
+
+    async def work(job):
+        environment.cancel(DROPPED[0])
+        await asyncio.sleep(0.05)
+        environment.worker_shutdown()
+        await forever(job)
+
+    with pytest.raises(ApplicationError):
+        await run(work, environment)
+    assert fake.ends[0]["failure"]["code"] == "interrupted"
+
+
+async def test_work_of_a_dropped_activity_without_a_task_of_its_own_is_interrupted(fake):
+    environment = ActivityEnvironment()
+    async with RunnerApi(fake.url, "hfw_test", "runner-of-the-test") as api:
+
+        async def run_activity():
+            async with attempt(api, "job_1", "digest"):
+                environment.cancel(DROPPED[0])
+                await asyncio.sleep(600)
+
+        with pytest.raises(asyncio.CancelledError):
+            await environment.run(run_activity)
+    assert fake.ends[0]["failure"]["code"] == "interrupted"
 
 
 async def test_a_worker_that_stops_interrupts_the_attempt(fake, run):
