@@ -27,7 +27,7 @@ export const createApprovalActivities = ({
   expireApproval: (approvalId: string): Promise<void> =>
     sanitizeErrors(log, () => execution.expire(approvalId)),
 
-  /** Returns the milliseconds left until `executeAt` by the worker's clock, or 0. */
+  /** Returns the milliseconds left until `executeAt`, or 0. */
   createBoundJob: (approvalId: string): Promise<number> =>
     withHeartbeat(log, () => execution.createBoundJob(approvalId)),
 

@@ -6,6 +6,7 @@ import {
 } from '../../db/approvals/approvals.ts';
 import type { Notifications } from '../../db/core/notifications.ts';
 import type { Commit, Work } from '../../db/core/commit.ts';
+import { readDatabaseTime } from '../../db/core/databaseTime.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { ApprovalComment, ApprovalDecision } from '../../db/models/Approval.ts';
 import {
@@ -188,7 +189,7 @@ export function createApprovals({
   }
 
   /** Error: `already_decided`, `approval_closed`. */
-  function assertPending({ status, closedBy, closedAt, expiresAt }: ApprovalData): void {
+  function assertPending({ status, closedBy, closedAt, expiresAt }: ApprovalData, now: Date): void {
     if (status === 'approved' || status === 'rejected') {
       const decider = assertDefined(closedBy, 'approval.closedBy');
       const decidedAt = assertDefined(closedAt, 'approval.closedAt').toISOString();
@@ -198,7 +199,7 @@ export function createApprovals({
       );
     }
     if (status !== 'pending') throw new AppError('approval_closed', `The request is ${status}.`);
-    if (expiresAt <= new Date())
+    if (expiresAt <= now)
       throw new AppError('approval_closed', `The request expired at ${expiresAt.toISOString()}.`);
   }
 
@@ -220,10 +221,11 @@ export function createApprovals({
       { comment = null, contentHash, version }: DecisionInput,
     ): Promise<void> => {
       const action = `workflow.${SIGNALS[outcome]}`;
-      return changeLocked(caller, id, { action, permission: 'workflow:approve' }, (work, view) => {
+      const needs = { action, permission: 'workflow:approve' } as const;
+      return changeLocked(caller, id, needs, async (work, view, trx) => {
         const { approval, refusal, priorDecision } = view;
         if (refusal) throw new ActionDenied(refusal);
-        assertPending(approval);
+        assertPending(approval, await readDatabaseTime(trx));
         checkVersion(approval, version);
         assertContent(approval, contentHash);
         assertUndecided(priorDecision);

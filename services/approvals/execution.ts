@@ -5,6 +5,7 @@ import {
   findDecision,
   lockApproval,
 } from '../../db/approvals/approvals.ts';
+import { readDatabaseTime } from '../../db/core/databaseTime.ts';
 import { NoChange, ignoreNoChange, type Commit, type Work } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { Approval } from '../../db/models/Approval.ts';
@@ -50,7 +51,10 @@ const systemCallerFor = ({ id, tenantId }: Approval): Caller =>
 const dueReminders = (approval: Approval, now: Date): number =>
   reminderTimes(approval).filter((at) => at <= now).length;
 
-/** The steps of the approval workflow. Each may be repeated: the second time it changes nothing. */
+/**
+ * The steps of the approval workflow. Each may be repeated: the second time it changes nothing. Times have come by the
+ * clock of the database, whatever that of the worker says.
+ */
 export function createApprovalExecution({ db, commit, checks, jobTypes, jobFactory }: Deps) {
   const findSummary = (id: string) =>
     Approval.query(db)
@@ -184,7 +188,7 @@ export function createApprovalExecution({ db, commit, checks, jobTypes, jobFacto
       if (approval?.execution === 'running' && (await finishWithEndedJob(approval)))
         approval = await findSummary(id);
       if (!approval) return { phase: 'finished', result: { status: 'unknown', execution: 'none' } };
-      const now = new Date();
+      const now = await readDatabaseTime(db);
       const { status, execution, executeAt } = approval;
       if (status === 'pending') return pendingState(approval, now);
       if (execution === 'running') return { phase: 'running', job: await boundJobRun(approval) };
@@ -212,7 +216,7 @@ export function createApprovalExecution({ db, commit, checks, jobTypes, jobFacto
     async sendReminder(id: string): Promise<void> {
       const approval = await findSummary(id);
       if (!approval) return;
-      const due = dueReminders(approval, new Date());
+      const due = dueReminders(approval, await readDatabaseTime(db));
       const { userIds: assignedUserIds, roleIds: assignedRoleIds } = (await assigneesOf(db, [id]))(
         id,
       );
@@ -244,13 +248,14 @@ export function createApprovalExecution({ db, commit, checks, jobTypes, jobFacto
     /** Expires a pending request whose `expiresAt` has passed. */
     async expire(id: string): Promise<void> {
       const approval = await findSummary(id);
-      if (approval)
-        await closeLocked(
-          approval,
-          'expired',
-          null,
-          ({ status, expiresAt }) => status === 'pending' && expiresAt <= new Date(),
-        );
+      if (!approval) return;
+      const now = await readDatabaseTime(db);
+      await closeLocked(
+        approval,
+        'expired',
+        null,
+        ({ status, expiresAt }) => status === 'pending' && expiresAt <= now,
+      );
     },
 
     /**
@@ -271,7 +276,7 @@ export function createApprovalExecution({ db, commit, checks, jobTypes, jobFacto
     /**
      * Creates the job of an approved request, after checking permissions, content and plan again.
      * If the request is blocked, it ends as failed or stale. The caller starts the run of the job.
-     * Returns the milliseconds after which to ask again: until `executeAt` by this machine's clock, or because
+     * Returns the milliseconds after which to ask again: until `executeAt`, or because
      * only workers of another version know the job type; or 0.
      */
     async createBoundJob(id: string): Promise<number> {
@@ -280,7 +285,7 @@ export function createApprovalExecution({ db, commit, checks, jobTypes, jobFacto
         status === 'approved' && execution === 'queued';
       if (!approval || !isDue(approval)) return 0;
       if (approval.jobType !== null) await jobTypes.refreshUnknown(approval.jobType);
-      const now = new Date();
+      const now = await readDatabaseTime(db);
       if (approval.executeAt && approval.executeAt > now)
         return millisecondsUntil(approval.executeAt, now);
       if (isLeftToOthers(approval, now)) return ASK_OTHERS_MS;
@@ -327,8 +332,8 @@ const OTHERS_EXECUTE_MS = 600_000;
 const DECISION_ID = /^dec_[0-9a-z]{26}$/;
 
 /**
- * Clocks of machines differ a little. Shorter waits would be repeated many times before a time has
- * come on every machine.
+ * The clocks of Temporal and the database differ a little. Shorter waits would be repeated many times before a time
+ * has come by both.
  */
 const MIN_WAIT_MS = 50;
 

@@ -1,5 +1,6 @@
 import { claimApprovalsToReconcile, latestApproval } from '../../db/approvals/approvals.ts';
 import type { Commit } from '../../db/core/commit.ts';
+import { readDatabaseTime } from '../../db/core/databaseTime.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import type { Approval } from '../../db/models/Approval.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
@@ -52,12 +53,12 @@ export function createApprovalReconcile({
       return true;
     });
 
-  async function repair(approval: Approval, hasPendingTask: boolean): Promise<boolean> {
+  async function repair(approval: Approval, hasPendingTask: boolean, now: Date): Promise<boolean> {
     if (hasPendingTask) return false;
     const state = await describeWorkflow(approvalWorkflowId(approval.id));
     if (!state.found)
       return commitTask(approval, 'workflow.redispatch', startApprovalTask(approval, heartbeatMs));
-    if (state.status === 'running') return isOverdue(approval) && (await nudge(approval));
+    if (state.status === 'running') return isOverdue(approval, now) && (await nudge(approval));
     // The request finishes with its job, which has a run of its own.
     if (approval.execution === 'running') return execution.finishWithEndedJob(approval);
     log.warn(
@@ -83,21 +84,21 @@ export function createApprovalReconcile({
     return commitTask(approval, 'workflow.resend_signal', signal);
   }
 
-  const isOverdue = (approval: Approval): boolean => {
+  const isOverdue = (approval: Approval, now: Date): boolean => {
     const nextActionTime = nextActionAt(approval);
-    return nextActionTime !== null && nextActionTime.getTime() + graceMs < Date.now();
+    return nextActionTime !== null && nextActionTime.getTime() + graceMs < now.getTime();
   };
 
   /**
    * Checks every request that is due, until `signal` aborts. Returns the number of repaired
    * requests.
    */
-  return function reconcile(signal: AbortSignal): Promise<number> {
-    const now = new Date();
+  return async function reconcile(signal: AbortSignal): Promise<number> {
+    const now = await readDatabaseTime(db);
     const fromNow = (ms: number) => new Date(now.getTime() + ms);
     return reconcileInBatches({ db, log }, signal, {
       name: 'reconciling an approval request',
-      repair,
+      repair: (approval: Approval, hasPendingTask) => repair(approval, hasPendingTask, now),
       workflowIdOf: ({ id }) => approvalWorkflowId(id),
       claimBatch: (limit) =>
         claimApprovalsToReconcile(db, {

@@ -120,7 +120,7 @@ async function startBoundJob(
 ): Promise<ApprovalState> {
   let state = due;
   while (state.phase === 'queued') {
-    // A worker whose clock is slow finds that it is too early.
+    // The clock of the database is behind that of Temporal.
     const remainingMs = await longActivities(heartbeatMs).createBoundJob(approvalId);
     if (remainingMs > 0) await sleep(remainingMs, { summary: 'Until executeAt, by another clock' });
     state = await loadApproval(approvalId);

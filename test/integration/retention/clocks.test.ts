@@ -3,6 +3,7 @@ import type { ScheduleRecord } from '../../../api/schedules/schemas.ts';
 import type { JobTools } from '../../../domain/jobs/jobType.ts';
 import { retentionPurge } from '../../../services/jobTypes/retention/purge.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
+import { withClockAhead } from '../../support/clock.ts';
 import { seedJobs } from '../../support/retention.ts';
 import { admin } from '../../support/users.ts';
 
@@ -13,22 +14,6 @@ beforeAll(async () => {
   app = await startApp({}, { idle: true });
 });
 afterAll(() => app.stop());
-
-/** Runs `work` in a process whose clock is ahead. */
-async function withClockAhead<T>(ms: number, work: () => Promise<T>): Promise<T> {
-  const RealDate = Date;
-  globalThis.Date = class extends RealDate {
-    constructor(...args: [] | [number | string | Date]) {
-      super(...((args.length === 0 ? [RealDate.now() + ms] : args) as [number]));
-    }
-    static override now = () => RealDate.now() + ms;
-  } as DateConstructor;
-  try {
-    return await work();
-  } finally {
-    globalThis.Date = RealDate;
-  }
-}
 
 const purge = () => {
   const { deps } = app;
