@@ -3,7 +3,7 @@ import type { Log } from '../platform/log.ts';
 import { sanitizeErrors } from './sanitizeErrors.ts';
 
 /** Heartbeats within one heartbeat timeout: a late one does not fail the activity. */
-const HEARTBEATS_PER_TIMEOUT = 4;
+export const HEARTBEATS_PER_TIMEOUT = 4;
 
 /**
  * Sends heartbeats until the returned function is called. Temporal then notices a lost worker

@@ -17,6 +17,7 @@ import {
 import type { Log } from '../platform/log.ts';
 import { startLoop, type Loop } from '../platform/loop.ts';
 import { activitySpans } from '../platform/tracing/activitySpans.ts';
+import { HEARTBEATS_PER_TIMEOUT } from '../activities/heartbeat.ts';
 import { workflowBundle, type StoredBundle } from './bundle.ts';
 import { SYSTEM_FAIRNESS_KEY } from '../domain/dispatch/tasks.ts';
 import { activityTaskQueue } from '../domain/dispatch/workflowIds.ts';
@@ -134,6 +135,8 @@ export function createWorkers(deps: Deps) {
     interceptors: { activity: [activitySpans, connectionsForTenant] },
     shutdownGraceTime: deps.stopGraceMs,
     shutdownForceTime: deps.stopGraceMs + 5_000,
+    // The SDK would send a heartbeat only after four fifths of the timeout.
+    maxHeartbeatThrottleInterval: Math.floor(deps.heartbeatMs / HEARTBEATS_PER_TIMEOUT),
     workflowTaskPollerBehavior: POLLERS,
     activityTaskPollerBehavior: POLLERS,
     ...deploymentOptions(deps.deployment),

@@ -1,0 +1,52 @@
+import { expect, test } from '@jest/globals';
+import type { JobRecord } from '../../../api/jobs/schemas.ts';
+import { jobWorkflowId } from '../../../domain/dispatch/workflowIds.ts';
+import { withApprovals } from '../../support/approvals.ts';
+import { eventually } from '../../support/eventually.ts';
+
+const HEARTBEAT_MS = 4_000;
+
+const { fixture } = withApprovals({
+  HOLDFAST_HEARTBEAT_MS: String(HEARTBEAT_MS),
+  HOLDFAST_MAX_ACTIVITY_RUNS: '1',
+});
+
+const read = (id: string) => fixture.app.client.get<JobRecord>(`/api/jobs/${id}`).expect(200);
+
+/** Starts a job that keeps the only slot of the worker while it runs. */
+async function occupySlot(durationMs = 60_000): Promise<string> {
+  const { client } = fixture.app;
+  const body = { type: 'core.sleep', payload: { durationMs } };
+  const { id } = await client.post<JobRecord>('/api/jobs', body).expect(201);
+  await eventually(
+    () => read(id),
+    ({ status }) => status === 'running',
+  );
+  return id;
+}
+
+const cancel = async (id: string) =>
+  fixture.app.client.post(`/api/jobs/${id}/cancel`, {}, { prefer: 'wait=20' }).expect(202);
+
+/** When Temporal has got the last heartbeat of a job's attempt, in milliseconds. */
+async function lastHeartbeat(id: string): Promise<number> {
+  const { raw } = await fixture.app.deps.temporal.call(20_000, ({ workflow }) =>
+    workflow.getHandle(jobWorkflowId(id)).describe(),
+  );
+  const { seconds, nanos } = raw.pendingActivities?.[0]?.lastHeartbeatTime ?? {};
+  return Number(seconds ?? 0) * 1_000 + (nanos ?? 0) / 1e6;
+}
+
+test('an attempt sends several heartbeats within the time after which it is taken for lost', async () => {
+  const id = await occupySlot();
+  const first = await eventually(
+    () => lastHeartbeat(id),
+    (at) => at > 0,
+  );
+  const second = await eventually(
+    () => lastHeartbeat(id),
+    (at) => at > first,
+  );
+  expect(second - first).toBeLessThan(HEARTBEAT_MS / 2);
+  await cancel(id);
+});
