@@ -46,6 +46,9 @@ type Deps = {
 
 const RETRY_MS = 1_000;
 
+/** Activities of the system itself that run beside those of jobs: reconcilers, approvals, the end of backups. */
+const SYSTEM_RUNS = 10;
+
 /** The namespace is prepared again after as many rounds of the reconcilers, and at least this often, in seconds. */
 const PREPARE_AFTER_ROUNDS = 5;
 const MAX_PREPARE_SECONDS = 300;
@@ -160,7 +163,8 @@ export function createWorkers(deps: Deps) {
     const activityWorker = await Worker.create({
       ...commonOptions(connection),
       taskQueue: activityTaskQueue(taskQueue),
-      maxConcurrentActivityTaskExecutions: deps.maxActivityRuns,
+      // Its jobs have as many slots as they may run; they must not hold up what ends, repairs and creates others.
+      maxConcurrentActivityTaskExecutions: deps.maxActivityRuns + SYSTEM_RUNS,
     });
     try {
       const workflowWorker = await Worker.create({

@@ -1,12 +1,12 @@
 import { expect, test } from '@jest/globals';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import { jobWorkflowId } from '../../../domain/dispatch/workflowIds.ts';
-import { withApprovals } from '../../support/approvals.ts';
+import { approveAndWait, createRequest, echoJob, withApprovals } from '../../support/approvals.ts';
 import { eventually } from '../../support/eventually.ts';
 
 const HEARTBEAT_MS = 4_000;
 
-const { fixture } = withApprovals({
+const { fixture, users } = withApprovals({
   HOLDFAST_HEARTBEAT_MS: String(HEARTBEAT_MS),
   HOLDFAST_MAX_ACTIVITY_RUNS: '1',
 });
@@ -48,5 +48,13 @@ test('an attempt sends several heartbeats within the time after which it is take
     (at) => at > first,
   );
   expect(second - first).toBeLessThan(HEARTBEAT_MS / 2);
+  await cancel(id);
+});
+
+test('a worker whose slots are all held by jobs still executes an approved request', async () => {
+  const id = await occupySlot();
+  const { requester, decider } = users();
+  const request = await createRequest(requester, echoJob);
+  expect(await approveAndWait(decider, request.id)).toMatchObject({ execution: 'succeeded' });
   await cancel(id);
 });
