@@ -23,23 +23,26 @@ const UNSUPPORTED_GRPC_CODES = new Set([7, 12]);
 /** A round of a reconciler is ended after this time: the next one starts only then. */
 const ROUND_TIMEOUT = '1 hour';
 
-/**
- * Creates the search attributes and the schedules of the reconcilers, unless they exist. Schedules that exist become
- * as they should be: an operator may have paused one.
- */
-export async function prepareNamespace(
-  temporal: TemporalConnection,
-  settings: { taskQueue: string; reconcileSeconds: number },
-): Promise<void> {
+/** Creates the search attributes, unless they exist. */
+export async function ensureSearchAttributes(temporal: TemporalConnection): Promise<void> {
   const connection = await temporal.nativeConnection();
   await connection.withDeadline(Date.now() + DEADLINE_MS, () =>
     addSearchAttributes(temporal, connection),
   );
-  await temporal.call(DEADLINE_MS, async (client) => {
+}
+
+/**
+ * Creates the schedules of the reconcilers, unless they exist. Those that exist become as they should be: an operator
+ * may have paused one.
+ */
+export const ensureReconcileSchedules = (
+  temporal: TemporalConnection,
+  settings: { taskQueue: string; reconcileSeconds: number },
+): Promise<void> =>
+  temporal.call(DEADLINE_MS, async (client) => {
     for (const workflowType of SYSTEM_WORKFLOWS)
       await ensureReconcileSchedule(client, workflowType, settings);
   });
-}
 
 async function addSearchAttributes(
   temporal: TemporalConnection,

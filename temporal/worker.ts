@@ -26,7 +26,7 @@ import type { TemporalConnection } from './connection.ts';
 import { deploymentOptions, makeCurrent, readDeployedVersions } from './deployment.ts';
 import { TENANT_HEADER } from './workflows/shared/tenantHeader.ts';
 import { POLLERS } from './pollers.ts';
-import { prepareNamespace } from './prepare.ts';
+import { ensureReconcileSchedules, ensureSearchAttributes } from './prepare.ts';
 import { collectSdkMetrics } from './sdkMetrics.ts';
 
 type Deps = {
@@ -52,6 +52,8 @@ const SYSTEM_RUNS = 10;
 /** The namespace is prepared again after as many rounds of the reconcilers, and at least this often, in seconds. */
 const PREPARE_AFTER_ROUNDS = 5;
 const MAX_PREPARE_SECONDS = 300;
+/** After a failure sooner: without the schedules no reconciler runs. */
+const PREPARE_RETRY_MS = 10_000;
 
 /** Temporal knows a version some seconds after its workers have polled. */
 const FIRST_VERSION_TRIES = 60;
@@ -113,21 +115,25 @@ export function createWorkers(deps: Deps) {
   let preparing: Loop | undefined;
   let isPrepared = true;
 
-  const prepare = () =>
-    prepareNamespace(temporal, { taskQueue, reconcileSeconds: deps.reconcileSeconds });
+  const prepareSchedules = () =>
+    ensureReconcileSchedules(temporal, { taskQueue, reconcileSeconds: deps.reconcileSeconds });
 
-  /** Repairs what the namespace has lost since the workers started. A failure is logged once, until it succeeds. */
-  async function prepareAgain(): Promise<boolean> {
-    if (running.length === 0) return false;
+  /** Waits for a part of the preparation that workers can do without. A failure is logged once, until it succeeds. */
+  async function tolerate(preparation: Promise<void>): Promise<void> {
     try {
-      await prepare();
+      await preparation;
       isPrepared = true;
     } catch (error) {
       if (isPrepared && !stopping)
         log.warn({ err: error }, 'the namespace of Temporal could not be prepared');
       isPrepared = false;
     }
-    return false;
+  }
+
+  /** Repairs what the namespace has lost since the workers started, or could not get then. */
+  async function prepareAgain(): Promise<false | number> {
+    if (running.length > 0) await tolerate(ensureSearchAttributes(temporal).then(prepareSchedules));
+    return isPrepared ? false : PREPARE_RETRY_MS;
   }
 
   const commonOptions = (connection: NativeConnection): Omit<WorkerOptions, 'taskQueue'> => ({
@@ -159,7 +165,9 @@ export function createWorkers(deps: Deps) {
 
   async function createAll(): Promise<Worker[]> {
     const [connection, loaded] = await Promise.all([temporal.nativeConnection(), loadBundle()]);
-    await prepare();
+    await ensureSearchAttributes(temporal);
+    // The part of the server that runs schedules may not answer, and the rest of the work must not wait for it.
+    await tolerate(prepareSchedules());
     const activityWorker = await Worker.create({
       ...commonOptions(connection),
       taskQueue: activityTaskQueue(taskQueue),
@@ -209,6 +217,7 @@ export function createWorkers(deps: Deps) {
     while (!stopping) {
       try {
         running = await createAll();
+        if (!isPrepared) preparing?.wake();
         log.info({ taskQueue, build: deps.deployment?.buildId }, 'the worker is polling');
         if (deps.deployment) void makeFirstCurrent(deps.deployment);
         await run(running, stopping);
