@@ -65,6 +65,18 @@ export function createEndAttempt({
     return answer;
   }
 
+  /** What follows after the current attempt of a job has failed. */
+  function planAfter(job: Job, failure: JobFailure) {
+    // A runner that stops in order reports so.
+    const interrupted = failure.code === 'interrupted' ? interruption(job) : {};
+    const counted = countedAttempts({
+      attempts: job.attempts,
+      interruptions: job.interruptions,
+      ...interrupted,
+    });
+    return { interrupted, ...planRetry(job.retryPolicy, job.attempts, failure, counted) };
+  }
+
   /**
    * Records a failed attempt with the answer to its runner, and the end of the job if it was the last, in
    * one commit. Error: `attempt_lost`.
@@ -72,14 +84,7 @@ export function createEndAttempt({
   async function fail(job: Job, failure: JobFailure): Promise<EndAnswer> {
     await using runLog = createRunLog({ writeUnaudited, log, job });
     const { code, message } = failure;
-    // A runner that stops in order reports so.
-    const interrupted = code === 'interrupted' ? interruption(job) : {};
-    const counted = countedAttempts({
-      attempts: job.attempts,
-      interruptions: job.interruptions,
-      ...interrupted,
-    });
-    const { retryInMs, line } = planRetry(job.retryPolicy, job.attempts, failure, counted);
+    const { interrupted, retryInMs, line } = planAfter(job, failure);
     const error = { code, message };
     runLog.logSystem('error', line);
     const answer = { status: retryInMs === null ? 'failed' : 'retrying', code, retryInMs } as const;
@@ -134,10 +139,21 @@ export function createEndAttempt({
       const retryAfterMs = retryAfterSeconds * 1_000;
       return fail(job, new JobFailure(code, text, { retryable, retryAfterMs }));
     }
-    if (!job.cancelRequestedAt)
-      return fail(job, new JobFailure('interrupted', 'The runner stopped the attempt'));
+    return cancel(job);
+  }
+
+  /**
+   * Records that an attempt was cancelled. If that was not requested of Holdfast, the workflow was cancelled in Temporal:
+   * it ends the job, unless another attempt may follow.
+   */
+  async function cancel(job: Job): Promise<EndAnswer> {
+    if (job.cancelRequestedAt)
+      await finalizeAbandoned({ jobId: job.id, runId: job.runId }, 'cancelled', 'cancelled');
+    else {
+      const failure = new JobFailure('interrupted', 'The runner stopped the attempt');
+      if (planAfter(job, failure).retryInMs !== null) return fail(job, failure);
+    }
     const answer = { status: 'cancelled', code: 'cancelled', retryInMs: null } as const;
-    await finalizeAbandoned({ jobId: job.id, runId: job.runId }, 'cancelled', 'cancelled');
     await writeChanges(db, [answerChange({ jobId: job.id, attempt: job.attempts }, answer)]);
     return answer;
   }
@@ -171,8 +187,11 @@ export function createEndAttempt({
       if (job.runId !== null && job.runId !== runId) return null;
       if (job.cancelRequestedAt) throw new AttemptFailed('cancelled', null);
       const attempt = await findRemoteAttempt(db, jobId);
-      const { retryInMs } = (attempt?.answer ?? {}) as Partial<EndAnswer>;
+      const { status, retryInMs } = (attempt?.answer ?? {}) as Partial<EndAnswer>;
       if (attempt?.isCurrent && typeof retryInMs === 'number') return retryInMs;
+      // Its runner says that it was cancelled, and its workflow was not.
+      if (attempt?.isCurrent && status === 'cancelled')
+        throw new AttemptFailed('interrupted', null);
       if (job.status === 'queued' || attempt?.isCurrent !== true)
         throw new AttemptFailed('not_reported', null);
       const failure = new JobFailure('not_reported', 'The runner did not report how it ended');

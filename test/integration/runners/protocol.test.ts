@@ -186,6 +186,21 @@ test('lines that were received are left out, and none is missing', async () => {
   expect(await readJob(id)).toMatchObject({ status: 'cancelled' });
 });
 
+test('a last attempt that was cancelled without a request ends its job only with its workflow', async () => {
+  const hand = await handRunner('hand.cancelled');
+  const { id } = await createJob('hand.cancelled');
+  await hand.granted(id);
+  const { attemptToken } = await hand.begin(id, 'run-1').expect(200);
+  const { end } = attemptCalls(hand.client, id, attemptToken);
+  const answer = { status: 'cancelled', code: 'cancelled', retryInMs: null };
+  expect(await end({ cancelled: true }).expect(200)).toEqual(answer);
+  expect(await end({ cancelled: true }).expect(200)).toEqual(answer);
+  expect(await readJob(id)).toMatchObject({ status: 'running' });
+  await expect(
+    app.deps.remoteAttempts.finalize({ jobId: id, runId: 'run-1' }),
+  ).rejects.toMatchObject({ code: 'interrupted', retryInMs: null });
+});
+
 test('the last attempt that is lost ends the job, and its outcome is unknown', async () => {
   const hand = await handRunner('hand.once');
   const { id } = await createJob('hand.once');

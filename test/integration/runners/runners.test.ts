@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import type { JobTypeRecord } from '../../../api/jobs/typeSchemas.ts';
 import type { ApprovalRecord } from '../../../api/approvals/schemas.ts';
+import { jobWorkflowId } from '../../../domain/dispatch/workflowIds.ts';
 import { StoreError } from '../../../platform/stores/store.ts';
 import { createArtifacts } from '../../../services/runners/artifacts.ts';
 import { approve, createRequest } from '../../support/approvals.ts';
@@ -182,6 +183,15 @@ describe('a job of a runner', () => {
     gate(second.id).resolve({ result: {} });
     expect(await ended(second.id)).toMatchObject({ status: 'succeeded', attempts: 1 });
   });
+});
+
+test('a job with one attempt whose workflow is cancelled in Temporal is cancelled', async () => {
+  const { id } = await createJob('net.gate');
+  await running(id);
+  await app.deps.temporal.call(20_000, ({ workflow }) =>
+    workflow.getHandle(jobWorkflowId(id)).cancel(),
+  );
+  expect(await ended(id)).toMatchObject({ status: 'cancelled', error: null, attempts: 1 });
 });
 
 test('a job that is to be cancelled is cancelled, also if its runner asks before Temporal knows of it', async () => {
