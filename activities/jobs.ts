@@ -125,17 +125,23 @@ function sharedRunRef(): SharedRunRef {
   return { runId, workflowId };
 }
 
-/** Aborts with the activity; with `WorkerStopping` if that is because its worker stops in order. */
+/** Why an attempt ends although its job continues, if it does. */
+function interruptionOf({ cancellationDetails }: Context): WorkerStopping | undefined {
+  if (cancellationDetails?.workerShutdown) return new WorkerStopping();
+  if (cancellationDetails?.paused) return new WorkerStopping('its activity was paused in Temporal');
+  if (cancellationDetails?.reset) return new WorkerStopping('its activity was reset in Temporal');
+  return undefined;
+}
+
+/**
+ * Aborts with the activity; with `WorkerStopping` if that is because its worker stops in order, or an operator has paused or
+ * reset the activity.
+ */
 export function attemptSignal(stopping?: AbortSignal): AbortSignal {
   const context = Context.current();
   const { cancellationSignal } = context;
   const controller = new AbortController();
-  const abort = () =>
-    controller.abort(
-      context.cancellationDetails?.workerShutdown
-        ? new WorkerStopping()
-        : cancellationSignal.reason,
-    );
+  const abort = () => controller.abort(interruptionOf(context) ?? cancellationSignal.reason);
   if (cancellationSignal.aborted) abort();
   else cancellationSignal.addEventListener('abort', abort, { once: true });
   return stopping ? AbortSignal.any([controller.signal, stopping]) : controller.signal;
@@ -177,7 +183,7 @@ export function toTemporalFailure(error: unknown, log: Log): unknown {
   if (error instanceof WorkerStopping || Context.current().cancellationDetails?.workerShutdown) {
     return ApplicationFailure.create({
       type: 'interrupted',
-      message: 'The worker stopped',
+      message: 'The attempt was interrupted',
       nextRetryDelay: RESUME_DELAY_MS,
     });
   }

@@ -19,6 +19,7 @@ import {
   AttemptFailed,
   createJobLifecycle,
   interruption,
+  interruptionLine,
   LEASE_CHECK_MS,
   serializeResult,
   toJobFailure,
@@ -254,7 +255,7 @@ export function createJobAttempts({
     await runLog.stopFlushing();
     if (!signal.aborted)
       return lifecycle.failAttempt(job, lane, runLog, toJobFailure(error, log, job));
-    runLog.logSystem('warn', `Attempt ${job.attempts} was interrupted`);
+    runLog.logSystem('warn', interruptionLine(`Attempt ${job.attempts}`, signal.reason));
     await lifecycle.recordFailedAttempt(job, 'inline', runLog.drain(), {
       error: INTERRUPTED,
       retryInMs: 0,

@@ -89,8 +89,17 @@ export function planRetry(
   return { retryInMs, line: `Attempt ${attempt} failed: ${code}: ${message}; ${next}` };
 }
 
-/** The worker of an attempt was stopped in order. The attempt ends, and another worker repeats it. */
+/**
+ * The worker of an attempt was stopped in order, or was asked to stop the attempt: the message says why. The attempt
+ * ends, and another worker repeats it.
+ */
 export class WorkerStopping extends Error {}
+
+/** The line that the log of a job gets about what was interrupted. */
+export const interruptionLine = (what: string, reason: unknown): string => {
+  const why = reason instanceof WorkerStopping ? reason.message : '';
+  return `${what} was interrupted${why && `: ${why}`}`;
+};
 
 /** When the job's own run repeats an attempt that was interrupted. */
 export const INTERRUPTED = new AttemptFailed('interrupted', 200);

@@ -21,6 +21,7 @@ import { jobLogTopic } from './jobAudit.ts';
 import {
   AttemptFailed,
   interruption,
+  interruptionLine,
   serializeResult,
   toJobFailure,
   WorkerStopping,
@@ -220,6 +221,8 @@ export function createMultiStepJobs({
           return await failStep(job, runLog, isTooLate ? reason : error, attempt);
         // The job ends or another worker repeats the step: losing these log lines is acceptable.
         const interrupted = reason instanceof WorkerStopping ? interruption(job) : {};
+        if (reason instanceof WorkerStopping && reason.message)
+          runLog.logSystem('warn', interruptionLine('The step', reason));
         await flush(job, runLog, interrupted).catch(() => undefined);
         throw reason;
       }

@@ -1,9 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
-import { ApplicationFailure } from '@temporalio/common';
+import { ActivityCancellationDetails, ApplicationFailure } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { MAX_UNEXPECTED_ATTEMPTS, sanitizeErrors } from '../../../activities/sanitizeErrors.ts';
+import { attemptSignal } from '../../../activities/jobs.ts';
 import { AppError } from '../../../domain/shared/errors.ts';
 import { createLog } from '../../../platform/log.ts';
+import { WorkerStopping } from '../../../services/jobs/lifecycle.ts';
 
 const log = createLog('silent', false);
 
@@ -50,5 +52,28 @@ describe('an error inside an activity', () => {
   test('passes failures that the activity made itself', async () => {
     const own = ApplicationFailure.nonRetryable('x', 'no_slot');
     expect(await failureOf(own, 1)).toBe(own);
+  });
+});
+
+describe('an activity that is cancelled', () => {
+  const reasonOf = async (details: Partial<ActivityCancellationDetails>): Promise<unknown> => {
+    const activity = new MockActivityEnvironment();
+    const signal = await activity.run(() => Promise.resolve(attemptSignal()));
+    activity.cancel('CANCELLED', new ActivityCancellationDetails(details));
+    return (signal as AbortSignal).reason;
+  };
+
+  test.each([
+    ['workerShutdown', ''],
+    ['paused', 'its activity was paused in Temporal'],
+    ['reset', 'its activity was reset in Temporal'],
+  ])('because of %s is interrupted', async (cause, message) => {
+    const reason = await reasonOf({ [cause]: true });
+    expect(reason).toBeInstanceOf(WorkerStopping);
+    expect(reason).toMatchObject({ message });
+  });
+
+  test.each(['cancelRequested', 'notFound', 'timedOut'])('because of %s is not', async (cause) => {
+    expect(await reasonOf({ [cause]: true })).not.toBeInstanceOf(WorkerStopping);
   });
 });

@@ -58,3 +58,25 @@ test('a worker whose slots are all held by jobs still executes an approved reque
   expect(await approveAndWait(decider, request.id)).toMatchObject({ execution: 'succeeded' });
   await cancel(id);
 });
+
+test('an attempt whose activity is paused in Temporal is not counted, and repeated afterwards', async () => {
+  const { client, deps } = fixture.app;
+  const id = await occupySlot(5_000);
+  const { workflowService } = await deps.temporal.nativeConnection();
+  const activity = {
+    namespace: deps.temporal.namespace,
+    execution: { workflowId: jobWorkflowId(id) },
+    ...{ type: 'runJobAttempt', identity: 'a test' },
+  };
+  await workflowService.pauseActivity(activity);
+  const paused = await eventually(
+    () => read(id),
+    ({ interruptions }) => interruptions === 1,
+  );
+  expect(paused.logs.at(-1)?.message).toBe(
+    'Attempt 1 was interrupted: its activity was paused in Temporal',
+  );
+  await workflowService.unpauseActivity(activity);
+  const ended = await client.get<JobRecord>(`/api/jobs/${id}`, { prefer: 'wait=30' }).expect(200);
+  expect(ended).toMatchObject({ status: 'succeeded', attempts: 2, interruptions: 1 });
+});
