@@ -10,6 +10,7 @@ import {
   proxyActivities,
   proxyLocalActivities,
   setCurrentDetails,
+  TerminatedFailure,
   TimeoutFailure,
   workflowInfo,
 } from '@temporalio/workflow';
@@ -146,6 +147,7 @@ function failureCode(failure: unknown): string {
   while (cause instanceof ActivityFailure || cause instanceof ChildWorkflowFailure)
     ({ cause } = cause);
   if (cause instanceof TimeoutFailure) return 'timed_out';
+  if (cause instanceof TerminatedFailure) return 'workflow_terminated';
   return (cause instanceof ApplicationFailure ? cause.type : undefined) ?? 'unexpected';
 }
 

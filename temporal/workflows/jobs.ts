@@ -6,6 +6,7 @@ import {
   ChildWorkflowFailure,
   ContinueAsNew,
   ParentClosePolicy,
+  TerminatedFailure,
   TimeoutFailure,
   continueAsNew,
   executeChild,
@@ -213,6 +214,7 @@ function outcomeOf(failure: unknown): { status: 'failed' | 'cancelled'; code: st
   }
   const cause = causeOf(failure);
   if (cause instanceof TimeoutFailure) return { status: 'failed', code: 'timed_out' };
+  if (cause instanceof TerminatedFailure) return { status: 'failed', code: 'workflow_terminated' };
   const code = cause instanceof ApplicationFailure ? cause.type : undefined;
   return { status: 'failed', code: code ?? 'unexpected' };
 }

@@ -14,7 +14,10 @@ import { eventually } from '../../support/eventually.ts';
 
 let app: TestApp;
 beforeAll(async () => {
-  app = await startApp({ HOLDFAST_RECONCILE_SECONDS: '1' }, { extraJobTypes: [forgotten, held] });
+  app = await startApp(
+    { HOLDFAST_RECONCILE_SECONDS: '1' },
+    { extraJobTypes: [forgotten, held, inSteps] },
+  );
 });
 afterAll(() => app.stop());
 
@@ -47,6 +50,21 @@ const held = defineJobType({
       endHeld = () => resolve({});
       signal.addEventListener('abort', () => reject(signal.reason as Error));
     }),
+});
+
+/** A job whose child workflow no worker knows, so that it does not end. */
+const inSteps = defineJobType({
+  name: 'test.steps',
+  summary: 'Waits for its child workflow',
+  payload: Type.Object({}),
+  lane: 'workflow',
+  timeoutMs: 60_000,
+  prepare: (_payload, { jobId }) =>
+    Promise.resolve({
+      ...{ workflow: 'unknown', workflowId: `steps:${jobId}`, input: {} },
+      ...{ summary: 'steps', record: jobId },
+    }),
+  result: () => Promise.resolve({}),
 });
 
 const WAIT = { prefer: 'wait=20' };
@@ -215,6 +233,15 @@ test('the job of a terminated workflow fails', async () => {
   );
   expect(done).toMatchObject({ error: { code: 'workflow_terminated' } });
   expect(done.logs.at(-1)?.message).toContain('workflow_terminated');
+});
+
+test('a job whose child workflow is terminated says so', async () => {
+  const { id } = await app.client
+    .post<JobRecord>('/api/jobs', { type: 'test.steps', payload: {} })
+    .expect(201);
+  await stateOf(`steps:${id}`, 'running');
+  await temporal((client) => client.workflow.getHandle(`steps:${id}`).terminate('by hand'));
+  expect(await readFinished(id)).toMatchObject({ error: { code: 'workflow_terminated' } });
 });
 
 test('the job of a deleted workflow fails', async () => {
