@@ -205,27 +205,34 @@ function rangesOf<T>(
   return ranges.map(([start, end]) => ({ start: name(start), end: name(end), step: 1 }));
 }
 
-type CalendarRange = { start: unknown; end?: unknown };
-type RangedCalendar = Record<
-  'minute' | 'hour' | 'dayOfMonth' | 'month' | 'dayOfWeek',
-  CalendarRange[] | undefined
->;
+type CalendarRange = { start: unknown; end?: unknown; step?: unknown };
+type CalendarField = CalendarRange[] | number | undefined;
 
-/**
- * The calendars as sorted text. Temporal omits unrestricted fields when it describes a schedule.
- */
+/** The fields of a calendar, and the ranges (start, end and step) of one that is omitted. */
+const CALENDAR_FIELDS = {
+  second: '0:0:1',
+  minute: '0:0:1',
+  hour: '0:0:1',
+  dayOfMonth: '1:31:1',
+  month: '',
+  dayOfWeek: 'SUNDAY:SATURDAY:1',
+  year: '',
+} as const;
+
+/** The calendars as sorted text. */
 function calendarsFingerprint({ calendars = [] }: { calendars?: unknown[] }): string[] {
-  const ranges = (field: CalendarRange[] | undefined, unrestricted: string) =>
-    field?.map(({ start, end }) => `${String(start)}-${String(end)}`).join() ?? unrestricted;
-  return (calendars as RangedCalendar[])
-    .map(({ minute, hour, dayOfMonth, month, dayOfWeek }) =>
-      [
-        ranges(minute, '0'),
-        ranges(hour, '0'),
-        ranges(dayOfMonth, '1-31'),
-        ranges(month, ''),
-        ranges(dayOfWeek, 'SUNDAY-SATURDAY'),
-      ].join(' '),
+  const ranges = (field: CalendarField, omitted: string) => {
+    if (field === undefined) return omitted;
+    const list: CalendarRange[] = typeof field === 'number' ? [{ start: field }] : field;
+    return list
+      .map(({ start, end = start, step = 1 }) => [start, end, step].map(String).join(':'))
+      .join();
+  };
+  return (calendars as Record<string, CalendarField>[])
+    .map((calendar) =>
+      Object.entries(CALENDAR_FIELDS)
+        .map(([name, omitted]) => ranges(calendar[name], omitted))
+        .join(' '),
     )
     .sort();
 }

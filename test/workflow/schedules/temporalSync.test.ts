@@ -140,7 +140,19 @@ describe('a Temporal Schedule', () => {
       handle.update((found) => ({ ...found, ...change(found) })),
     );
 
+  /** Changes a field of the calendars. */
+  const updateCalendars = (id: string, change: object) =>
+    update(id, ({ spec }) => ({
+      spec: { ...spec, calendars: spec.calendars?.map((each) => ({ ...each, ...change })) },
+    }));
+
   it.each<[string, (id: string) => Promise<unknown>]>([
+    ['moved to other seconds', (id) => updateCalendars(id, { second: 30 })],
+    ['limited to a year', (id) => updateCalendars(id, { year: 2099 })],
+    [
+      'limited to every other month',
+      (id) => updateCalendars(id, { month: { start: 'JANUARY', end: 'DECEMBER', step: 2 } }),
+    ],
     ['deleted', (id) => withTemporalSchedule(id, (handle) => handle.delete())],
     ['paused', (id) => withTemporalSchedule(id, (handle) => handle.pause('by hand'))],
     ['moved to other times', (id) => update(id, () => ({ spec: { calendars: [{ hour: 4 }] } }))],
