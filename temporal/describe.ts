@@ -19,10 +19,10 @@ export const createDescribeWorkflow =
   (temporal: TemporalConnection): DescribeWorkflow =>
   async (workflowId) => {
     try {
-      const { status } = await temporal.call(DEADLINE_MS, (client) =>
+      const { status, runId } = await temporal.call(DEADLINE_MS, (client) =>
         client.workflow.getHandle(workflowId).describe(),
       );
-      return { found: true, status: STATUS[status.name] ?? 'running' };
+      return { found: true, status: STATUS[status.name] ?? 'running', runId };
     } catch (error) {
       if (error instanceof WorkflowNotFoundError) return { found: false };
       throw error;

@@ -234,6 +234,27 @@ export async function takeFromRun(
   return rows[0] && Job.fromDatabaseJson(rows[0]);
 }
 
+/**
+ * Lets a run continue a job, and the attempt that a runner makes of it, in place of a former run of the same workflow.
+ * False if another one has done so.
+ */
+export async function takeOverFrom(
+  db: Knex,
+  { jobId, runId, formerRunId }: { jobId: string; runId: string; formerRunId: string },
+): Promise<boolean> {
+  const { rows }: { rows: object[] } = await db.raw(
+    `WITH taken AS (
+       UPDATE jobs SET run_id = ? WHERE id = ? AND status = 'running' AND run_id = ? RETURNING id
+     ), remote AS (
+       UPDATE remote_attempts SET run_id = ? FROM taken
+       WHERE remote_attempts.job_id = taken.id AND remote_attempts.run_id = ?
+     )
+     SELECT id FROM taken`,
+    [runId, jobId, formerRunId, runId, formerRunId],
+  );
+  return rows.length > 0;
+}
+
 /** True when the cancellation of a job was requested. */
 export const isCancelRequested = async (db: Knex, jobId: string): Promise<boolean> =>
   (await Job.query(db).findById(jobId).whereNotNull('cancel_requested_at').select('id')) !==

@@ -316,6 +316,8 @@ export type WorkflowState =
   | {
       found: true;
       status: 'running' | 'completed' | 'failed' | 'cancelled' | 'terminated' | 'timedOut';
+      /** Its last run. */
+      runId?: string;
     };
 
 export type DescribeWorkflow = (workflowId: string) => Promise<WorkflowState>;

@@ -7,6 +7,7 @@ import {
   takeFromRun,
 } from '../../db/jobs/jobs.ts';
 import { Job } from '../../db/models/Job.ts';
+import type { DescribeWorkflow } from '../../domain/dispatch/tasks.ts';
 import { JobFailure, needsSlot, type JobType, type Lane } from '../../domain/jobs/jobType.ts';
 import { isFinal, type JobError } from '../../domain/jobs/jobs.ts';
 import { countedAttempts } from '../../domain/jobs/retry.ts';
@@ -30,6 +31,7 @@ import {
 import type { JobSlots } from './slots.ts';
 import { retryWrite } from './retryWrite.ts';
 import { createRunLog, type PendingLog, type RunLog } from './runLog.ts';
+import { createTakeOver, TAKEN_OVER } from './takeOver.ts';
 import { TypeNotKnownHere, type UnknownTypes } from './unknownTypes.ts';
 
 export { AttemptFailed } from './lifecycle.ts';
@@ -53,6 +55,7 @@ type Deps = LifecycleDeps & {
   jobTypes: JobTypes;
   jobSlots: JobSlots;
   unknownTypes: UnknownTypes;
+  describeWorkflow: DescribeWorkflow;
   /** Admission checks by lane. Lanes without one admit every attempt. */
   admissionChecks: Partial<Record<Lane, AdmissionCheck>>;
 };
@@ -107,9 +110,11 @@ export function createJobAttempts({
   jobSlots,
   unknownTypes,
   admissionChecks,
+  describeWorkflow,
   ...deps
 }: Deps) {
   const { writeUnaudited, ids, log } = deps;
+  const takeOver = createTakeOver({ db, describeWorkflow });
   const lifecycle = createJobLifecycle(deps);
 
   /** Runs the job type within its time limit. Returns the result as JSON text. */
@@ -174,7 +179,7 @@ export function createJobAttempts({
    * Claims the next attempt; undefined when this run has nothing to do. Errors:
    * `AttemptFailed('worker_lost')` when the last attempt of this run ended with its worker;
    * `AttemptFailed('no_slot')`; `AttemptFailed('leased')` while a process makes an attempt;
-   * `AttemptFailed('claim_lost')` when that process has left the job in this moment;
+   * `AttemptFailed('claim_lost')` when that process has left the job in this moment, or this run has taken it over;
    * `AttemptFailed('cancelled')` when the run must not repeat its attempt; those of
    * `unknownTypes.assertKnown`.
    */
@@ -196,7 +201,10 @@ export function createJobAttempts({
     const current = await Job.query(db).findById(jobId);
     const isOwnRun =
       current?.status === 'running' && (current.runId === runId || current.runId === null);
-    if (!isOwnRun) return undefined;
+    if (!isOwnRun) {
+      if (await takeOver({ jobId, runId })) throw TAKEN_OVER;
+      return undefined;
+    }
     if (lane === 'inline' && countedAttempts(current) < current.retryPolicy.maxAttempts)
       throw new AttemptFailed('claim_lost', 0);
     throw new AttemptFailed('worker_lost', null);
@@ -372,5 +380,7 @@ export function createJobAttempts({
     finalizeAbandoned,
 
     endIfCancelled,
+
+    takeOver,
   };
 }

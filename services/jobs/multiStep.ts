@@ -30,6 +30,7 @@ import {
 import type { JobSlots } from './slots.ts';
 import { retryWrite } from './retryWrite.ts';
 import { createRunLog, type RunLog } from './runLog.ts';
+import { TAKEN_OVER } from './takeOver.ts';
 import type { UnknownTypes } from './unknownTypes.ts';
 
 export type MultiStepJobs = ReturnType<typeof createMultiStepJobs>;
@@ -65,7 +66,7 @@ type Deps = {
   onEventsCommitted(): void;
   writeUnaudited: WriteUnaudited;
   jobTypes: JobTypes;
-  jobAttempts: Pick<JobAttempts, 'lifecycle'>;
+  jobAttempts: Pick<JobAttempts, 'lifecycle' | 'takeOver'>;
   jobSlots: JobSlots;
   unknownTypes: UnknownTypes;
   log: Log;
@@ -103,7 +104,7 @@ export function createMultiStepJobs({
   onEventsCommitted,
   writeUnaudited,
   jobTypes,
-  jobAttempts: { lifecycle },
+  jobAttempts: { lifecycle, takeOver },
   jobSlots,
   unknownTypes,
   log,
@@ -175,7 +176,10 @@ export function createMultiStepJobs({
         if (!claimed) await unknownTypes.assertKnown({ jobId, runId });
         return claimed;
       });
-      if (!job) return null;
+      if (!job) {
+        if (await takeOver({ jobId, runId })) throw TAKEN_OVER;
+        return null;
+      }
       onEventsCommitted();
       await using runLog = createRunLog({ writeUnaudited, log, job });
       try {
@@ -231,7 +235,11 @@ export function createMultiStepJobs({
     /** Records the success of a job whose child workflow has completed. */
     async complete({ jobId, runId }: JobRunRef): Promise<void> {
       const job = await Job.query(db).findById(jobId);
-      if (job?.status !== 'running' || job.runId !== runId) return;
+      if (job?.status !== 'running') return;
+      if (job.runId !== runId) {
+        if (await takeOver({ jobId, runId })) throw TAKEN_OVER;
+        return;
+      }
       await using runLog = createRunLog({ writeUnaudited, log, job });
       const result = serializeResult(await (await multiStepTypeOf(job)).result(jobId));
       runLog.logSystem('info', 'Succeeded');

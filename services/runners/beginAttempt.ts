@@ -57,7 +57,7 @@ export type BeginDeps = {
   ids: Ids;
   jobTypes: JobTypes;
   jobSlots: Pick<JobSlots, 'claim' | 'wake'>;
-  jobAttempts: Pick<JobAttempts, 'lifecycle' | 'finalizeAbandoned'>;
+  jobAttempts: Pick<JobAttempts, 'lifecycle' | 'finalizeAbandoned' | 'takeOver'>;
   secretsForAttempt: SecretsForAttempt;
   endAttempt: Pick<EndAttempt, 'fail'>;
   /** Called when the event of a first attempt is committed. Must not throw. */
@@ -70,6 +70,9 @@ const END_MARGIN_MS = 60_000;
 /** A lease is checked again this long after its end. */
 const LEASE_END_MARGIN_MS = 200;
 
+/** A run that has taken a job over claims it soon. */
+const TAKEN_OVER_MS = 200;
+
 /** A runner that has not announced the type: another one of the pool may have it, or may get it. */
 const OTHER_RUNNER_MS = 1_000;
 const NO_RUNNER_MS = 5_000;
@@ -80,7 +83,7 @@ export function createBeginAttempt({
   ids,
   jobTypes,
   jobSlots,
-  jobAttempts: { lifecycle, finalizeAbandoned },
+  jobAttempts: { lifecycle, finalizeAbandoned, takeOver },
   secretsForAttempt,
   endAttempt,
   onEventsCommitted,
@@ -158,7 +161,10 @@ export function createBeginAttempt({
   async function withoutClaim(jobId: string, workflowRunId: string): Promise<BeginAnswer> {
     const job = await Job.query(db).findById(jobId);
     if (!job || isFinal(job.status)) return { outcome: 'ended' };
-    if (job.runId !== null && job.runId !== workflowRunId) return { outcome: 'ended' };
+    if (job.runId !== null && job.runId !== workflowRunId)
+      return (await takeOver({ jobId, runId: workflowRunId }))
+        ? wait('claim_lost', TAKEN_OVER_MS)
+        : { outcome: 'ended' };
     if (countedAttempts(job) < job.retryPolicy.maxAttempts) return wait('no_slot', 1_000);
     await finalizeAbandoned({ jobId, runId: job.runId }, 'failed', 'worker_lost');
     return { outcome: 'failed', code: 'worker_lost' };

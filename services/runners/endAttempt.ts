@@ -15,6 +15,7 @@ import type { JobRunRef } from '../jobs/lifecycle.ts';
 import { AttemptFailed, interruption, planRetry, serializeResult } from '../jobs/lifecycle.ts';
 import { countedAttempts } from '../../domain/jobs/retry.ts';
 import { createRunLog } from '../jobs/runLog.ts';
+import { TAKEN_OVER } from '../jobs/takeOver.ts';
 import { attemptLost, requireOwn } from './currentAttempt.ts';
 import type { RunnerIdentity } from './identity.ts';
 
@@ -37,7 +38,7 @@ export type EndDeps = {
   db: Knex;
   writeUnaudited: WriteUnaudited;
   jobTypes: JobTypes;
-  jobAttempts: Pick<JobAttempts, 'lifecycle' | 'finalizeAbandoned'>;
+  jobAttempts: Pick<JobAttempts, 'lifecycle' | 'finalizeAbandoned' | 'takeOver'>;
   log: Log;
 };
 
@@ -48,7 +49,7 @@ export function createEndAttempt({
   db,
   writeUnaudited,
   jobTypes,
-  jobAttempts: { lifecycle, finalizeAbandoned },
+  jobAttempts: { lifecycle, finalizeAbandoned, takeOver },
   log,
 }: EndDeps) {
   /**
@@ -184,7 +185,10 @@ export function createEndAttempt({
     async finalize({ jobId, runId }: JobRunRef): Promise<number | null> {
       const job = await Job.query(db).findById(jobId);
       if (!job || isFinal(job.status)) return null;
-      if (job.runId !== null && job.runId !== runId) return null;
+      if (job.runId !== null && job.runId !== runId) {
+        if (await takeOver({ jobId, runId })) throw TAKEN_OVER;
+        return null;
+      }
       if (job.cancelRequestedAt) throw new AttemptFailed('cancelled', null);
       const attempt = await findRemoteAttempt(db, jobId);
       const { status, retryInMs } = (attempt?.answer ?? {}) as Partial<EndAnswer>;

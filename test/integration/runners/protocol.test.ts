@@ -186,6 +186,25 @@ test('lines that were received are left out, and none is missing', async () => {
   expect(await readJob(id)).toMatchObject({ status: 'cancelled' });
 });
 
+test('a run that was reset in Temporal continues its job after the lease of the former run', async () => {
+  const hand = await handRunner('hand.reset', { retry: { maxAttempts: 2 } });
+  const { id } = await createJob('hand.reset');
+  await hand.granted(id);
+  await hand.begin(id, 'former-run').expect(200);
+  const state = await eventually(
+    () => app.deps.describeWorkflow(`job:${id}`),
+    ({ found }) => found,
+  );
+  const runId = state.found ? (state.runId ?? '') : '';
+  const ask = (run: string) => hand.begin(id, run).expect(200);
+  expect(await ask(runId)).toMatchObject({ outcome: 'wait', code: 'leased' });
+  const ended = { leased_until: new Date(0) };
+  await app.deps.db('remote_attempts').where({ job_id: id }).update(ended);
+  expect(await ask('another-run')).toMatchObject({ outcome: 'ended' });
+  expect(await ask(runId)).toMatchObject({ outcome: 'wait', code: 'claim_lost' });
+  expect(await ask(runId)).toMatchObject({ outcome: 'started', attempt: 2 });
+});
+
 test('a last attempt that was cancelled without a request ends its job only with its workflow', async () => {
   const hand = await handRunner('hand.cancelled');
   const { id } = await createJob('hand.cancelled');

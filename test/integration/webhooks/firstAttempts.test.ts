@@ -147,7 +147,7 @@ test('a delivery that fails for good has a workflow that failed with its code', 
       () => app.deps.describeWorkflow(`job:${jobId}`),
       (state) => !state.found || state.status !== 'running',
     ),
-  ).toEqual({ found: true, status: 'failed' });
+  ).toMatchObject({ found: true, status: 'failed' });
 });
 
 test('an attempt that hangs keeps none of its batch from being recorded', async () => {

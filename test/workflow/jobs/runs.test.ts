@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { TypedSearchAttributes, defineSearchAttributeKey } from '@temporalio/common';
 import { Type } from 'typebox';
@@ -242,6 +243,32 @@ test('a job whose child workflow is terminated says so', async () => {
   await stateOf(`steps:${id}`, 'running');
   await temporal((client) => client.workflow.getHandle(`steps:${id}`).terminate('by hand'));
   expect(await readFinished(id)).toMatchObject({ error: { code: 'workflow_terminated' } });
+});
+
+test('a job whose run is reset in Temporal is continued by the new run', async () => {
+  const { id, workflowId } = await sleepJob(3_000);
+  const { runId } = await temporal(async (client) => {
+    const handle = client.workflow.getHandle(workflowId ?? '');
+    const { events } = await handle.fetchHistory();
+    const claimed = events?.find((event) => event.workflowTaskCompletedEventAttributes);
+    const description = await handle.describe();
+    return client.workflowService.resetWorkflowExecution({
+      namespace: app.deps.temporal.namespace,
+      workflowExecution: { workflowId, runId: description.runId },
+      reason: 'by hand',
+      requestId: randomUUID(),
+      workflowTaskFinishEventId: claimed?.eventId ?? null,
+    });
+  });
+  expect(await readFinished(id)).toMatchObject({ status: 'succeeded', attempts: 2 });
+  expect(await app.deps.db('jobs').where({ id }).first('run_id')).toEqual({ run_id: runId });
+});
+
+test('a run takes over nothing while another one is open', async () => {
+  const { id } = await sleepJob();
+  expect(await app.deps.jobAttempts.takeOver({ jobId: id, runId: randomUUID() })).toBe(false);
+  await app.client.post(`/api/jobs/${id}/cancel`).expect(202);
+  expect(await readFinished(id)).toMatchObject({ status: 'cancelled', attempts: 1 });
 });
 
 test('the job of a deleted workflow fails', async () => {

@@ -81,7 +81,7 @@ test('a job that fails goes on in a run of its own, and the others do not notice
     () => app.deps.describeWorkflow(`job:${failed}`),
     (state) => state.found && state.status !== 'running',
   );
-  expect(run).toEqual({ found: true, status: 'failed' });
+  expect(run).toMatchObject({ found: true, status: 'failed' });
   expect(await untilStatus(cancelled ?? '', 'cancelled')).toMatchObject({ attempts: 1 });
   expect(await read(ended ?? '')).toMatchObject({ status: 'cancelled', attempts: 0 });
 });
