@@ -91,6 +91,19 @@ function assertNotDeadly(lost: number, runLog: RunLog): void {
   );
 }
 
+/**
+ * A run without a slot asks again after this long at the earliest: its workflow then waits for a timer of Temporal
+ * (`localRetryThreshold`), and not in a workflow task, which would add to its history as long as it waits.
+ */
+const ASK_AGAIN_MS = 6_000;
+
+/** For `catch`: lets a run that has found no slot ask again later. */
+function askLater(error: unknown): never {
+  if (!(error instanceof AttemptFailed) || error.code !== 'no_slot') throw error;
+  const waitMs = Math.max(error.retryInMs ?? 0, ASK_AGAIN_MS * (1 + Math.random() / 4));
+  throw new AttemptFailed('no_slot', Math.round(waitMs));
+}
+
 /** How long a step waits that this process cannot run now. */
 const DEFAULT_BUSY_WAIT_MS = 5_000;
 
@@ -169,13 +182,14 @@ export function createMultiStepJobs({
     async start({ jobId, runId }: JobRunRef): Promise<ChildWorkflowSpec | null> {
       const report = claimReport({ ids, jobTypes }, [jobId], 'workflow');
       const types = jobTypes.ownNames();
-      const job = await jobSlots.claim(jobId, async () => {
+      const claim = async () => {
         const claimed = await writeUnaudited((executor, now) =>
           claimMultiStep(executor, { jobId, runId, types, now, ...report }),
         );
         if (!claimed) await unknownTypes.assertKnown({ jobId, runId });
         return claimed;
-      });
+      };
+      const job = await jobSlots.claim(jobId, claim).catch(askLater);
       if (!job) {
         if (await takeOver({ jobId, runId })) throw TAKEN_OVER;
         return null;

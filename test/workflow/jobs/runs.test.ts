@@ -6,6 +6,8 @@ import { claimOutbox } from '../../../db/core/outbox.ts';
 import { startJobTask } from '../../../domain/dispatch/tasks.ts';
 import { defineJobType } from '../../../domain/jobs/jobType.ts';
 import { SEARCH_ATTRIBUTES, systemScheduleId } from '../../../domain/dispatch/workflowIds.ts';
+import { AttemptFailed } from '../../../services/jobs/lifecycle.ts';
+import { createMultiStepJobs } from '../../../services/jobs/multiStep.ts';
 import { jobCancelTopic } from '../../../services/jobs/jobAudit.ts';
 import { createTemporalConnection } from '../../../temporal/connection.ts';
 import { isTransient, executeTask } from '../../../temporal/executeTask.ts';
@@ -269,6 +271,20 @@ test('a run takes over nothing while another one is open', async () => {
   expect(await app.deps.jobAttempts.takeOver({ jobId: id, runId: randomUUID() })).toBe(false);
   await app.client.post(`/api/jobs/${id}/cancel`).expect(202);
   expect(await readFinished(id)).toMatchObject({ status: 'cancelled', attempts: 1 });
+});
+
+test('a job with several steps that waits for its slot waits outside of workflow tasks', async () => {
+  const { deps } = app;
+  const jobSlots = { claim: () => Promise.reject(new AttemptFailed('no_slot', 700)) };
+  const steps = createMultiStepJobs({
+    ...deps,
+    jobSlots,
+  } as unknown as Parameters<typeof createMultiStepJobs>[0]);
+  const waiting = steps.start({ jobId: 'job_1', runId: 'run_1' });
+  const failure: unknown = await waiting.catch((error: unknown) => error);
+  expect(failure).toMatchObject({ code: 'no_slot' });
+  // `localRetryThreshold` of the workflow.
+  expect((failure as AttemptFailed).retryInMs).toBeGreaterThan(5_000);
 });
 
 test('the job of a deleted workflow fails', async () => {
