@@ -2,6 +2,8 @@ import { isGrpcServiceError } from '@temporalio/client';
 import proto from '@temporalio/proto';
 import type { WorkerOptions } from '@temporalio/worker';
 import type { Deployment } from '../platform/config.ts';
+import type { Log } from '../platform/log.ts';
+import { startLoop, type Loop } from '../platform/loop.ts';
 import type { TemporalConnection } from './connection.ts';
 
 const DEADLINE_MS = 10_000;
@@ -51,6 +53,51 @@ export async function readDeployedVersions(
     if (isGrpcServiceError(error) && (error.code as number) === NOT_FOUND) return [];
     throw error;
   }
+}
+
+/** Whether workers of a version get work. */
+type VersionState = {
+  isCurrent(): boolean;
+  start(): void;
+  stop(): Promise<void>;
+};
+
+const CHECK_MS = 5_000;
+/** A version that waits is checked more often. */
+const WAITING_CHECK_MS = 1_000;
+
+/**
+ * Keeps whether a version is the current one. Without a deployment all versions are. While Temporal does not answer,
+ * the version stays what it was; one that was never known counts as current, since work must not wait for Temporal.
+ */
+export function createVersionState(
+  temporal: TemporalConnection,
+  deployment: Deployment | undefined,
+  log: Log,
+): VersionState {
+  let isCurrent: boolean | undefined;
+  let loop: Loop | undefined;
+
+  async function check({ name, buildId }: Deployment): Promise<number> {
+    try {
+      const versions = await readDeployedVersions(temporal, name);
+      isCurrent = versions.some((version) => version.isCurrent && version.buildId === buildId);
+    } catch (error) {
+      log.debug({ err: error }, 'the current version of the workers could not be read');
+      isCurrent ??= true;
+    }
+    return isCurrent ? CHECK_MS : WAITING_CHECK_MS;
+  }
+
+  return {
+    isCurrent: () => deployment === undefined || isCurrent === true,
+    start(): void {
+      if (!deployment) return;
+      const options = { name: 'worker version', everyMs: CHECK_MS, log };
+      loop = startLoop(options, () => check(deployment));
+    },
+    stop: async (): Promise<void> => loop?.stop(),
+  };
 }
 
 /** From now on, Temporal hands work to the workers of this version. Errors: those of the server. */

@@ -23,7 +23,12 @@ import { SYSTEM_FAIRNESS_KEY } from '../domain/dispatch/tasks.ts';
 import { activityTaskQueue } from '../domain/dispatch/workflowIds.ts';
 import type { Deployment } from '../platform/config.ts';
 import type { TemporalConnection } from './connection.ts';
-import { deploymentOptions, makeCurrent, readDeployedVersions } from './deployment.ts';
+import {
+  createVersionState,
+  deploymentOptions,
+  makeCurrent,
+  readDeployedVersions,
+} from './deployment.ts';
 import { TENANT_HEADER } from './workflows/shared/tenantHeader.ts';
 import { POLLERS } from './pollers.ts';
 import { ensureReconcileSchedules, ensureSearchAttributes } from './prepare.ts';
@@ -114,6 +119,7 @@ export function createWorkers(deps: Deps) {
   let stopped: Promise<void> = Promise.resolve();
   let preparing: Loop | undefined;
   let isPrepared = true;
+  const version = createVersionState(temporal, deps.deployment, log);
 
   const prepareSchedules = () =>
     ensureReconcileSchedules(temporal, { taskQueue, reconcileSeconds: deps.reconcileSeconds });
@@ -234,8 +240,12 @@ export function createWorkers(deps: Deps) {
     isRunning: (): boolean =>
       running.length > 0 && running.every((worker) => worker.getState() === 'RUNNING'),
 
+    /** False while the workers of another version get the work. */
+    isCurrentVersion: version.isCurrent,
+
     start(): void {
       stopped = keepRunning();
+      version.start();
       const seconds = Math.min(deps.reconcileSeconds * PREPARE_AFTER_ROUNDS, MAX_PREPARE_SECONDS);
       preparing = startLoop({ name: 'namespace', everyMs: seconds * 1_000, log }, prepareAgain);
     },
@@ -247,6 +257,7 @@ export function createWorkers(deps: Deps) {
       stopping = true;
       shutDown(running);
       void preparing?.stop();
+      void version.stop();
       await stopped;
     },
   };

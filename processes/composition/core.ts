@@ -60,7 +60,7 @@ export function composeCore(config: Config, log: Log, passwordCost?: PasswordCos
     metrics,
     taskQueue,
     heartbeatMs,
-    eager: late.isWorkerRunning,
+    eager: late.workerState.isWorkerRunning,
     attempts: late.attempts,
   });
   const writes = composeWrites(
@@ -79,7 +79,7 @@ export function composeCore(config: Config, log: Log, passwordCost?: PasswordCos
     temporal,
     dispatcher,
     ...writes,
-    isWorkerRunning: late.isWorkerRunning,
+    ...late.workerState,
     onSlotFreed: late.wakeSlots,
     workerSlots: { activity: config.maxActivityRuns, delivery: config.maxDeliveryRuns },
     sharePercent: config.tenantSharePercent,
@@ -174,7 +174,7 @@ const composeWrites = (
 });
 
 type LateServices = {
-  workers: { isRunning(): boolean };
+  workers: { isRunning(): boolean; isCurrentVersion(): boolean };
   relay: { wake(): void };
   jobSlots: { wake(): void };
   immediateAttempts: MakeAttempts;
@@ -197,11 +197,15 @@ function createLateBindings() {
   let services: LateServices | undefined;
   return {
     bind: (bound: LateServices): void => void (services = bound),
-    isWorkerRunning: (): boolean => services?.workers.isRunning() ?? false,
+    workerState: {
+      isWorkerRunning: (): boolean => services?.workers.isRunning() ?? false,
+      isCurrentVersion: (): boolean => services?.workers.isCurrentVersion() ?? true,
+    },
     attempts: {
       accepts: () =>
         services !== undefined &&
         services.workers.isRunning() &&
+        services.workers.isCurrentVersion() &&
         services.immediateAttempts.accepts(),
       make: async (jobs) => services?.immediateAttempts.make(jobs),
     } satisfies MakeAttempts,

@@ -12,16 +12,18 @@ type Deps = {
   workerSlots: WorkerSlots;
   jobTypes: Pick<JobTypes, 'ownNames'>;
   isWorkerRunning(): boolean;
+  /** False while workers of another version get the work. */
+  isCurrentVersion(): boolean;
 };
 
 const INTERVAL_MS = 10_000;
 
-/** A worker that does not poll yet is checked again after this time. */
+/** A worker that does not poll yet, or gets no work, is checked again after this time. */
 const NOT_RUNNING_MS = 1_000;
 
 /**
  * Says in the database that this worker runs, what it offers and which job types it knows, while it polls for
- * work.
+ * work and gets some.
  */
 export function createWorkerPresence({
   db,
@@ -30,16 +32,27 @@ export function createWorkerPresence({
   workerSlots,
   jobTypes,
   isWorkerRunning,
+  isCurrentVersion,
 }: Deps) {
   const id = ids.next('wrk');
   let loop: Loop | undefined;
+  let isAnnounced = false;
+
+  async function announce(): Promise<false | number> {
+    if (!isCurrentVersion()) {
+      if (isAnnounced) await removeWorker(db, id);
+      isAnnounced = false;
+      return NOT_RUNNING_MS;
+    }
+    if (!isWorkerRunning()) return NOT_RUNNING_MS;
+    isAnnounced = true;
+    await announceWorker(db, id, workerSlots, jobTypes.ownNames());
+    return false;
+  }
+
   return {
     start(): void {
-      loop = startLoop({ name: 'worker presence', everyMs: INTERVAL_MS, log }, async () => {
-        if (!isWorkerRunning()) return NOT_RUNNING_MS;
-        await announceWorker(db, id, workerSlots, jobTypes.ownNames());
-        return false;
-      });
+      loop = startLoop({ name: 'worker presence', everyMs: INTERVAL_MS, log }, announce);
     },
 
     /** What this worker offered does not count any more. */

@@ -38,6 +38,8 @@ type Deps = {
   ids: Ids;
   log: Log;
   everyMs: number;
+  /** False while workers of another version get the work. */
+  isCurrentVersion(): boolean;
 };
 
 /** Schedules that one round reads. */
@@ -54,7 +56,16 @@ const CAUSE = 'reconcile';
  * Runs or skips occurrences that Temporal did not deliver in time: because of an outage, a backlog,
  * a manual change, or older time zone data. Any number of processes may do so concurrently.
  */
-export function createCatchUp({ db, commit, writeUnaudited, runner, ids, log, everyMs }: Deps) {
+export function createCatchUp({
+  db,
+  commit,
+  writeUnaudited,
+  runner,
+  ids,
+  log,
+  everyMs,
+  isCurrentVersion,
+}: Deps) {
   /**
    * Records skipped occurrences and sets the next pending one. Missed occurrences and the end of a
    * schedule are audited; occurrences of a paused schedule are not, since the pause was.
@@ -137,6 +148,7 @@ export function createCatchUp({ db, commit, writeUnaudited, runner, ids, log, ev
 
     start(): void {
       loop = startLoop({ name: 'schedules', everyMs, log }, async () => {
+        if (!isCurrentVersion()) return false;
         await catchUpAll(stopping.signal);
         await releaseAll(stopping.signal);
         return false;

@@ -23,6 +23,8 @@ type Deps = {
   heartbeatMs: number;
   stopGraceMs: number;
   maxDeliveryRuns: number;
+  /** False while workers of another version get the work. */
+  isCurrentVersion(): boolean;
 };
 
 /** Shorter leases would take a busy process for a dead one. */
@@ -47,6 +49,7 @@ export function createFirstAttempts({
   heartbeatMs,
   stopGraceMs,
   maxDeliveryRuns,
+  isCurrentVersion,
 }: Deps) {
   const leaseMs = Math.max(heartbeatMs, MIN_LEASE_MS);
   const inProgress = new Map<string, { attempt: FirstAttempt; controller: AbortController }>();
@@ -94,13 +97,14 @@ export function createFirstAttempts({
   }
 
   const isIdle = () => inProgress.size === 0;
+  const acceptsNow = (): boolean => accepts && isCurrentVersion();
 
   return {
     /** How many attempts this process can start now. */
-    freeSlots: (): number => (accepts ? Math.max(maxDeliveryRuns - inProgress.size, 0) : 0),
+    freeSlots: (): number => (acceptsNow() ? Math.max(maxDeliveryRuns - inProgress.size, 0) : 0),
 
-    /** False in a process without workers, and in one that stops. */
-    accepts: (): boolean => accepts,
+    /** False in a process without workers, in one that stops, and while another version gets the work. */
+    accepts: acceptsNow,
 
     /** How long attempts belong to this process after it has started or extended them. */
     leaseMs,

@@ -45,6 +45,8 @@ afterAll(async () => {
 });
 
 const versions = () => readDeployedVersions(first.deps.temporal, first.deps.config.deploymentName);
+/** The workers whose slots and job types count. */
+const workerCount = async () => (await first.deps.db('workers')).length;
 const whoRuns = async () => {
   const body = { type: 'test.who', payload: {} };
   const done = await api.client
@@ -63,9 +65,17 @@ test('only workers of the current version get work, which a command changes', as
     ({ found }) => found,
   );
 
+  await eventually(workerCount, (count) => count === 1);
+  expect([first, second].map(({ deps }) => deps.firstAttempts.accepts())).toEqual([true, false]);
+
   const { deploymentName: name } = first.deps.config;
   await makeCurrent(first.deps.temporal, { name, buildId: 'two' });
   await eventually(whoRuns, (who) => who === 'two');
+  await eventually(
+    () => [first, second].map(({ deps }) => deps.firstAttempts.accepts()),
+    ([former, current]) => former === false && current === true,
+  );
+  await eventually(workerCount, (count) => count === 1);
   const state = Object.fromEntries(
     (await versions()).map(({ buildId, state }) => [buildId, state]),
   );
