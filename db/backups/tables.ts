@@ -118,6 +118,10 @@ const STAYS_DISABLED = 's.enabled AND coalesce(l.enabled, false)';
 /** The value that a record has now; of one that the restore adds, that of the backup. */
 const present = (column: string) => `CASE WHEN l.id IS NULL THEN s.${column} ELSE l.${column} END`;
 
+/** The same for a table with a tombstone: the row of a deleted record remains, but not its secrets. */
+const presentUnlessDeleted = (column: string) =>
+  `CASE WHEN l.id IS NULL OR l.deleted_at IS NOT NULL THEN s.${column} ELSE l.${column} END`;
+
 /** JSON that may contain text which `jsonb` refuses: earlier versions accepted it in configurations. */
 const mayBeRefused = (json: string) => String.raw`${json}::text ~* '\\u(0000|d[89a-f])'`;
 
@@ -227,9 +231,9 @@ export const TABLES: readonly BackedUpTable[] = [
     hidden: ['secret', 'previous_secret'],
     // A secret that was replaced does not come back, nor does anything go to an endpoint that was given up.
     guarded: {
-      secret: present('secret'),
-      previous_secret: present('previous_secret'),
-      previous_secret_until: present('previous_secret_until'),
+      secret: presentUnlessDeleted('secret'),
+      previous_secret: presentUnlessDeleted('previous_secret'),
+      previous_secret_until: presentUnlessDeleted('previous_secret_until'),
       enabled: `s.enabled AND coalesce(${IS_SENT_TO}, false)`,
       disabled_at: `CASE WHEN ${STOPS_SENDING}
         THEN coalesce(l.disabled_at, l.updated_at, s.updated_at) ELSE s.disabled_at END`,

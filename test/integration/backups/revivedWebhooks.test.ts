@@ -1,4 +1,4 @@
-import { beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { ScheduleRecord } from '../../../api/schedules/schemas.ts';
 import type { WebhookRecord } from '../../../api/webhooks/schemas.ts';
 import type { TestApp } from '../../support/app.ts';
@@ -10,17 +10,26 @@ import {
   type Validation,
 } from '../../support/backups.ts';
 import type { TestClient } from '../../support/client.ts';
+import { eventually } from '../../support/eventually.ts';
+import { startSink, type Sink } from '../../support/sink.ts';
+import { verifyMessage } from '../../support/webhooks.ts';
 
 let app: TestApp;
 let root: TestClient;
-withBackups((fixture) => {
+let sink: Sink;
+withBackups(async (fixture) => {
   ({ app } = fixture);
+  sink = await startSink();
   root = app.client.as({ actor: 'root', roles: 'platform-admin', tenant: 'platform' });
 });
 
-const url = (name: string) => `http://127.0.0.1:9/${name}`;
+afterAll(() => sink.stop());
+
+const url = (name: string) => sink.url(`/${name}`);
 const readWebhook = (id: string) => root.get<WebhookRecord>(`/api/webhooks/${id}`).expect(200);
 const row = (table: string, id: string) => app.deps.db(table).where({ id }).first();
+
+const DELETED = 'that was deleted is disabled';
 
 /** What happens to a webhook after the backup, and what it is after the restore; by title. */
 const WEBHOOKS: Record<string, { end(id: string): Promise<unknown>; after: object }> = {
@@ -44,7 +53,7 @@ const WEBHOOKS: Record<string, { end(id: string): Promise<unknown>; after: objec
         .update({ enabled: false, disabled_at: new Date(), disabled_reason: 'endpoint_removed' }),
     after: { enabled: false, disabledReason: 'endpoint_removed' },
   },
-  'that was deleted is disabled': {
+  [DELETED]: {
     end: (id) => root.delete(`/api/webhooks/${id}`).expect(204),
     after: { enabled: false, disabledReason: 'request' },
   },
@@ -62,21 +71,32 @@ const WEBHOOKS: Record<string, { end(id: string): Promise<unknown>; after: objec
   },
 };
 
+const secretsOf = (webhook: Record<string, unknown> | undefined) => ({
+  secret: webhook?.secret,
+  previous_secret: webhook?.previous_secret,
+});
+
 const ids: Record<string, string> = {};
-const present: Record<string, Record<string, unknown>> = {};
+const secrets: Record<string, string> = {};
+const archived: Record<string, Record<string, unknown>> = {};
+const present: Record<string, Record<string, unknown> | undefined> = {};
 let validation: Validation;
 let again: Validation;
 let paused: ScheduleRecord;
 let deleted: ScheduleRecord;
 beforeAll(async () => {
-  for (const [n, title] of Object.keys(WEBHOOKS).entries()) {
-    const webhook = await root
+  const register = (name: string) =>
+    root
       .post<WebhookRecord>('/api/webhooks', {
-        endpointUrl: url(`hook-${n}`),
+        endpointUrl: url(name),
         eventTypes: ['inventory.site.created'],
       })
       .expect(201);
-    ids[title] = webhook.id;
+  for (const [n, title] of Object.keys(WEBHOOKS).entries()) {
+    const { id, secret } = await register(`hook-${n}`);
+    ids[title] = id;
+    secrets[title] = secret;
+    archived[title] = await row('webhooks', id);
   }
   const schedule = (name: string) =>
     root
@@ -109,7 +129,24 @@ test.each(Object.entries(WEBHOOKS))('a webhook %s', async (title, { after }) => 
   const n = Object.keys(WEBHOOKS).indexOf(title);
   expect(await readWebhook(id)).toMatchObject({ ...after, endpointUrl: url(`hook-${n}`) });
   const { secret, previous_secret } = await row('webhooks', id);
-  if (present[title]) expect(present[title]).toMatchObject({ secret, previous_secret });
+  // What was deleted has no secret any more.
+  const now = present[title];
+  expect({ secret, previous_secret }).toMatchObject(
+    secretsOf(now?.deleted_at === null ? now : archived[title]),
+  );
+});
+
+test('a webhook that was deleted sends again, once it is enabled, with the secret of the backup', async () => {
+  await root.put(`/api/webhooks/${ids[DELETED]}`, { enabled: true }).expect(200);
+  await root.post('/api/inventory/sites', { name: 'after' }).expect(201);
+  const path = `/hook-${Object.keys(WEBHOOKS).indexOf(DELETED)}`;
+  const [request] = await eventually(
+    () => sink.requestsTo(path),
+    (all) => all.length > 0,
+  );
+  expect(verifyMessage(secrets[DELETED] ?? '', request)).toMatchObject({
+    type: 'inventory.site.created',
+  });
 });
 
 test('a schedule that was paused stays paused, and one that was deleted runs again', async () => {
