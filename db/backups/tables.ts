@@ -249,6 +249,7 @@ export const TABLES: readonly BackedUpTable[] = [
   deliveries('delivery_attempts', {
     key: ['delivery_id', 'number'],
     tenantFilter: viaParent('delivery_id', 'deliveries'),
+      secret = '', previous_secret = NULL, previous_secret_until = NULL,
     hidden: ['request_headers', 'response_body'],
   }),
   table('secrets', 'state')('secrets', {

@@ -80,6 +80,7 @@ const ids: Record<string, string> = {};
 const secrets: Record<string, string> = {};
 const archived: Record<string, Record<string, unknown>> = {};
 const present: Record<string, Record<string, unknown> | undefined> = {};
+let newer: WebhookRecord;
 let validation: Validation;
 let again: Validation;
 let paused: ScheduleRecord;
@@ -116,6 +117,7 @@ beforeAll(async () => {
     await WEBHOOKS[title]?.end(id);
     present[title] = await row('webhooks', id);
   }
+  newer = await register('newer');
   await root.post(`/api/schedules/${paused.id}/pause`, { reason: 'does harm' }).expect(200);
   await root.delete(`/api/schedules/${deleted.id}`).expect(204);
   const validate = () => restoreValidator(() => root)({ backupId });
@@ -149,6 +151,11 @@ test('a webhook that was deleted sends again, once it is enabled, with the secre
   });
 });
 
+test('a webhook that the restore deletes keeps no secret', async () => {
+  await root.get(`/api/webhooks/${newer.id}`).expect(404);
+  expect(await row('webhooks', newer.id)).toMatchObject({ secret: '', previous_secret: null });
+});
+
 test('a schedule that was paused stays paused, and one that was deleted runs again', async () => {
   const read = ({ id }: ScheduleRecord) =>
     root.get<ScheduleRecord>(`/api/schedules/${id}`).expect(200);
@@ -162,6 +169,7 @@ test('the preview counts what stays disabled, and another restore would change n
     Number.parseInt(message),
   ]);
   expect(warnings).toEqual([
+    ['records_deleted webhooks', 1],
     ['not_enabled webhooks', 5],
     ['not_enabled schedules', 1],
   ]);
