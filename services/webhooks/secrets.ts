@@ -26,7 +26,19 @@ export function createWebhookSecrets(vault: Vault) {
   const decrypt = (webhookId: string, encrypted: string) =>
     vault.open(encrypted, contextOf(webhookId));
 
+  const canOpen = (webhookId: string, encrypted: string): boolean => {
+    try {
+      decrypt(webhookId, encrypted);
+      return true;
+    } catch {
+      return false;
+    }
+  };
+
   return {
+    /** False for a secret that no configured master key opens. */
+    canOpen,
+
     /**
      * Returns the requested secret in the format `whsec_…` with advice about it, or a new random
      * one. Error: `invalid_request` at `/secret`.
@@ -52,7 +64,8 @@ export function createWebhookSecrets(vault: Vault) {
 
     /**
      * The decrypted secrets that sign at `now`: the current one, and during a rotation the previous
-     * one. Errors: `master_key_missing`, or the vault cannot decrypt a secret.
+     * one, unless it cannot be opened any more. Errors: `master_key_missing`, or the vault cannot
+     * decrypt the current one.
      */
     signingSecrets: (
       webhookId: string,
@@ -61,7 +74,10 @@ export function createWebhookSecrets(vault: Vault) {
     ): string[] =>
       [
         secret,
-        ...(previousSecret !== null && previousSecretUntil !== null && previousSecretUntil > now
+        ...(previousSecret !== null &&
+        previousSecretUntil !== null &&
+        previousSecretUntil > now &&
+        canOpen(webhookId, previousSecret)
           ? [previousSecret]
           : []),
       ].map((encrypted) => decrypt(webhookId, encrypted)),

@@ -4,7 +4,7 @@ import type { RetryPolicy } from '../../domain/jobs/retry.ts';
 import { ENDPOINT_REMOVED, ENDPOINT_REMOVED_STATUS } from '../../domain/webhooks/webhooks.ts';
 import type { Log } from '../../platform/log.ts';
 import type { WebhookSecrets } from './secrets.ts';
-import { noResponse, type SendResult, type WebhookSender } from './sender.ts';
+import { cannotSign, noResponse, type SendResult, type WebhookSender } from './sender.ts';
 
 export type SendEvent = ReturnType<typeof createSendEvent>;
 
@@ -36,13 +36,7 @@ export const createSendEvent =
       signingSecrets = secrets.signingSecrets(webhookId, attempt, new Date());
     } catch (error) {
       log.error({ err: error, webhookId }, 'a delivery cannot be signed');
-      return {
-        outcome: noResponse({
-          code: 'secret_unreadable',
-          message: 'The secret of the webhook cannot be decrypted',
-        }),
-        notEndpointFault: true,
-      };
+      return { outcome: cannotSign(), notEndpointFault: true };
     }
     try {
       const message = {

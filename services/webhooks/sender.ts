@@ -40,6 +40,13 @@ export const noResponse = (
   error: { code, message },
 });
 
+/** The outcome when nothing was sent because the message cannot be signed. */
+export const cannotSign = (): SendResult =>
+  noResponse({
+    code: 'secret_unreadable',
+    message: 'The secret of the webhook cannot be decrypted',
+  });
+
 /** Shorter parts of a URL are rather words than credentials. */
 const MIN_SECRET_PART_CHARS = 16;
 

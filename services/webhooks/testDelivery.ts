@@ -5,7 +5,7 @@ import type { Slots } from '../../platform/slots.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type { HealthRecorder } from './health.ts';
 import type { WebhookSecrets } from './secrets.ts';
-import type { SendResult, WebhookSender } from './sender.ts';
+import { cannotSign, type SendResult, type WebhookSender } from './sender.ts';
 import { webhookAudit } from './webhookAudit.ts';
 import type { Webhooks } from './webhooks.ts';
 
@@ -35,7 +35,7 @@ export function createTestDelivery({
     /**
      * Sends one signed message of the type `webhook.test` and returns the outcome. The message is
      * not an event and has no delivery. The test continues when the client disconnects. Errors:
-     * `not_found`, `permission_denied`, `too_many_requests`, `master_key_missing`.
+     * `not_found`, `permission_denied`, `too_many_requests`.
      */
     async run(caller: Caller, id: string): Promise<SendResult> {
       const webhook = await webhooks.findToAct(caller, id, 'webhook:write');
@@ -52,11 +52,13 @@ export function createTestDelivery({
             tenantId: webhook.tenantId,
             data: { webhookId: id },
           };
-          const result = await sendWebhook(
-            webhook.endpointUrl,
-            secrets.signingSecrets(id, webhook, now),
-            message,
-          );
+          const result = secrets.canOpen(id, webhook.secret)
+            ? await sendWebhook(
+                webhook.endpointUrl,
+                secrets.signingSecrets(id, webhook, now),
+                message,
+              )
+            : cannotSign();
           // No attempt has failed or succeeded, but the queue may go on with the deliveries that wait.
           if (isUsableAnswer(result.httpStatus))
             health.note({

@@ -89,12 +89,20 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
 
   /**
    * The columns of a new secret. The present one, sent again, changes nothing: receivers may still use the
-   * one before it.
+   * one before it. One that cannot be opened any more does not remain as the previous one.
    */
   const rotated = (before: Webhook, secret: string, now: Date): Partial<Webhook> =>
     secrets.isCurrent(before.id, before, secret)
       ? {}
-      : rotatedSecretFields(before, secrets.encrypt(before.id, secret), now);
+      : {
+          secret: secrets.encrypt(before.id, secret),
+          ...(secrets.canOpen(before.id, before.secret)
+            ? {
+                previousSecret: before.secret,
+                previousSecretUntil: new Date(now.getTime() + ROTATION_OVERLAP_MS),
+              }
+            : { previousSecret: null, previousSecretUntil: null }),
+        };
 
   /** The columns that a change of `before` writes. `secret` is the new one in plain text. */
   const changedFields = (
@@ -333,12 +341,6 @@ const enabledFields = (now: Date) => ({
   disabledAt: null,
   disabledReason: null,
   ...HEALTHY,
-});
-
-const rotatedSecretFields = ({ secret }: Webhook, encrypted: string, now: Date) => ({
-  secret: encrypted,
-  previousSecret: secret,
-  previousSecretUntil: new Date(now.getTime() + ROTATION_OVERLAP_MS),
 });
 
 /** Sorted and without duplicates; `*` includes every type, so it replaces the others. */

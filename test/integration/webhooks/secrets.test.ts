@@ -1,8 +1,10 @@
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { Webhook as StandardWebhook } from 'standardwebhooks';
 import type { TestReport, WebhookRecord } from '../../../api/webhooks/schemas.ts';
 import { assertDefined } from '../../../domain/shared/assert.ts';
 import { ROTATION_OVERLAP_MS } from '../../../domain/webhooks/webhooks.ts';
+import { createVault } from '../../../platform/vault.ts';
+import type { TestClient } from '../../support/client.ts';
 import { eventually } from '../../support/eventually.ts';
 import { expectProblem } from '../../support/problem.ts';
 import { respondWith } from '../../support/sink.ts';
@@ -159,4 +161,51 @@ test('a test sends one signed message and records no delivery', async () => {
     action: 'webhook.test',
   });
   expect(entries).toHaveLength(2);
+});
+
+describe.each([
+  ['is missing', 'lost'],
+  ['is replaced by one of the same name', 'test'],
+])('a secret whose master key %s', (what, keyId) => {
+  /** A secret as a process with another key has encrypted it. */
+  const foreign = ({ id }: WebhookRecord) =>
+    createVault([{ id: keyId, key: Buffer.alloc(32, 9) }]).seal(formatted(what), `webhook:${id}`);
+  const runTest = (client: TestClient, { id }: WebhookRecord) =>
+    client.post<TestReport>(`/api/webhooks/${id}/test`).expect(200);
+
+  test('fails a test, and can be replaced: the new one signs immediately', async () => {
+    const client = asNewTenant();
+    const endpoint = `/replaced-${keyId}`;
+    const webhook = await register(client, endpoint);
+    await patchRow(webhook.id, { secret: foreign(webhook) });
+    expect(await runTest(client, webhook)).toMatchObject({
+      ok: false,
+      httpStatus: null,
+      error: { code: 'secret_unreadable' },
+    });
+    expect(fixture.sink.requestsTo(endpoint)).toEqual([]);
+    const secret = 'chosen with PUT, and long enough';
+    const changed = await client
+      .put<WebhookRecord>(`/api/webhooks/${webhook.id}`, { secret })
+      .expect(200);
+    expect(changed.previousSecretUntil).toBeNull();
+    expect(await runTest(client, webhook)).toMatchObject({ ok: true });
+    await createJob(client);
+    const requests = await eventually(
+      () => fixture.sink.requestsTo(endpoint),
+      (all) => all.length === 2,
+    );
+    for (const request of requests) verifyMessage(formatted(secret), request);
+  });
+
+  test('hinders nothing when it is the previous one', async () => {
+    const client = asNewTenant();
+    const webhook = await register(client, `/previous-${keyId}`);
+    await patchRow(webhook.id, {
+      previous_secret: foreign(webhook),
+      previous_secret_until: new Date(Date.now() + ROTATION_OVERLAP_MS),
+    });
+    expect(await runTest(client, webhook)).toMatchObject({ ok: true });
+    verifyMessage(webhook.secret, fixture.sink.requestsTo(`/previous-${keyId}`)[0]);
+  });
 });
