@@ -34,6 +34,24 @@ export function createProviderConfig(vault: Vault) {
     ),
   });
 
+  /**
+   * Decrypts the secrets that a change keeps. Error: `invalid_request` at each one whose key is missing,
+   * or another one.
+   */
+  function openKept(id: string, kept: Readonly<Record<string, string>>): Config {
+    const opened: Config = {};
+    const unreadable: string[] = [];
+    for (const [field, sealed] of Object.entries(kept))
+      try {
+        opened[field] = vault.open(sealed, sealContext(id, field));
+      } catch {
+        unreadable.push(field);
+      }
+    if (unreadable.length > 0)
+      throw mustBeSentAgain(unreadable, 'no master key opens the stored one');
+    return opened;
+  }
+
   /** Validates a configuration and applies defaults. Error: `invalid_request` under `/config`. */
   function checkConfig(kind: ProviderKind, config: Config): Config {
     const checked = structuredClone(config);
@@ -74,38 +92,36 @@ export function createProviderConfig(vault: Vault) {
 
   /**
    * Applies a change to a configuration: fields replace existing ones, null removes a field, the
-   * mask keeps a secret. Errors: as for `checkConfig`.
+   * mask keeps a secret. A secret that is replaced or removed is not opened. Errors: as for
+   * `checkConfig` and `openKept`.
    */
   function merge(
     known: Provider,
     patch: Config,
   ): { config: Config; secrets: Record<string, string> } {
     const { secrets: secretFields, destinations } = KIND_DEFINITIONS[known.kind];
-    const before = openConfig(known);
     const change = Object.fromEntries(
       Object.entries(patch).filter(
         ([field, value]) => !(secretFields.includes(field) && value === MASK),
       ),
     );
+    const kept = Object.fromEntries(
+      Object.entries(known.secrets).filter(([field]) => !(field in change)),
+    );
+    const before = { ...known.config, ...openKept(known.id, kept) };
     const merged = Object.fromEntries(
       Object.entries({ ...before, ...change }).filter(([, value]) => value !== null),
     );
     const checked = checkConfig(known.kind, merged);
     const destinationChanged = destinations.some(
-      (field) => JSON.stringify(before[field]) !== JSON.stringify(checked[field]),
+      (field) => JSON.stringify(known.config[field]) !== JSON.stringify(checked[field]),
     );
-    const keptSecrets = secretFields.filter((field) => field in checked && !(field in change));
     // Otherwise an administrator could send a secret that they do not know to their own server.
-    if (destinationChanged && keptSecrets.length > 0) {
-      throw invalidFields(
-        keptSecrets.map((field) => ({
-          in: 'body',
-          pointer: `/config/${field}`,
-          code: 'required',
-          message: 'must be sent again, because the server or the way to connect to it has changed',
-        })),
+    if (destinationChanged && Object.keys(kept).length > 0)
+      throw mustBeSentAgain(
+        Object.keys(kept),
+        'the server or the way to connect to it has changed',
       );
-    }
     return sealSecrets(known.id, known.kind, checked);
   }
 
@@ -118,3 +134,13 @@ export function createProviderConfig(vault: Vault) {
 
   return { openConfig, checkConfig, sealSecrets, sealingOf, merge };
 }
+
+const mustBeSentAgain = (fields: readonly string[], reason: string) =>
+  invalidFields(
+    fields.map((field) => ({
+      in: 'body',
+      pointer: `/config/${field}`,
+      code: 'required',
+      message: `must be sent again, because ${reason}`,
+    })),
+  );

@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { Provider } from '../../../db/models/Provider.ts';
+import { createVault } from '../../../platform/vault.ts';
 import { startApp, startAppOn, type TestApp } from '../../support/app.ts';
 import { admin, createUser, type Page } from '../../support/users.ts';
 import type { ProviderRecord, TestReport } from '../../../api/auth/providerRoutes.ts';
@@ -356,6 +358,33 @@ describe('the master key', () => {
     );
     await lost.stop();
     await fresh.stop();
+  });
+
+  test.each([
+    ['is missing', 'lost'],
+    ['is replaced by one of the same name', 'test'],
+  ])('that %s does not keep a secret from being replaced', async (_what, keyId) => {
+    const { id } = await createProvider().expect(201);
+    const sealed = createVault([{ id: keyId, key: Buffer.alloc(32, 9) }]).seal(
+      SECRET,
+      `provider:${id}:clientSecret`,
+    );
+    const row = () => Provider.query(app.deps.db).findById(id).throwIfNotFound();
+    await row().patch({ secrets: { clientSecret: sealed } });
+    const change = (config: object) =>
+      admin(app).put<ProviderRecord>(`/api/auth/providers/${id}`, { config });
+    for (const kept of [
+      { groupsClaim: 'roles' },
+      { groupsClaim: 'roles', clientSecret: '********' },
+    ])
+      await expectInvalid(change(kept), '/config/clientSecret');
+    await change({ clientSecret: 'sent again, and different' }).expect(200);
+    expect(app.deps.providers.openConfig(await row())).toMatchObject({
+      clientSecret: 'sent again, and different',
+    });
+    await row().patch({ secrets: { clientSecret: sealed } });
+    const { config } = await change({ clientSecret: null }).expect(200);
+    expect(config).not.toHaveProperty('clientSecret');
   });
 
   test('is required only to store a secret', async () => {
