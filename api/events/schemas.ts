@@ -14,7 +14,8 @@ export const EventRecord = Type.Object(
     sequence: Type.Integer({
       description:
         'Position in the log. It increases by one with each event of the installation, ' +
-        'including those of other tenants.',
+        'including those of other tenants, and by much more when the database was restored to an ' +
+        'earlier time.',
     }),
     type: Type.String({ examples: ['job.failed'] }),
     tenantId: Reference('tenants'),

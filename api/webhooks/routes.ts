@@ -246,7 +246,7 @@ export function webhookRoutes({
       summary: 'Replay events to a webhook',
       description:
         'Starts a job that queues deliveries of up to 10,000 past events that the webhook ' +
-        'subscribes to. 410 `events_purged`: events after that sequence or time are purged.',
+        'subscribes to. 410 `events_purged`: events after that sequence or time are purged, or lost in a restore.',
       problems: [410],
       params: WebhookParams,
       body: ReplayRequest,

@@ -45,6 +45,16 @@ export async function readLastSequence(db: Knex): Promise<number> {
   return (await db('event_head').first<{ sequence: number }>()).sequence;
 }
 
+/** The first sequence from this one on that an event has; undefined if there is none. */
+export async function firstSequenceFrom(db: Knex, sequence: number): Promise<number | undefined> {
+  const event = await Event.query(db)
+    .select('sequence')
+    .where('sequence', '>=', sequence)
+    .orderBy('sequence')
+    .first();
+  return event?.sequence ?? undefined;
+}
+
 /** Published events of all tenants after a sequence, oldest first, at most `limit`. */
 export async function listPublishedAfter(
   db: Knex,

@@ -14,7 +14,7 @@ import type { ListAnswer, ListRequest } from '../../domain/shared/lists.ts';
 import type { Access } from '../access/access.ts';
 import type { EventStream, FollowEvents, FollowRequest } from './followEvents.ts';
 import { onlyTenantOf } from './eventFilter.ts';
-import { assertNotPurged } from './purgedEvents.ts';
+import { assertKnown, assertNotPurged } from './purgedEvents.ts';
 import type { EventRelay } from './relay.ts';
 
 export type Events = ReturnType<typeof createEvents>;
@@ -51,7 +51,8 @@ export function createEvents({
   return {
     /**
      * One page of the events that the caller may read, including those committed before the call;
-     * with `after`, those after that sequence. Error: `events_purged` if events after it are purged.
+     * with `after`, those after that sequence. Error: `events_purged` if events after it are purged, or
+     * lost in a restore.
      */
     async list(
       caller: Caller,
@@ -59,6 +60,7 @@ export function createEvents({
       request: ListRequest,
     ): Promise<EventAnswer> {
       await relay.flush();
+      if (after !== undefined) await assertKnown(db, after);
       const scope = access.scope(caller, 'event:read');
       const page = pageRequestFrom(request, after);
       const { items, nextKey, lastSequence, head } = await listEvents(db, scope, filter, page);

@@ -1,4 +1,4 @@
-import { listEvents, readLastSequence, type EventFilter } from '../../db/events/eventLog.ts';
+import { listEvents, type EventFilter } from '../../db/events/eventLog.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { lastPurgedSequence } from '../../db/retention/state.ts';
 import type { StoredEvent } from '../../domain/events/records.ts';
@@ -9,7 +9,7 @@ import type { Metrics } from '../../platform/metrics.ts';
 import type { Access } from '../access/access.ts';
 import type { EventFeed, Follower } from './eventFeed.ts';
 import { eventMatcher, onlyTenantOf } from './eventFilter.ts';
-import { assertNotPurged } from './purgedEvents.ts';
+import { assertKnown, assertNotPurged } from './purgedEvents.ts';
 
 export type FollowEvents = ReturnType<typeof createFollowEvents>;
 
@@ -84,7 +84,7 @@ export function createFollowEvents({ db, access, feed, metrics }: Deps) {
 
   /**
    * Opens a stream. Errors before the first item: `events_purged` if events after the sequence are
-   * purged; those of the database. A follower that is far behind reads pages of the log until the
+   * purged, or lost in a restore; those of the database. A follower that is far behind reads pages of the log until the
    * tail has what follows.
    */
   return async function follow(
@@ -139,10 +139,11 @@ export function createFollowEvents({ db, access, feed, metrics }: Deps) {
     }
   };
 
-  /** A sequence that does not exist yet, as after a restore of the database, counts as the last. */
+  /** The position of a new stream. What the tail has needs no query. Error: `events_purged`. */
   async function firstPosition(after: number | undefined): Promise<number> {
     const head = feed.tail.head();
-    if (after === undefined || after <= head) return after ?? head;
-    return Math.min(after, await readLastSequence(db));
+    if (after === undefined) return head;
+    if (after > head || !feed.tail.after(after)) await assertKnown(db, after);
+    return after;
   }
 }

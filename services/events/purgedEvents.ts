@@ -1,4 +1,5 @@
 import type { Knex } from '../../db/core/knex.ts';
+import { firstSequenceFrom, readLastSequence } from '../../db/events/eventLog.ts';
 import { lastPurgedSequence } from '../../db/retention/state.ts';
 import { PLATFORM } from '../../domain/access/scope.ts';
 import { AppError } from '../../domain/shared/errors.ts';
@@ -23,4 +24,27 @@ export function assertNotPurged(after: number, purged: number): void {
       `Events up to the sequence ${purged} are purged. Continue after it.`,
       { oldestSequence: purged + 1 },
     );
+}
+
+/**
+ * More sequences than a purge leaves without an event. A restore into an empty database leaves more: one for
+ * each microsecond since the last event that it knows.
+ */
+const MAX_GAP = 100_000_000;
+
+/**
+ * Error: `events_purged` for a sequence that was assigned before the database was restored to an earlier
+ * time. The events around it are lost, and others may have been published since.
+ */
+export async function assertKnown(db: Knex, after: number): Promise<void> {
+  if (after === 0) return;
+  const next = await firstSequenceFrom(db, after);
+  const last = next === undefined ? await readLastSequence(db) : next - 1;
+  // An event that has the sequence itself is known, whatever follows it.
+  if (next === after || (last >= after && last - after < MAX_GAP)) return;
+  throw new AppError(
+    'events_purged',
+    `The log does not know the sequence ${after}, since it was restored. Continue after ${last}.`,
+    { oldestSequence: last + 1 },
+  );
 }

@@ -4,7 +4,7 @@ import type { Knex } from '../../db/core/knex.ts';
 import type { JobData } from '../../domain/jobs/records.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError } from '../../domain/shared/errors.ts';
-import { assertNotPurged, lastPurgedFor } from '../events/purgedEvents.ts';
+import { assertKnown, assertNotPurged, lastPurgedFor } from '../events/purgedEvents.ts';
 import { REPLAY_JOB_TYPE } from '../../domain/webhooks/webhooks.ts';
 import type { EventRelay } from '../events/relay.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
@@ -45,6 +45,7 @@ export const createWebhookReplays = ({
     await relay.flush();
     const isTime = 'since' in from;
     const afterSequence = isTime ? await sequenceBefore(db, from.since) : from.afterSequence;
+    if (!isTime) await assertKnown(db, afterSequence);
     // Of events that are purged, only the marks know the time.
     const purged = await lastPurgedFor(db, tenantId, isTime ? from.since : undefined);
     assertNotPurged(isTime ? 0 : afterSequence, purged);

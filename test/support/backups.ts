@@ -6,9 +6,16 @@ import pg from 'pg';
 import { quoteIdentifier, readColumns } from '../../db/backups/catalog.ts';
 import { queryOn } from '../../db/backups/sql.ts';
 import { TABLES } from '../../db/backups/tables.ts';
+import { openDatabase } from '../../db/core/knex.ts';
 import type { BackupRecord, RestoreRecord, ValidationRecord } from '../../api/backups/schemas.ts';
-import { startApp, type TestApp } from './app.ts';
+import { readArchive } from '../../platform/archive/index.ts';
+import { createLog } from '../../platform/log.ts';
+import { createFolderStore } from '../../platform/stores/folder.ts';
+import { unsealWith } from '../../services/backups/archives.ts';
+import { importArchive } from '../../services/backups/importArchive.ts';
+import { startApp, startAppOn, type TestApp } from './app.ts';
 import type { TestClient } from './client.ts';
+import { createDatabase } from './database.ts';
 import { admin } from './users.ts';
 
 /** A temporary folder for archives. */
@@ -22,7 +29,7 @@ export async function createArchiveFolder() {
   };
 }
 
-type BackupFixture = {
+export type BackupFixture = {
   app: TestApp;
   root: TestClient;
   archives: Awaited<ReturnType<typeof createArchiveFolder>>;
@@ -80,6 +87,32 @@ export const restoreValidator =
   (client: () => TestClient) =>
   (request: object): Promise<Validation> =>
     client().post<Validation>('/api/backup/restore/validate', request).expect(200);
+
+/**
+ * Restores the archive of a backup into an empty database, and starts an application with it and the same store,
+ * which runs nothing in the background.
+ */
+export async function recover(
+  { app, archives }: Pick<BackupFixture, 'app' | 'archives'>,
+  { archive }: BackupRecord,
+): Promise<{ app: TestApp; stop(): Promise<void> }> {
+  const database = await createDatabase();
+  const log = createLog('silent', false);
+  const db = openDatabase({ url: database.url, poolSize: 3, statementTimeoutMs: 0, log });
+  const bytes = createFolderStore(archives.folder).read(archive);
+  await importArchive(
+    { db, databaseUrl: database.url },
+    readArchive(bytes, unsealWith(app.deps.vault)),
+  ).finally(() => db.destroy());
+  const recovered = await startAppOn(database.url, archives.env, { idle: true });
+  return {
+    app: recovered,
+    async stop() {
+      await recovered.stop();
+      await database.drop();
+    },
+  };
+}
 
 /** The result of a validation that could read the archive. */
 export type Validation = ValidationRecord & {

@@ -16,7 +16,7 @@ import type { ProblemBody, TestClient } from '../../support/client.ts';
 import { createDatabase } from '../../support/database.ts';
 import { openEventStream } from '../../support/eventStream.ts';
 import { eventually } from '../../support/eventually.ts';
-import { expectInvalid } from '../../support/problem.ts';
+import { expectInvalid, expectProblem } from '../../support/problem.ts';
 import { seedEvents } from '../../support/retention.ts';
 import { createToken } from '../../support/tokens.ts';
 import { admin, createUser, first, type Page, type TestUser } from '../../support/users.ts';
@@ -250,15 +250,14 @@ describe('a stream of events', () => {
     expect(await third.has(2)).toEqual(second.data<EventRecord>('event').slice(1));
   });
 
-  test('a sequence that does not exist yet counts as the last one', async () => {
+  test('a sequence that does not exist yet is refused with the one to continue after', async () => {
     const client = asNewTenant();
     await emitEvent(client);
     const { lastSequence } = await list(client);
-    const stream = await follow(client, '&after=999999999');
-    await eventually(stream.lastId, (id) => id === String(lastSequence));
-    const id = await emitEvent(client);
-    await publish();
-    expect((await stream.has(1))[0]?.subject.id).toBe(id);
+    for (const query of ['after=999999999', 'after=999999999&follow'])
+      expect(
+        await expectProblem(client.get(`/api/events?${query}`), 410, 'events_purged'),
+      ).toMatchObject({ oldestSequence: lastSequence + 1 });
   });
 
   test('has the filters of the list', async () => {
