@@ -42,6 +42,7 @@ function conditions(plan: RestorePlan): Conditions {
   return {
     jobs: job,
     job_logs: via('jobs', 'job_id', part('jobLogs')),
+    job_artifacts: via('jobs', 'job_id', part('jobData')),
     inventory_apply_results: via('jobs', 'job_id', part('jobData')),
     imports: imported,
     import_rows: via(

@@ -32,6 +32,7 @@ export async function repairAfterRestore(
   if (hasChanged('events')) await query(ADVANCE_EVENT_SEQUENCE);
   if (plan.intoEmptyDatabase) await query(SKIP_LOST_SEQUENCES);
   if (findPlanned(plan, 'audit_heads')?.role === 'history') await advanceAuditHeads(query, plan);
+  if (hasChanged('job_artifacts')) await query(KEEP_ARTIFACTS);
   const jobsEnded = hasChanged('jobs') ? await failInterruptedJobs(query, plan) : 0;
   if (hasChanged('approvals')) await failInterruptedExecutions(query, plan);
   if (hasChanged('schedule_runs')) await skipBufferedRuns(query, plan);
@@ -216,7 +217,6 @@ const ADVANCE_EVENT_SEQUENCE = `
   UPDATE public.event_head
   SET sequence = greatest(sequence, (SELECT coalesce(max(sequence), 0) FROM public.events))`;
 
-/** Continues the hash chain of the audit log after the restored entries. */
 /**
  * Sequences that were assigned after the backup are unknown to an empty database. Consumers have seen some
  * of them, so none is assigned again: the next one is the time in microseconds, which is greater than any
@@ -231,6 +231,7 @@ const SKIP_LOST_SEQUENCES = `
 const KEEP_ARTIFACTS = `
   DELETE FROM public.artifact_removals AS r USING public.job_artifacts AS a WHERE a.object = r.object`;
 
+/** Continues the hash chain of the audit log after the restored entries. */
 const advanceAuditHeads = (query: RunQuery, { schema }: RestorePlan) =>
   query(
     `UPDATE public.audit_heads AS h SET position = s.position, hash = s.hash

@@ -220,6 +220,12 @@ export const TABLES: readonly BackedUpTable[] = [
     tenantFilter: viaParent('import_id', 'imports'),
     hidden: ['mutation', 'report'],
   }),
+  // Without these rows nothing opens the files of jobs, nor removes them from their store.
+  jobs('job_artifacts', {
+    key: ['job_id', 'name'],
+    tenantFilter: viaParent('job_id', 'jobs'),
+    hidden: ['sealed_key'],
+  }),
   jobs('inventory_apply_results', {
     key: ['job_id', 'changes_key'],
     tenantFilter: viaParent('job_id', 'jobs'),
@@ -243,13 +249,13 @@ export const TABLES: readonly BackedUpTable[] = [
     tombstone: `enabled = false, disabled_at = coalesce(t.disabled_at, :now),
       disabled_reason = coalesce(t.disabled_reason, 'request'), deleted_at = :now,
       cancel_before = :now, cancel_reason = 'webhook_deleted', updated_at = :now,
+      secret = '', previous_secret = NULL, previous_secret_until = NULL,
       version = t.version + 1`,
   }),
   deliveries('deliveries'),
   deliveries('delivery_attempts', {
     key: ['delivery_id', 'number'],
     tenantFilter: viaParent('delivery_id', 'deliveries'),
-      secret = '', previous_secret = NULL, previous_secret_until = NULL,
     hidden: ['request_headers', 'response_body'],
   }),
   table('secrets', 'state')('secrets', {
@@ -319,8 +325,8 @@ export const NOT_BACKED_UP: Readonly<Record<string, string>> = {
   restore_runs: 'see backups',
   workers: 'processes that run now',
   installation_state: 'is measured again',
-  job_artifacts: 'their files are in the store of backups already, and are removed with their jobs',
-  artifact_removals: 'see job_artifacts',
+  artifact_removals:
+    'files to be removed from their store; a restore removes those that it needs again',
   runners: 'see workers',
   remote_attempts: 'attempts that run now; a restore ends their jobs',
   purge_marks: 'a restore reads what was purged, and does not bring it back',
