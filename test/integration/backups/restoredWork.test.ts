@@ -2,6 +2,7 @@ import { beforeAll, expect, test } from '@jest/globals';
 import type { ApprovalRecord } from '../../../api/approvals/schemas.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import type { ScheduleRecord } from '../../../api/schedules/schemas.ts';
+import { resumeSchedules } from '../../../db/backups/resumeSchedules.ts';
 import type { TestApp } from '../../support/app.ts';
 import { approve, createRequest, readRequest, sleepJob } from '../../support/approvals.ts';
 import { backupCreator, restorer, withBackups } from '../../support/backups.ts';
@@ -115,4 +116,41 @@ test('a restored run that waited for the end of a job does not run', async () =>
   await app.deps.catchUp.releaseAll(AbortSignal.timeout(10_000));
   const [run] = await app.deps.db('schedule_runs').where({ id: schedule.runId });
   expect(run).toMatchObject({ outcome: 'skipped', reason: 'missed', job_id: null });
+});
+
+test.each([
+  ['missed', true],
+  ['paused', false],
+])('past occurrences of a restored schedule are in its log as %s', async (reason, enabled) => {
+  const { id } = await root
+    .post<ScheduleRecord>('/api/schedules', {
+      name: `past ${reason}`,
+      cronExpression: '*/30 * 1 6 *',
+      jobType: 'core.echo',
+      payload: {},
+      enabled,
+    })
+    .expect(201);
+  const now = new Date('2026-06-01T12:10:00Z');
+  const at = (time: string) => new Date(`2026-06-01T${time}:00Z`);
+  await app.deps.db.transaction(async (trx) => {
+    await trx('schedules')
+      .where({ id })
+      .update({ next_due_at: at('10:30') });
+    const [run] = await trx('schedule_runs').where({ id: schedule.runId });
+    // The archive has the run of an occurrence that was decided late.
+    const decided = { ...run, id: app.deps.ids.at('run', at('11:00')), due_at: at('11:00') };
+    await trx('schedule_runs').insert({ ...decided, schedule_id: id, reason: 'overlap' });
+    await resumeSchedules(trx, [{ id, deleted: false }], now);
+    const runs = await trx('schedule_runs').where({ schedule_id: id }).orderBy('due_at');
+    expect(runs.map((each) => [each.due_at, each.outcome, each.reason])).toEqual([
+      [at('10:30'), 'skipped', reason],
+      [at('11:00'), 'skipped', 'overlap'],
+      [at('11:30'), 'skipped', reason],
+      [at('12:00'), 'skipped', reason],
+    ]);
+    const [resumed] = await trx('schedules').where({ id });
+    expect(resumed).toMatchObject({ next_due_at: at('12:30'), last_run_id: runs.at(-1).id });
+    await trx('schedules').where({ id }).update({ next_due_at: null });
+  });
 });
