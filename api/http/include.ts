@@ -163,7 +163,7 @@ export function compileInclude(route: Route, findNames: FindNames) {
       response.stream.source.destroy();
       throw invalidField('query', '/include', 'stream', 'must not be sent for a stream');
     }
-    const { json, body: unsent, ...rest } = response;
+    const { json, body: unsent, taggedAs, ...rest } = response;
     const body: unknown = json === undefined ? unsent : JSON.parse(json);
     const names = await findNames(request.caller, idsIn(body, wanted));
     const included: Record<string, unknown> = {
@@ -172,6 +172,10 @@ export function compileInclude(route: Route, findNames: FindNames) {
     };
     for (const [name, { load }] of Object.entries(route.extras ?? {}))
       if (wanted.has(name)) included[name] = await load(request, body);
-    return { ...rest, body: { ...(body as object), included } };
+    return {
+      ...rest,
+      body: { ...(body as object), included },
+      ...(taggedAs !== undefined && { taggedAs: [taggedAs, included] }),
+    };
   };
 }

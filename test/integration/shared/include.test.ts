@@ -268,6 +268,20 @@ describe('the ETag of a record with names', () => {
   });
 });
 
+test('the entity tag of a queued job differs with include', async () => {
+  const { id } = await acme
+    .post<JobSummary>('/api/jobs', { type: 'core.echo', payload: {} })
+    .expect(201);
+  const tagOf = async (query: string) => {
+    const { status, headers } = await acme.get(`/api/jobs/${id}${query}`);
+    expect(status).toBe(200);
+    return headers.get('etag');
+  };
+  const tags = [await tagOf(''), await tagOf('?include=labels'), await tagOf('?include=people')];
+  expect(new Set(tags).size).toBe(3);
+  expect(await tagOf('?include=labels')).toBe(tags[1]);
+});
+
 describe('include', () => {
   test.each([
     ['an unknown name', `${DEVICES}?include=labels,secrets`],
