@@ -53,6 +53,7 @@ export const PROBLEMS: Readonly<Record<ErrorCode, { status: number; title: strin
   idempotency_in_progress: { status: 409, title: 'Original request still in progress' },
   events_purged: { status: 410, title: 'Events are purged' },
   log_purged: { status: 410, title: 'Log lines are purged' },
+  history_incomplete: { status: 410, title: 'History is not complete' },
   version_conflict: { status: 412, title: 'Record version does not match' },
   if_match_required: { status: 428, title: 'If-Match required' },
   body_too_large: { status: 413, title: 'Request body too large' },

@@ -26,14 +26,14 @@ import type { InventoryRecords, RecordFilterRequest } from '../../services/inven
 import type { InventoryWrites } from '../../services/inventory/writes.ts';
 import { created, noContent, ok, type HttpResponse } from '../http/response.ts';
 import { expectedVersion } from '../http/etag.ts';
-import { listResponse, listSchema, pageQuery } from '../http/pagination.ts';
+import { paginate, pageQuery } from '../http/pagination.ts';
 import { parseTime } from '../http/queryTime.ts';
 import { CREATE_EXAMPLES } from './examples.ts';
 import { extrasOf, type ExtraSources } from './extras.ts';
 import { nounOf, pluralIdOf } from './nouns.ts';
 import { labelledReferences, listOf } from './lists.ts';
 import { route, type Route } from '../http/route.ts';
-import { ChangeView } from './schemas.ts';
+import { ChangeList } from './schemas.ts';
 import { Timestamp } from '../http/schemas.ts';
 
 const tag = 'Inventory';
@@ -118,8 +118,12 @@ const readRoutes = (resource: Resource, deps: Deps): Route[] => [
     operationId: `get${titleOf(resource)}`,
     permission: 'inventory:read',
     summary: `Get ${nounOf(resource.kind)}, at present or at a past time`,
+    description:
+      'With `at`: 404 if it did not exist then, 410 `history_incomplete` if the audit log does not say ' +
+      'what it was then, because its entries of that time are archived or were not restored.',
     params: RecordParams,
     query: PointInTimeQuery,
+    problems: [410],
     ...withExtras(resource, deps),
     responses: { 200: recordSchema(resource) },
     handle: async ({ caller, params, query }) =>
@@ -213,16 +217,23 @@ const historyRoutes = (resource: Resource, { records }: Deps): Route[] => [
     summary: `List the changes of ${nounOf(resource.kind)}, newest first`,
     params: RecordParams,
     query: ChangesQuery,
-    responses: { 200: listSchema(ChangeView, 'RecordChangeList') },
+    responses: { 200: ChangeList },
     changesOf: recordSchema(resource),
-    handle: ({ caller, params, query }) =>
-      listResponse(
+    handle: async ({ caller, params, query }) => {
+      const found: { archivedUntil?: Date | null } = {};
+      const page = await paginate(
         `inventory:${resource.name}:${params.id}`,
         'aud',
         query,
-        (page) => records.changes(caller, resource.name, params.id, page),
+        async (request) => {
+          const changes = await records.changes(caller, resource.name, params.id, request);
+          found.archivedUntil = changes.archivedUntil;
+          return changes;
+        },
         changeView,
-      ),
+      );
+      return ok({ ...page, archivedUntil: found.archivedUntil?.toISOString() ?? null });
+    },
   }),
 ];
 

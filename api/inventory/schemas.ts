@@ -2,6 +2,7 @@ import { Type, type Static } from 'typebox';
 import { MAX_MUTATIONS, MutationBody, Mutations } from '../../domain/inventory/mutations.ts';
 import { OUTCOMES } from '../../domain/inventory/imports.ts';
 import { EFFECT_REASONS, OPERATIONS } from '../../domain/inventory/planning.ts';
+import { listSchema } from '../http/pagination.ts';
 import { Actor, ACCEPTS_ANY_TEXT, JsonObject, Nullable, Timestamp } from '../http/schemas.ts';
 
 const closed = { additionalProperties: false };
@@ -196,4 +197,18 @@ export const ChangeView = Type.Object(
     changes: Type.Array(FieldChangeView),
   },
   { title: 'RecordChange', ...closed },
+);
+
+export const ChangeList = Type.Object(
+  {
+    ...listSchema(ChangeView, 'RecordChangeList').properties,
+    archivedUntil: Nullable(
+      Type.String({
+        format: 'date-time',
+        description:
+          'When the newest archived entry of the audit log of the tenant of the record was written: changes until then may be in an archive (GET /api/audit/archives) and not in this list. null: nothing is archived.',
+      }),
+    ),
+  },
+  { title: 'RecordChangeList' },
 );

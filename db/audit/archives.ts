@@ -149,3 +149,13 @@ export const findArchives = async (
     .where('position', '>', after)
     .orderBy('position')
     .limit(limit);
+
+/** When the newest entry of a tenant that is archived was written; null without archives. */
+export async function findArchivedUntil(db: Knex, tenantId: string): Promise<Date | null> {
+  const newest = await AuditArchive.query(db)
+    .where({ tenant_id: tenantId })
+    .whereNotNull('checkpoint_at')
+    .orderBy('position', 'desc')
+    .first();
+  return newest?.lastAt ?? null;
+}

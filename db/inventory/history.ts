@@ -1,7 +1,9 @@
 import { AuditEntry } from '../models/AuditEntry.ts';
 import { keysetPage, type KeysetPage, type PageRequest } from '../core/keyset.ts';
 import type { Knex } from '../core/knex.ts';
+import { stateAt, type RecordChange } from '../../domain/inventory/history.ts';
 import type { Resource, Row } from '../../domain/inventory/resource.ts';
+import { readRecord } from './records.ts';
 
 const entriesOf = (db: Knex, { kind }: Resource, id: string) =>
   AuditEntry.query(db)
@@ -17,27 +19,38 @@ export const listChanges = (
 ): Promise<KeysetPage<AuditEntry>> => keysetPage(entriesOf(db, resource, id), page);
 
 /**
- * The state of a record at a time, or its last state. Null when it did not exist; undefined when the
- * audit log has no entry of it until then.
+ * The state of a record at a time; null when it did not exist, undefined when the audit log does not
+ * say. It is read in one snapshot: a change in between would be missing on one side.
  */
-export async function findStateAt(
+export const findStateAt = (
   db: Knex,
   resource: Resource,
   id: string,
-  at: Date | null,
-): Promise<Row | null | undefined> {
-  const query = entriesOf(db, resource, id).orderBy('id', 'desc').limit(1);
-  if (at) void query.where('at', '<=', at);
-  const [entry] = await query;
-  return entry === undefined ? undefined : ((entry.after ?? null) as Row | null);
-}
+  at: Date,
+): Promise<Row | null | undefined> =>
+  db.transaction(
+    async (trx) => {
+      const read = async (operator: '<=' | '>', order: 'asc' | 'desc') => {
+        const [entry] = await entriesOf(trx, resource, id)
+          .where('at', operator, at)
+          .orderBy('id', order)
+          .limit(1);
+        return entry as RecordChange | undefined;
+      };
+      const [previous, next] = [await read('<=', 'desc'), await read('>', 'asc')];
+      const present = next ? undefined : await readRecord(trx, resource.name, id);
+      return stateAt(at, previous, next, present ?? null);
+    },
+    { isolationLevel: 'repeatable read', readOnly: true },
+  );
 
-/** The last known state of a record, also of a deleted one. */
-export async function findLastState(
+/** The last state of a deleted record; undefined when the record exists, or nothing is known of it. */
+export async function findDeleted(
   db: Knex,
   resource: Resource,
   id: string,
 ): Promise<Row | undefined> {
+  if (await readRecord(db, resource.name, id)) return undefined;
   const [entry] = await entriesOf(db, resource, id).orderBy('id', 'desc').limit(1);
   return (entry?.after ?? entry?.before ?? undefined) as Row | undefined;
 }

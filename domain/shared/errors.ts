@@ -37,6 +37,7 @@ export type ErrorCode =
   | 'unknown_runner'
   | 'events_purged'
   | 'log_purged'
+  | 'history_incomplete'
   | 'schedule_busy'
   | 'schedule_not_runnable'
   | 'self_approval'

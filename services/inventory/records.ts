@@ -1,4 +1,5 @@
-import { findLastState, findStateAt, listChanges } from '../../db/inventory/history.ts';
+import { findArchivedUntil } from '../../db/audit/archives.ts';
+import { findDeleted, findStateAt, listChanges } from '../../db/inventory/history.ts';
 import { findRecord, findShared, listRecords } from '../../db/inventory/records.ts';
 import { inheritAsOfNow } from '../../db/inventory/inheritedScopes.ts';
 import type { KeysetPage, PageRequest } from '../../db/core/keyset.ts';
@@ -6,11 +7,11 @@ import type { Knex } from '../../db/core/knex.ts';
 import type { AuditEntry } from '../../db/models/AuditEntry.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
-import { notFound } from '../../domain/shared/errors.ts';
+import { AppError, notFound } from '../../domain/shared/errors.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Resource, Row } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
-import { isReadable } from '../../domain/inventory/ownership.ts';
+import { isReadable, tenantOf } from '../../domain/inventory/ownership.ts';
 import { sharedView } from '../../domain/inventory/sharing.ts';
 import { withItems, type ListAnswer, type ListRequest } from '../../domain/shared/lists.ts';
 import type { Access } from '../access/access.ts';
@@ -19,6 +20,9 @@ import { resolveFilter, type RecordFilterRequest } from './listFilters.ts';
 export type InventoryRecords = ReturnType<typeof createInventoryRecords>;
 
 export type { RecordFilterRequest } from './listFilters.ts';
+
+/** A page of the changes of a record. `archivedUntil`: changes until then may be in an archive only. */
+type ChangePage = KeysetPage<AuditEntry> & { archivedUntil: Date | null };
 
 type Deps = { db: Knex; access: Access };
 
@@ -58,27 +62,23 @@ export function createInventoryRecords({ db, access }: Deps) {
 
   /**
    * Callers who may read a record may read its history. For a deleted record, its last state
-   * decides. Error: `not_found`.
+   * decides. Returns the record, or that state. Error: `not_found`.
    */
-  async function assertCanReadHistory(
-    caller: Caller,
-    resource: Resource,
-    id: string,
-  ): Promise<void> {
+  async function readWithHistory(caller: Caller, resource: Resource, id: string): Promise<Row> {
     const row =
-      (await findRecord(db, resource, scopeOf(caller), id)) ?? (await findDeleted(resource, id));
-    if (!row || !(await canReadState(caller, resource, row))) throw notFound(resource.kind, id);
+      (await findRecord(db, resource, scopeOf(caller), id)) ??
+      (await findDeleted(db, resource, id));
+    if (row && (await canReadState(caller, resource, row))) return row;
+    throw notFound(resource.kind, id);
   }
 
   /** True when the caller may read a past state of a record, given what it would belong to now. */
   const canReadState = async (caller: Caller, resource: Resource, state: Row): Promise<boolean> =>
     (await inheritAsOfNow(db, resource, [state])).every((row) => canRead(caller, resource, row));
 
-  /** The last state of a deleted record; undefined when the record exists. */
-  async function findDeleted(resource: Resource, id: string): Promise<Row | undefined> {
-    const state = await findStateAt(db, resource, id, null);
-    return state === null ? findLastState(db, resource, id) : undefined;
-  }
+  /** Until when entries about a record may be archived; null without archives. */
+  const archivedUntil = (resource: Resource, row: Row): Promise<Date | null> =>
+    findArchivedUntil(db, tenantOf(resource, row));
 
   return {
     read,
@@ -119,11 +119,16 @@ export function createInventoryRecords({ db, access }: Deps) {
       );
     },
 
-    /** Reads a record as it was at a time. Error: `not_found`, also when it did not exist then. */
+    /**
+     * Reads a record as it was at a time. Errors: `not_found`, also when it did not exist then,
+     * `history_incomplete`.
+     */
     async readAt(caller: Caller, name: ResourceName, id: string, at: Date): Promise<Row> {
       const resource = RESOURCES[name];
-      await assertCanReadHistory(caller, resource, id);
+      const last = await readWithHistory(caller, resource, id);
       const row = await findStateAt(db, resource, id, at);
+      if (row === undefined)
+        throw historyIncomplete(resource, id, await archivedUntil(resource, last));
       if (!row || !(await canReadState(caller, resource, row))) throw notFound(resource.kind, id);
       return row;
     },
@@ -134,8 +139,8 @@ export function createInventoryRecords({ db, access }: Deps) {
       name: ResourceName,
       id: string,
       page: PageRequest,
-    ): Promise<KeysetPage<AuditEntry>> {
-      await assertCanReadHistory(caller, RESOURCES[name], id);
+    ): Promise<ChangePage> {
+      const last = await readWithHistory(caller, RESOURCES[name], id);
       const { items, nextKey } = await listChanges(db, RESOURCES[name], id, page);
       // A record may have been outside the caller's scope before, or may be now.
       const states = items
@@ -151,7 +156,19 @@ export function createInventoryRecords({ db, access }: Deps) {
       const visible = items.filter(
         ({ before, after }) => !hidden.has(before) && !hidden.has(after),
       );
-      return { items: visible, nextKey };
+      return {
+        items: visible,
+        nextKey,
+        archivedUntil: await archivedUntil(RESOURCES[name], last),
+      };
     },
   };
 }
+
+const historyIncomplete = ({ kind }: Resource, id: string, archived: Date | null): AppError =>
+  new AppError(
+    'history_incomplete',
+    archived
+      ? `The audit log does not say any more what the ${kind} ${id} was then: its entries until ${archived.toISOString()} are archived.`
+      : `The audit log of this installation does not say what the ${kind} ${id} was then.`,
+  );

@@ -8,9 +8,11 @@ import { promisify } from 'node:util';
 import { COUNTED_ROWS } from '../../../db/backups/recountQuotas.ts';
 import { StagingBusy } from '../../../db/backups/staging.ts';
 import { lockKeySql } from '../../../db/core/advisoryLocks.ts';
+import { findStateAt } from '../../../db/inventory/history.ts';
 import { MIGRATIONS } from '../../../db/migrations/index.ts';
 import { openDatabase, type Knex } from '../../../db/core/knex.ts';
 import type { BackupList } from '../../../api/backups/schemas.ts';
+import { RESOURCES } from '../../../domain/inventory/resources/index.ts';
 import { readArchive } from '../../../platform/archive/index.ts';
 import { createLog } from '../../../platform/log.ts';
 import { createFolderStore } from '../../../platform/stores/folder.ts';
@@ -205,6 +207,10 @@ describe('disaster recovery', () => {
         .get<RecordPage>('/api/inventory/devices')
         .expect(200);
       expect(devices.items).toHaveLength(3);
+      for (const device of devices.items) {
+        const then = `/api/inventory/devices/${device.id}?at=${new Date().toISOString()}`;
+        expect(await admin(restoredApp).get(then).expect(200)).toEqual(device);
+      }
       expect(
         (await admin(restoredApp).post('/api/inventory/sites', { name: 'after' })).status,
       ).toBe(201);
@@ -224,6 +230,18 @@ describe('disaster recovery', () => {
       await restoredApp.stop();
     }
   }, 120_000);
+
+  test('without the audit log, records are known from their last change on', async () => {
+    const backup = await createBackup({ mode: 'partial', sections: ['inventory'] });
+    const { url, db } = await emptyDatabase();
+    await importArchive({ db, databaseUrl: url }, readArchiveOf(backup));
+    const { id, created_at, updated_at } = await db('devices').where('version', '>', 1).first();
+    const stateAt = (time: Date) => findStateAt(db, RESOURCES.devices, id, time);
+    const justBefore = (time: Date) => new Date(time.getTime() - 1);
+    expect(await stateAt(updated_at)).toMatchObject({ id, name: 'd1', version: 2 });
+    expect(await stateAt(justBefore(updated_at))).toBeUndefined();
+    expect(await stateAt(justBefore(created_at))).toBeNull();
+  });
 
   test('leaves the database empty when the archive is damaged', async () => {
     const { url, db } = await emptyDatabase();

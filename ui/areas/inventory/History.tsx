@@ -16,10 +16,24 @@ import { referenceOf } from './resources.ts';
 
 type Props = { resource: Resource; id: string };
 
+type Page = Awaited<ReturnType<typeof readChanges>>;
+
 const PAGE_SIZE = 20;
 const FIRST_PAGE: string | null = null;
 
 const VERBS = { create: 'created it', update: 'changed it', delete: 'deleted it' } as const;
+
+/** The page with the oldest changes: they may not be all. */
+function ArchivedNote({ page }: { page: Page | undefined }) {
+  if (page?.nextCursor !== null || page.archivedUntil === null) return null;
+  if (page.items.at(-1)?.action === 'create') return null;
+  return (
+    <p className={classes.muted}>
+      Changes until <Time value={page.archivedUntil} format="full" /> may be in an archive of the
+      audit log.
+    </p>
+  );
+}
 
 /** Who has changed what and when, the newest first. */
 export function History({ resource, id }: Props) {
@@ -54,6 +68,7 @@ export function History({ resource, id }: Props) {
             />
           ))}
       </ol>
+      <ArchivedNote page={pages.at(-1)} />
       {changes.hasNextPage && (
         <Button
           variant="default"
