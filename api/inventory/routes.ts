@@ -313,7 +313,8 @@ function changeView({ id, at, action, actorId, requestId, before, after }: Histo
   return {
     id,
     at: at.toISOString(),
-    action: action.slice(action.lastIndexOf('.') + 1),
+    action: previous ? (next ? 'update' : 'delete') : 'create',
+    restored: action.endsWith('.restore'),
     actorId,
     requestId,
     version: assertDefined(next ?? previous, 'audited record').version,

@@ -191,9 +191,12 @@ export const ChangeView = Type.Object(
     id: Type.String({ description: 'The id of the audit entry.' }),
     at: Timestamp,
     action: Type.Enum([...OPERATIONS]),
+    restored: Type.Boolean({ description: 'true: a restore of a backup made the change.' }),
     actorId: Actor(),
     requestId: Type.String(),
-    version: Type.Integer(),
+    version: Type.Integer({
+      description: 'A restore returns to the version of the backup.',
+    }),
     changes: Type.Array(FieldChangeView),
   },
   { title: 'RecordChange', ...closed },

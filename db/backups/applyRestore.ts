@@ -22,6 +22,11 @@ import {
   type PlannedTable,
   type RestorePlan,
 } from './restorePlan.ts';
+import {
+  auditRestoredRecords,
+  keepReplacedRecords,
+  type RestoreAuthor,
+} from './restoredRecords.ts';
 import { restoredTable } from './restoredTables.ts';
 import {
   columnList,
@@ -73,15 +78,22 @@ export async function lockForRestore(
   await trx.raw('SET LOCAL statement_timeout = 0');
 }
 
+type ApplyOptions = {
+  replaced?: ReadonlySet<string>;
+  author?: RestoreAuthor;
+  signal?: AbortSignal;
+};
+
 /**
  * Writes the differences that `findDifferences` found. The transaction must hold the locks of
  * `lockForRestore`; it rolls back everything if a statement fails. `replaced`: tables that have the
- * rows of the backup already. No statement starts after `signal` is aborted. Returns the side effects.
+ * rows of the backup already. With `author`, each record of the inventory that changes has an audit entry.
+ * No statement starts after `signal` is aborted. Returns the side effects.
  */
 export async function applyDifferences(
   trx: Knex.Transaction,
   plan: RestorePlan,
-  { replaced = new Set(), signal }: { replaced?: ReadonlySet<string>; signal?: AbortSignal } = {},
+  { replaced = new Set(), author, signal }: ApplyOptions = {},
 ): Promise<RestoreEffects> {
   const query = queryIn(trx, signal);
   const differing = await findChangedTables(query, plan);
@@ -98,9 +110,11 @@ export async function applyDifferences(
   );
   if (large.length > 0) undo.push(...(await dropIndexesAndForeignKeys(trx, query, large)));
   const names = new Set(differing.map(({ planned }) => planned.table.name));
+  if (author) await keepReplacedRecords(query, changed);
   const effects = await repairAfterRestore(query, plan, names, () =>
     writeRows(query, plan, changed),
   );
+  if (author) await auditRestoredRecords(query, changed, author);
   await query('SET CONSTRAINTS ALL IMMEDIATE');
   // In reverse order, indexes are created before the foreign keys that are checked with them.
   for (const statement of undo.toReversed()) await query(statement);

@@ -4,19 +4,33 @@ import type { Knex } from '../core/knex.ts';
 import { stateAt, type RecordChange } from '../../domain/inventory/history.ts';
 import type { Resource, Row } from '../../domain/inventory/resource.ts';
 import { readRecord } from './records.ts';
+import { withCanonicalAddresses } from './tables.ts';
 
 const entriesOf = (db: Knex, { kind }: Resource, id: string) =>
   AuditEntry.query(db)
     .where({ subject_type: kind, subject_id: id, outcome: 'done' })
     .where('action', 'like', 'inventory.%');
 
+/** The states of an entry as responses have them: restores write addresses as PostgreSQL formats them. */
+function withStates<E extends Pick<AuditEntry, 'before' | 'after'>>(
+  resource: Resource,
+  entry: E,
+): E {
+  for (const state of [entry.before, entry.after])
+    if (state) withCanonicalAddresses(resource, state as Row);
+  return entry;
+}
+
 /** Lists the changes of a record, newest first: its entries of the audit log. */
-export const listChanges = (
+export async function listChanges(
   db: Knex,
   resource: Resource,
   id: string,
   page: PageRequest,
-): Promise<KeysetPage<AuditEntry>> => keysetPage(entriesOf(db, resource, id), page);
+): Promise<KeysetPage<AuditEntry>> {
+  const { items, nextKey } = await keysetPage(entriesOf(db, resource, id), page);
+  return { items: items.map((entry) => withStates(resource, entry)), nextKey };
+}
 
 /**
  * The state of a record at a time; null when it did not exist, undefined when the audit log does not
@@ -35,7 +49,7 @@ export const findStateAt = (
           .where('at', operator, at)
           .orderBy('id', order)
           .limit(1);
-        return entry as RecordChange | undefined;
+        return entry && (withStates(resource, entry) as RecordChange);
       };
       const [previous, next] = [await read('<=', 'desc'), await read('>', 'asc')];
       const present = next ? undefined : await readRecord(trx, resource.name, id);

@@ -69,6 +69,19 @@ const COLUMNS = new Map<ResourceName, string>(
 /** SQL: the columns of a resource under the names of its fields. */
 export const columnsOf = ({ name }: Resource): string => COLUMNS.get(name) ?? '*';
 
+/** The form in which responses and the audit log have times. */
+const ISO_TIME = `'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'`;
+
+/** SQL: the columns of a resource as JSON of the audit log has them. Only IPv6 addresses may be written otherwise. */
+export const auditedColumns = (resource: Resource): string =>
+  fieldsOf(resource)
+    .map((field) => {
+      const column = columnOf(field);
+      const isTime = field === 'createdAt' || field === 'updatedAt';
+      return `${isTime ? `to_char(${column} AT TIME ZONE 'UTC', ${ISO_TIME})` : column} AS "${field}"`;
+    })
+    .join(', ');
+
 /** The PostgreSQL type of a field. */
 export function sqlTypeOf({ fields }: Resource, field: string): string {
   if (field === 'host') return 'inet';
@@ -133,10 +146,19 @@ export function rowOf(resource: Resource, stored: Record<string, unknown>): Row 
   if (inherited !== undefined) row[INHERITED] = inheritedFrom(inherited as (string | null)[]);
   for (const field of ['createdAt', 'updatedAt'])
     row[field] = new Date(row[field] as string).toISOString();
-  for (const [name, { type }] of Object.entries(resource.fields)) {
+  return withCanonicalAddresses(resource, row);
+}
+
+/** Writes the IPv6 addresses of a row as responses do. Changes the row itself. */
+export function withCanonicalAddresses<R extends Record<string, unknown>>(
+  { fields }: Resource,
+  row: R,
+): R {
+  for (const [name, { type }] of Object.entries(fields)) {
     if (type !== 'network' && type !== 'address') continue;
     const value = row[name];
-    if (typeof value === 'string' && value.includes(':')) row[name] = canonicalIpv6(value);
+    if (typeof value === 'string' && value.includes(':'))
+      (row as Record<string, unknown>)[name] = canonicalIpv6(value);
   }
   return row;
 }

@@ -13,6 +13,7 @@ import { syncSchedule } from '../../domain/dispatch/tasks.ts';
 import type { EventData } from '../../domain/events/events.ts';
 import { JobFailure } from '../../domain/jobs/jobType.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
+import type { Ids } from '../../platform/ids.ts';
 import type { StepTools } from '../jobs/multiStep.ts';
 import { backupRecord } from './backupAudit.ts';
 import type { ConcurrencyLimit } from './concurrencyLimit.ts';
@@ -22,6 +23,7 @@ import type { RestorePayload, RestoreRunSteps } from './restoreRun.ts';
 type Deps = {
   db: Knex;
   commit: Commit;
+  ids: Ids;
   concurrencyLimit: ConcurrencyLimit;
   steps: Pick<RestoreRunSteps, 'loadPlan' | 'evaluate'>;
 };
@@ -44,6 +46,7 @@ export type ApplyRestore = ReturnType<typeof createApplyRestore>;
 export function createApplyRestore({
   db,
   commit,
+  ids,
   concurrencyLimit,
   steps: { loadPlan, evaluate },
 }: Deps) {
@@ -72,6 +75,7 @@ export function createApplyRestore({
     if (run.outcome) throw new Rollback();
     const planned = await loadPlan(trx, tools);
     const { plan } = planned;
+    const caller = { ...tools.caller, tenantId: backup.tenantId };
     const { report, planHash, effects } = await cancelOnAbort(db, trx, tools.signal, async () => {
       await lockForRestore(trx, plan, LOCK_TIMEOUT_MS);
       const evaluation = await evaluate(trx, tools, planned);
@@ -79,7 +83,10 @@ export function createApplyRestore({
       assertPlanHash((tools.payload as RestorePayload).planHash, evaluation.planHash);
       return {
         ...evaluation,
-        effects: await applyDifferences(trx, plan, { signal: tools.signal }),
+        effects: await applyDifferences(trx, plan, {
+          author: { entryId: ids.next('aud'), at: new Date(), caller },
+          signal: tools.signal,
+        }),
       };
     });
     const { schedules, sessionsEnded, jobsEnded } = effects;

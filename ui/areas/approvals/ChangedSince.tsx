@@ -25,6 +25,12 @@ type Change = Schemas['RecordChange'];
 const changesPath = (resource: string) =>
   `/api/inventory/${resource as 'prefixes'}/{id}/changes` as const;
 
+/** The changes after a version, of the newest ones. A restore may have returned to an earlier one. */
+function changesAfter(changes: readonly Change[], since: number): readonly Change[] {
+  const end = changes.findIndex(({ restored, version }) => !restored && version <= since);
+  return end === -1 ? changes : changes.slice(0, end);
+}
+
 /** What others have done with a record since the request was made. */
 function ChangesSince({ drift, names }: { drift: Drift; names: Names }) {
   const { resource, id, since } = drift;
@@ -40,7 +46,7 @@ function ChangesSince({ drift, names }: { drift: Drift; names: Names }) {
     // Without the right to read the record there is no history here, and no message.
     retry: false,
   });
-  const changes = (data?.items ?? []).filter(({ version }) => since !== null && version > since);
+  const changes = since === null ? [] : changesAfter(data?.items ?? [], since);
   if (changes.length === 0) return null;
   const all = mergeNames([names, data?.included]);
   return (
@@ -48,7 +54,8 @@ function ChangesSince({ drift, names }: { drift: Drift; names: Names }) {
       {changes.map((change: Change) => (
         <li key={change.id}>
           <div className={classes.who}>
-            <Actor id={change.actorId} names={all} full /> changed it <Time value={change.at} />
+            <Actor id={change.actorId} names={all} full />{' '}
+            {change.restored ? 'restored it' : 'changed it'} <Time value={change.at} />
           </div>
           <FieldDiff resource={resource} rows={rowsOf(change)} names={all} />
         </li>

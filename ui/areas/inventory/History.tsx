@@ -26,7 +26,8 @@ const VERBS = { create: 'created it', update: 'changed it', delete: 'deleted it'
 /** The page with the oldest changes: they may not be all. */
 function ArchivedNote({ page }: { page: Page | undefined }) {
   if (page?.nextCursor !== null || page.archivedUntil === null) return null;
-  if (page.items.at(-1)?.action === 'create') return null;
+  const oldest = page.items.at(-1);
+  if (oldest?.action === 'create' && !oldest.restored) return null;
   return (
     <p className={classes.muted}>
       Changes until <Time value={page.archivedUntil} format="full" /> may be in an archive of the
@@ -88,18 +89,19 @@ const JOB_REQUEST = /^job:(job_[0-9a-z]{26})/;
 type EntryProps = { resource: Resource; recordId: string; change: RecordChange; names: Names };
 
 function Entry({ resource, recordId, change, names }: EntryProps) {
-  const { at, action, actorId, requestId, changes, version } = change;
+  const { at, action, restored, actorId, requestId, changes, version } = change;
   const jobId = JOB_REQUEST.exec(requestId)?.[1];
   const kinds = new Map(resource.fields.map((field) => [field.name, referenceOf(field)]));
   return (
     <li className={classes.change}>
       <div className={classes.changeHead}>
         <span>
-          <Actor id={actorId} names={names} full /> {ownValue(VERBS, action) ?? action}
+          <Actor id={actorId} names={names} full />{' '}
+          {restored && action !== 'delete' ? 'restored it' : (ownValue(VERBS, action) ?? action)}
           {jobId !== undefined && (
             <>
               {' '}
-              <RecordLink id={jobId} label="by a job" />
+              <RecordLink id={jobId} label={restored ? 'by a restore' : 'by a job'} />
             </>
           )}
         </span>

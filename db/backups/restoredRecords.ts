@@ -1,0 +1,107 @@
+import { viaOf, type Caller } from '../../domain/shared/caller.ts';
+import { PLATFORM } from '../../domain/access/scope.ts';
+import type { Resource } from '../../domain/inventory/resource.ts';
+import { RESOURCES } from '../../domain/inventory/resources/index.ts';
+import { auditedColumns, tableOf } from '../inventory/tables.ts';
+import { quoteIdentifier, type RunQuery } from './catalog.ts';
+import type { PlannedTable } from './restorePlan.ts';
+import { diffTable, liveTable } from './sql.ts';
+import type { BackedUpTable } from './tables.ts';
+
+/**
+ * Who restores, and when, for the audit entries of records. `entryId` is a new id of an audit entry, from
+ * which those of the entries are made. It and `at` must be from after the locks of `lockForRestore`: writers
+ * that the restore waited for come before it in the history of a record.
+ */
+export type RestoreAuthor = { entryId: string; at: Date; caller: Caller };
+
+/** A table with the number of its rows that a restore changes. */
+type Changed = { planned: PlannedTable; rows: number };
+
+const RESOURCE_OF: ReadonlyMap<string, Resource> = new Map(
+  Object.values(RESOURCES).map((resource) => [tableOf(resource), resource]),
+);
+
+const replacedTable = ({ name }: BackedUpTable): string =>
+  `pg_temp.${quoteIdentifier(`_replaced_${name}`)}`;
+
+/** SQL: the records that differ, but for those with the difference `except`, as the audit log has them. */
+const statesSql = (resource: Resource, table: BackedUpTable, except: string): string =>
+  `SELECT r.id, to_json(r) AS state FROM (
+     SELECT ${auditedColumns(resource)} FROM ${liveTable(table)}
+     WHERE id IN (SELECT id FROM ${diffTable(table)} WHERE change <> '${except}')) AS r`;
+
+/** Keeps the records of the inventory that a restore will change or delete, for `auditRestoredRecords`. */
+export async function keepReplacedRecords(
+  query: RunQuery,
+  changed: readonly Changed[],
+): Promise<void> {
+  for (const { planned } of changed) {
+    const resource = RESOURCE_OF.get(planned.table.name);
+    if (!resource) continue;
+    await query(
+      `CREATE TEMP TABLE ${quoteIdentifier(`_replaced_${planned.table.name}`)} ON COMMIT DROP AS
+       ${statesSql(resource, planned.table, 'created')}`,
+    );
+  }
+}
+
+/** The digits of ids, which sort like their values. */
+const DIGITS = '0123456789abcdefghjkmnpqrstvwxyz';
+/** The digits at the end of an id that number the entries of a restore: up to a billion. */
+const NUMBERED = 6;
+
+const numberSql = (number: string): string =>
+  Array.from({ length: NUMBERED }, (_, i) => 5 * (NUMBERED - 1 - i))
+    .map((shift) => `substr('${DIGITS}', ((${number} >> ${shift}) & 31)::integer + 1, 1)`)
+    .join(' || ');
+
+/** SQL: the tenant of a record, whose state may be null after the restore. */
+const tenantSql = ({ scopeKind }: Resource): string => {
+  if (scopeKind === 'catalogue') return `'${PLATFORM}'`;
+  if (scopeKind === 'isTenant') return 'd.id';
+  return `coalesce(a.state ->> 'tenantId', b.state ->> 'tenantId', '${PLATFORM}')`;
+};
+
+/**
+ * Writes an audit entry for every record of the inventory that a restore has changed: the history of a
+ * record consists of its entries. Requires `keepReplacedRecords`.
+ */
+export async function auditRestoredRecords(
+  query: RunQuery,
+  changed: readonly Changed[],
+  { entryId, at, caller }: RestoreAuthor,
+): Promise<void> {
+  let written = 0;
+  for (const { planned, rows } of changed) {
+    const { table } = planned;
+    const resource = RESOURCE_OF.get(table.name);
+    if (!resource) continue;
+    // Each value is used once, in this order.
+    await query(
+      `INSERT INTO public.audit_entries (id, tenant_id, actor_id, via, action, outcome, subject_type,
+         subject_id, before, after, request_id, address, at)
+       SELECT $1::text || ${numberSql('c.number')}, c.tenant_id, $2::text,
+         CASE c.tenant_id WHEN $3::text THEN $4::text ELSE $5::text END,
+         'inventory.${resource.kind}.restore', 'done', '${resource.kind}', c.id, c.before, c.after,
+         $6::text, $7::text, $8::timestamptz
+       FROM (
+         SELECT d.id, b.state AS before, a.state AS after, ${tenantSql(resource)} AS tenant_id,
+           ${written} + row_number() OVER () AS number
+         FROM ${diffTable(table)} AS d LEFT JOIN ${replacedTable(table)} AS b ON b.id = d.id
+           LEFT JOIN (${statesSql(resource, table, 'deleted')}) AS a ON a.id = d.id
+         WHERE b.state::text IS DISTINCT FROM a.state::text) AS c`,
+      [
+        entryId.slice(0, -NUMBERED),
+        caller.actorId,
+        caller.tenantId,
+        viaOf(caller, caller.tenantId),
+        viaOf(caller, ''),
+        caller.requestId,
+        caller.address,
+        at,
+      ],
+    );
+    written += rows;
+  }
+}

@@ -1,0 +1,155 @@
+import { describe, expect, test } from '@jest/globals';
+import type { Static } from 'typebox';
+import type { ChangeView } from '../../../api/inventory/schemas.ts';
+import { tableOf } from '../../../db/inventory/tables.ts';
+import { RESOURCES } from '../../../domain/inventory/resources/index.ts';
+import type { TestApp } from '../../support/app.ts';
+import { backupCreator, restorer, withBackups } from '../../support/backups.ts';
+import type { TestClient } from '../../support/client.ts';
+import { seedEstate } from '../../support/estate.ts';
+import { recordFactory, type InventoryRecord, type RecordPage } from '../../support/inventory.ts';
+import type { Page } from '../../support/users.ts';
+
+let app: TestApp;
+let root: TestClient;
+withBackups(async (fixture) => {
+  ({ app, root } = fixture);
+  await seedEstate(app);
+});
+
+const make = recordFactory(() => root);
+const INVENTORY = { mode: 'partial', sections: ['settings', 'inventory'] };
+const createBackup = backupCreator(() => root);
+const restore = restorer(() => root);
+
+type Changes = Page<Static<typeof ChangeView>>;
+const pathOf = (resource: string, { id }: { id: string }) => `/api/inventory/${resource}/${id}`;
+const changesOf = (path: string) => root.get<Changes>(`${path}/changes`).expect(200);
+const at = (path: string, time: Date) =>
+  root.get<InventoryRecord>(`${path}?at=${time.toISOString()}`);
+/** The outlines of changes, newest first. */
+const outline = ({ items }: Changes) =>
+  items.map(
+    ({ action, restored, version }) => `${restored ? 'restore: ' : ''}${action} ${version}`,
+  );
+
+/** A time that is neither that of the write before it nor that of the write after it. */
+async function timeBetween(): Promise<Date> {
+  const time = new Date(Date.now() + 2);
+  while (Date.now() <= time.getTime() + 2) await new Promise((resolve) => setImmediate(resolve));
+  return time;
+}
+
+describe('a restore is in the history of a record', () => {
+  test('that was changed, that was deleted and that is newer, also when it is undone', async () => {
+    const [changed, deleted] = [
+      await make('sites', { name: 'changed' }),
+      await make('sites', { name: 'deleted' }),
+    ];
+    const kept = pathOf('sites', await make('sites', { name: 'kept' }));
+    const backup = await createBackup(INVENTORY);
+    await root.put(pathOf('sites', changed), { name: 'renamed' }).expect(200);
+    await root.delete(pathOf('sites', deleted)).expect(204);
+    const newer = await make('sites', { name: 'newer' });
+    const paths = [changed, deleted, newer].map((site) => pathOf('sites', site));
+    const namesAt = (time: Date) =>
+      Promise.all(
+        paths.map(async (path) => {
+          const { status, body } = await at(path, time);
+          return status === 200 ? body.name : status;
+        }),
+      );
+    const before = await timeBetween();
+    const { preRestoreBackupId } = await restore({ backupId: backup.id, preRestoreBackup: true });
+    const between = await timeBetween();
+    await restore({ backupId: preRestoreBackupId });
+    expect(await namesAt(before)).toEqual(['renamed', 404, 'newer']);
+    expect(await namesAt(between)).toEqual(['changed', 'deleted', 404]);
+    expect(await namesAt(await timeBetween())).toEqual(['renamed', 404, 'newer']);
+    const [first, second, third] = await Promise.all(paths.map(changesOf));
+    expect(first && outline(first)).toEqual([
+      'restore: update 2',
+      'restore: update 1',
+      'update 2',
+      'create 1',
+    ]);
+    expect(first?.items[1]).toMatchObject({
+      actorId: 'root',
+      changes: [{ field: 'name', before: 'renamed', after: 'changed' }],
+    });
+    expect(first?.items[1]?.requestId).toMatch(/^job:job_/);
+    expect(second && outline(second)).toEqual([
+      'restore: delete 1',
+      'restore: create 1',
+      'delete 1',
+      'create 1',
+    ]);
+    expect(third && outline(third)).toEqual(['restore: create 1', 'restore: delete 1', 'create 1']);
+    expect(outline(await changesOf(kept))).toEqual(['create 1']);
+  });
+
+  test('of every resource, in the form of its responses', async () => {
+    await make('tenants', { id: 'red', name: 'Red' });
+    await make('prefixes', { cidr: '::ffff:0:0/96' });
+    await make('ip-addresses', { address: '::ffff:10.9.8.7/96' });
+    const backup = await createBackup(INVENTORY);
+    for (const resource of Object.values(RESOURCES))
+      await app.deps.db(tableOf(resource)).update({ description: 'changed behind its back' });
+    await restore({ backupId: backup.id });
+    const after = await timeBetween();
+    for (const { name } of Object.values(RESOURCES)) {
+      const { items } = await root.get<RecordPage>(`/api/inventory/${name}`).expect(200);
+      expect(items.length).toBeGreaterThan(0);
+      for (const record of items) {
+        const path = pathOf(name, record);
+        expect([name, (await at(path, after)).body]).toEqual([name, record]);
+        const { items: changes } = await changesOf(path);
+        expect([name, changes[0]]).toEqual([
+          name,
+          expect.objectContaining({
+            restored: true,
+            changes: [expect.objectContaining({ field: 'description' })],
+          }),
+        ]);
+      }
+    }
+    await app.deps.auditSealer.seal();
+    expect(await app.deps.auditSealer.verify('platform')).toMatchObject({ broken: null });
+  });
+
+  test('of a tenant in the audit log of the tenant, and of nobody else', async () => {
+    await make('tenants', { id: 'acme', name: 'Acme' });
+    const acme = app.client.as({ actor: 'kim', roles: 'platform-admin', tenant: 'acme' });
+    const mine = await make('sites', { name: 'mine', tenantId: 'acme' });
+    const theirs = await make('sites', { name: 'theirs' });
+    const backup = await backupCreator(() => acme)(INVENTORY);
+    for (const site of [mine, theirs])
+      await root.put(pathOf('sites', site), { description: 'changed' }).expect(200);
+    await restorer(() => acme)({ backupId: backup.id });
+    const restored = (site: InventoryRecord) =>
+      app.deps
+        .db('audit_entries')
+        .where({ subject_id: site.id, action: 'inventory.site.restore' })
+        .select('tenant_id', 'actor_id', 'outcome');
+    expect([await restored(mine), await restored(theirs)]).toEqual([
+      [{ tenant_id: 'acme', actor_id: 'kim', outcome: 'done' }],
+      [],
+    ]);
+  });
+});
+
+test('what a restore without entries has changed is not known, and what it is now is', async () => {
+  const site = await make('sites', { name: 'then' });
+  const path = pathOf('sites', site);
+  await root.put(path, { name: 'now' }).expect(200);
+  // As a restore of an earlier version did.
+  await app.deps
+    .db('sites')
+    .where({ id: site.id })
+    .update({ name: 'then', version: 1, updated_at: site.updatedAt });
+  const unknown = await at(path, await timeBetween());
+  expect([unknown.status, unknown.body]).toMatchObject([410, { code: 'history_incomplete' }]);
+  expect(await root.get<InventoryRecord>(path).expect(200)).toMatchObject({ name: 'then' });
+  const later = await root.put<InventoryRecord>(path, { name: 'later' }).expect(200);
+  expect((await at(path, new Date(later.updatedAt))).body.name).toBe('later');
+});
