@@ -67,7 +67,7 @@ export function composeCore(config: Config, log: Log, passwordCost?: PasswordCos
     { db, ids, dispatcher, dispatchGraceMs },
     { notifications, metrics, late },
   );
-  const checks = composeAccess({ db, metrics, ...writes });
+  const checks = composeAccess({ db, log, metrics, ...writes });
   return {
     config,
     log,

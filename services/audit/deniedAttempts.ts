@@ -1,12 +1,13 @@
 import type { Commit } from '../../db/core/commit.ts';
 import type { Subject } from '../../db/core/unitOfWork.ts';
-import { authorKeyOf, type Caller } from '../../domain/shared/caller.ts';
+import { authorKeyOf, systemCaller, type Caller } from '../../domain/shared/caller.ts';
+import type { Log } from '../../platform/log.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import { networkOf } from '../../platform/network.ts';
 
 export type DeniedAttempts = ReturnType<typeof createDeniedAttempts>;
 
-/** Denied attempts per budget and minute that a process audits. The metrics count all of them. */
+/** Denied attempts per budget and minute that a process audits one by one. The metrics count all of them. */
 const MAX_RECORDED_PER_MINUTE = 60;
 
 /** Distinct budgets per minute; further ones share one budget. */
@@ -22,16 +23,81 @@ const budgetOf = (caller: Caller, action: string) =>
     ? `${action} ${networkOf(caller.address)}`
     : `${caller.kind}:${authorKeyOf(caller)}`;
 
+/** The budget of the attempts beyond `MAX_BUDGETS`. */
+const OTHERS = 'others';
+
+/** Attempts with one action at one tenant that were not audited one by one, with the last of them. */
+type Omitted = { caller: Caller; action: string; subject: Subject; count: number };
+
+type Budget = { recorded: number; omitted: Map<string, Omitted> };
+
+const MINUTE_MS = 60_000;
+
+/** Adds an attempt above its budget. A budget names as many actions and tenants as it audits attempts. */
+function omit({ omitted }: Budget, attempt: Omit<Omitted, 'count'>): void {
+  const key = `${attempt.action} ${attempt.caller.tenantId}`;
+  const known = omitted.get(key);
+  if (known || omitted.size < MAX_RECORDED_PER_MINUTE)
+    omitted.set(key, { ...attempt, count: (known?.count ?? 0) + 1 });
+}
+
 /** Writes denied attempts to the audit log, within budgets. */
-export function createDeniedAttempts({ commit, metrics }: { commit: Commit; metrics: Metrics }) {
+export function createDeniedAttempts({
+  commit,
+  metrics,
+  log,
+}: {
+  commit: Commit;
+  metrics: Metrics;
+  log: Log;
+}) {
   let minute = 0;
-  const attemptCounts = new Map<string, number>();
+  let budgets = new Map<string, Budget>();
+  let reported: typeof budgets | undefined;
+
+  /** Audits how many attempts a minute has left out. */
+  async function reportOmitted(counted: typeof budgets, since: Date): Promise<void> {
+    for (const [name, { omitted }] of counted)
+      for (const { caller, action, subject, count } of omitted.values()) {
+        // They were of more than one caller.
+        const author = name === OTHERS ? systemCaller(caller.tenantId, caller.requestId) : caller;
+        await commit(withoutClaim({ ...author, address: null }), (work) => {
+          work.audit(action, subject, { after: { omitted: count, since }, outcome: 'denied' });
+        });
+      }
+  }
+
+  /** At the end of the minute. A process that stops before has counted the attempts in the metrics only. */
+  function scheduleReport(): void {
+    if (reported === budgets) return;
+    reported = budgets;
+    const counted = budgets;
+    const since = new Date(minute * MINUTE_MS);
+    setTimeout(
+      () =>
+        void reportOmitted(counted, since).catch((error: unknown) =>
+          log.warn({ err: error }, 'denied attempts that were only counted are not audited'),
+        ),
+      (minute + 1) * MINUTE_MS - Date.now(),
+    ).unref();
+  }
+
+  function budgetFor(name: string): Budget {
+    const now = Math.floor(Date.now() / MINUTE_MS);
+    if (now !== minute) budgets = new Map();
+    minute = now;
+    const key = budgets.has(name) || budgets.size < MAX_BUDGETS ? name : OTHERS;
+    const budget = budgets.get(key) ?? { recorded: 0, omitted: new Map() };
+    budgets.set(key, budget);
+    return budget;
+  }
 
   return {
     /**
-     * Audits a denied attempt. Above its budget an attempt is only counted in the metrics, so that
-     * a flood cannot fill the audit log. `accountId` is the account that was attacked, which has
-     * its own budget; `subject` is the record concerned, by default the request.
+     * Audits a denied attempt. Above its budget an attempt is counted, in the metrics and for one entry
+     * at the end of the minute, so that a flood cannot fill the audit log. `accountId` is the account
+     * that was attacked, which has its own budget; `subject` is the record concerned, by default the
+     * request.
      */
     async record(
       caller: Caller,
@@ -42,21 +108,21 @@ export function createDeniedAttempts({ commit, metrics }: { commit: Commit; metr
         subject = { type: 'request', id: caller.requestId },
       }: { accountId?: string | undefined; subject?: Subject } = {},
     ): Promise<void> {
-      const now = Math.floor(Date.now() / 60_000);
-      if (now !== minute) attemptCounts.clear();
-      minute = now;
-      const ownBudget =
-        accountId === undefined ? budgetOf(caller, action) : `${action} ${accountId}`;
-      const budget =
-        attemptCounts.has(ownBudget) || attemptCounts.size < MAX_BUDGETS ? ownBudget : 'others';
-      const count = (attemptCounts.get(budget) ?? 0) + 1;
-      attemptCounts.set(budget, count);
+      const budget = budgetFor(
+        accountId === undefined ? budgetOf(caller, action) : `${action} ${accountId}`,
+      );
       metrics.denied.inc({ action });
-      if (count > MAX_RECORDED_PER_MINUTE) return;
-      const { idempotency: _, ...callerWithoutClaim } = caller;
-      await commit(callerWithoutClaim, (work) => {
+      if (budget.recorded >= MAX_RECORDED_PER_MINUTE) {
+        omit(budget, { caller, action, subject });
+        scheduleReport();
+        return;
+      }
+      budget.recorded += 1;
+      await commit(withoutClaim(caller), (work) => {
         work.audit(action, subject, { after: detail, outcome: 'denied' });
       });
     },
   };
 }
+
+const withoutClaim = ({ idempotency: _, ...caller }: Caller): Caller => caller;

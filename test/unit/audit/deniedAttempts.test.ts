@@ -1,4 +1,5 @@
-import { expect, test } from '@jest/globals';
+import { mock } from 'node:test';
+import { beforeEach, describe, expect, test } from '@jest/globals';
 import { systemCaller, type Caller } from '../../../domain/shared/caller.ts';
 import { createDeniedAttempts } from '../../../services/audit/deniedAttempts.ts';
 
@@ -21,4 +22,75 @@ test('a flood of an actor of one tenant hides no attempt of an actor of that nam
   // The budget is one of a minute, which may have ended in between.
   expect(recorded.get('red')).toBeLessThanOrEqual(120);
   expect(recorded.get('blue')).toBe(1);
+});
+
+describe('at the end of a minute, one entry has the number of attempts that have none', () => {
+  const recorded: { tenantId: string; actorId: string; entry: unknown[] }[] = [];
+  const summaries = () =>
+    recorded.filter(({ entry }) => 'omitted' in (entry[2] as { after: object }).after);
+  let attempts: ReturnType<typeof createDeniedAttempts>;
+  beforeEach(() => {
+    recorded.length = 0;
+    attempts = createDeniedAttempts({
+      commit: ({ tenantId, actorId }: Caller, useCase: (work: object) => void) => {
+        useCase({ audit: (...entry: unknown[]) => recorded.push({ tenantId, actorId, entry }) });
+        return Promise.resolve();
+      },
+      metrics: { denied: { inc: () => undefined } },
+    } as unknown as Parameters<typeof createDeniedAttempts>[0]);
+  });
+  /** Runs a test whose time `pass` lets pass. The limit of the test itself is one of real time. */
+  const withClock = (run: () => Promise<void>) => async () => {
+    const now = Date.UTC(2026, 0, 1, 12, 0, 10);
+    mock.timers.enable({ apis: ['setTimeout', 'Date'], now });
+    await run().finally(() => mock.timers.reset());
+  };
+  const deny = async (times: number, caller: Caller, action = 'access.denied') => {
+    for (let n = 0; n < times; n++) await attempts.record(caller, action, { n });
+  };
+  const pass = async (ms: number) => {
+    mock.timers.tick(ms);
+    await new Promise((resolve) => setImmediate(resolve));
+  };
+  const actor = (actorId: string, tenantId = 'red') => ({
+    ...systemCaller(tenantId, `of ${actorId}`),
+    kind: 'gateway' as const,
+    actorId,
+  });
+
+  test(
+    'of an actor and an action',
+    withClock(async () => {
+      await deny(70, actor('alice'));
+      await deny(3, actor('alice'), 'identity.untrusted');
+      await deny(60, actor('bob'));
+      expect(summaries()).toEqual([]);
+      await pass(60_000);
+      const detail = (omitted: number) => ({
+        after: { omitted, since: new Date(Date.UTC(2026, 0, 1, 12)) },
+        outcome: 'denied',
+      });
+      const subject = { type: 'request', id: 'of alice' };
+      expect(summaries()).toEqual([
+        { tenantId: 'red', actorId: 'alice', entry: ['access.denied', subject, detail(10)] },
+        { tenantId: 'red', actorId: 'alice', entry: ['identity.untrusted', subject, detail(3)] },
+      ]);
+      await pass(600_000);
+      expect(summaries()).toHaveLength(2);
+    }),
+  );
+
+  test(
+    'again in the next minute, although the first ends between two attempts',
+    withClock(async () => {
+      await deny(61, actor('alice'));
+      mock.timers.setTime(Date.UTC(2026, 0, 1, 12, 1, 0));
+      await deny(62, actor('alice'));
+      await pass(120_000);
+      expect(summaries().map(({ entry }) => entry[2])).toMatchObject([
+        { after: { omitted: 1 } },
+        { after: { omitted: 2 } },
+      ]);
+    }),
+  );
 });
