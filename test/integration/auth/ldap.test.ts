@@ -118,6 +118,40 @@ describeWith('slapd', 'LDAP', () => {
       await login('bob', 'bob-secret').expect(429);
     });
 
+    test('fails if something is inserted before the TLS of StartTLS begins', async () => {
+      await app.deps.db('rate_limits').delete();
+      // BindResponse "success" for message 3 without its last byte, which the true answer adds.
+      const inserted = Buffer.from('300d02010361080a01000400' + '0401', 'hex');
+      const target = Number(new URL(slapd.urls.plain.replace('ldap:', 'http:')).port);
+      const proxyPort = async (suffix: Buffer) => {
+        const proxy = createServer((socket) => {
+          const onward = connect(target, '127.0.0.1');
+          socket.on('error', () => onward.destroy()).pipe(onward);
+          onward
+            .on('error', () => socket.destroy())
+            .once('data', (answer) => {
+              socket.write(Buffer.concat([answer, suffix]));
+              onward.pipe(socket);
+            });
+        });
+        await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+        proxy.unref();
+        return (proxy.address() as AddressInfo).port;
+      };
+      const loginThrough = async (suffix: Buffer, password: string) => {
+        const url = `ldap://localhost:${await proxyPort(suffix)}`;
+        return login('ada', password, await createProvider({ url, startTls: true }));
+      };
+      expect((await loginThrough(Buffer.alloc(0), 'ada-secret')).status).toBe(200);
+      expect((await loginThrough(Buffer.alloc(0), 'wrong')).status).toBe(401);
+      for (const suffix of [
+        inserted,
+        inserted.subarray(0, 1),
+        Buffer.from('30050201036100', 'hex'),
+      ])
+        expect((await loginThrough(suffix, 'wrong')).status).toBe(502);
+    });
+
     test('uses as many connections and binds for an unknown name as for a known one', async () => {
       await app.deps.db('rate_limits').delete();
       const target = Number(new URL(slapd.urls.secure.replace('ldaps:', 'https:')).port);

@@ -34,6 +34,7 @@ const fillTemplate = (template: string, values: Readonly<Record<string, string>>
 
 /** Loaded on first use, since most processes connect to no directory. */
 const loadLibrary = () => import('ldapts');
+type Library = Awaited<ReturnType<typeof loadLibrary>>;
 
 /** Limit of a whole connection, as a multiple of the limit of one request. */
 const MAX_EXCHANGES = 4;
@@ -45,12 +46,21 @@ const RECEIVED_CHECK_MS = 20;
 /** Milliseconds that a server has to receive the unbind request before its socket is closed. */
 const UNBIND_GRACE_MS = 500;
 
+/** Whether these bytes are one whole message, as the library reads them. */
+function isOneMessage({ BerReader }: Library, bytes: Buffer): boolean {
+  const reader = new BerReader(bytes);
+  return reader.readSequence() !== null && reader.length === reader.remain;
+}
+
 /**
  * Sockets of one connection to a directory. ldapts reconnects by itself; this refuses to after
- * `close`, and refuses a second plain connection, which would not be protected by StartTLS.
+ * `close`, and refuses a second plain connection, which would not be protected by StartTLS. TLS
+ * begins only if the answer to StartTLS is all that has arrived before: ldapts would read what
+ * follows it, which anyone on the path can insert, as the beginning of what arrives protected.
  */
-function createConnections(guard: AddressGuard) {
+function createConnections(guard: AddressGuard, library: Library) {
   const sockets: net.Socket[] = [];
+  const receivedPlain: Buffer[] = [];
   let plainConnections = 0;
   let closed = false;
   const track = <S extends net.Socket>(open: () => S): S => {
@@ -64,10 +74,14 @@ function createConnections(guard: AddressGuard) {
     connectPlain(port: number, host: string): net.Socket {
       plainConnections += 1;
       if (plainConnections > 1) throw new Error('The directory closed the connection.');
-      return track(() => net.connect({ port, host, lookup: guard.lookupFor(port) }));
+      const socket = track(() => net.connect({ port, host, lookup: guard.lookupFor(port) }));
+      return socket.on('data', (chunk: Buffer) => receivedPlain.push(chunk));
     },
-    connectTls: (...args: Parameters<typeof tls.connect>): tls.TLSSocket =>
-      track(() => tls.connect(...args)),
+    connectTls(...args: Parameters<typeof tls.connect>): tls.TLSSocket {
+      if (plainConnections > 0 && !isOneMessage(library, Buffer.concat(receivedPlain)))
+        throw new Error('The directory sent more than the answer to StartTLS before TLS.');
+      return track(() => tls.connect(...args));
+    },
     receivedBytes: (): number => Math.max(0, ...sockets.map(({ bytesRead }) => bytesRead)),
     destroy,
     close(): void {
@@ -97,9 +111,9 @@ export function createLdap(outbound: ProviderOutbound) {
       lookup: guard.lookupFor(port),
       host,
     };
-    const connections = createConnections(guard);
-    const { Client: LdapClient } = await loadLibrary();
-    const client = new LdapClient({
+    const library = await loadLibrary();
+    const connections = createConnections(guard, library);
+    const client = new library.Client({
       url: config.url,
       timeout: config.timeoutMs,
       connectTimeout: config.timeoutMs,
