@@ -51,7 +51,11 @@ const UserChange = Type.Object(
     displayName: Type.Optional(Name()),
     email: Type.Optional(Nullable(Email)),
     tenantId: Type.Optional(TenantId()),
-    enabled: Type.Optional(Type.Boolean({ description: 'false ends all sessions of the user.' })),
+    enabled: Type.Optional(
+      Type.Boolean({
+        description: 'false ends all sessions of the user, and cancels running jobs.',
+      }),
+    ),
   },
   { title: 'UserChange', ...closed },
 );

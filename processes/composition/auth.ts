@@ -23,10 +23,12 @@ import { createSignIn } from '../../services/auth/signIn.ts';
 import { createSso } from '../../services/auth/sso.ts';
 import { createUsers } from '../../services/auth/users.ts';
 import { createUserSessions } from '../../services/auth/userSessions.ts';
+import { createCancelRevoked } from '../../services/jobs/cancelRevoked.ts';
 import type { Core } from './core.ts';
 
 /** Builds authentication, access management and the audit log. */
-export function composeAuth(core: Core) {
+export function composeAuth(base: Core) {
+  const core = { ...base, cancelRevoked: createCancelRevoked(base) };
   const outbound = createProviderOutbound(core.config.outboundAllow, core.ownEndpoints);
   const samlThreads = createSamlThreads();
   const kinds = {

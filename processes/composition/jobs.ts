@@ -1,6 +1,7 @@
 import { createStartArchives } from '../../services/audit/startArchives.ts';
 import { createTokenKeeper } from '../../services/auth/apiTokens/keeper.ts';
 import { createJobAttempts } from '../../services/jobs/attempts.ts';
+import { createCancelRevoked } from '../../services/jobs/cancelRevoked.ts';
 import { createImmediateAttempts } from '../../services/jobs/immediateAttempts.ts';
 import { createJobs } from '../../services/jobs/jobs.ts';
 import { createJobQueue } from '../../services/jobs/queue.ts';
@@ -49,6 +50,7 @@ export function composeJobs(core: Core, deliveryQueue: DeliveryQueue) {
     reconcile: createReconcile({
       ...core,
       jobAttempts,
+      cancelRevoked: createCancelRevoked(core),
       unknownTypes,
       startPurge: createStartPurge(core),
       startArchives: createStartArchives(core),

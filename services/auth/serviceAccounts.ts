@@ -19,6 +19,7 @@ import type { ListAnswer, ListRequest } from '../../domain/shared/lists.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type { Access } from '../access/access.ts';
 import { createAccessChange } from '../access/accessChange.ts';
+import type { CancelRevoked } from '../jobs/cancelRevoked.ts';
 import { createAccountChecks } from './accountChecks.ts';
 import { serviceAccountRecord } from './userAudit.ts';
 
@@ -33,7 +34,13 @@ export type ServiceAccountRequest = {
 export type ServiceAccountChange = Partial<ServiceAccountRequest> & { enabled?: boolean };
 export type ServiceAccountFilter = { name?: string; q?: string };
 
-type Deps = { db: Knex; commit: Commit; access: Access; ids: Ids };
+type Deps = {
+  db: Knex;
+  commit: Commit;
+  access: Access;
+  ids: Ids;
+  cancelRevoked: Pick<CancelRevoked, 'afterCommit'>;
+};
 
 /** Error: `conflict` if another service account of the tenant has the name. */
 async function assertNameFree(
@@ -48,7 +55,7 @@ async function assertNameFree(
 }
 
 /** Accounts of programs: users without password and provider, who authenticate by API tokens. */
-export function createServiceAccounts({ db, commit, access, ids }: Deps) {
+export function createServiceAccounts({ db, commit, access, ids, cancelRevoked }: Deps) {
   const commitChange = createAccessChange({ commit, access });
   const { assertMayRevive, requireTenant } = createAccountChecks({ db, access });
   const repository = scopedRepository<User>(User, {
@@ -124,9 +131,9 @@ export function createServiceAccounts({ db, commit, access, ids }: Deps) {
     },
 
     /**
-     * Changes an account. Disabling it ends what its tokens do; other changes need what issuing its
-     * tokens needs. Errors: `not_found`,
-     * `permission_denied`, `invalid_request` (owner, tenant), `conflict` (name), `version_conflict`.
+     * Changes an account. Disabling it ends what its tokens do, and its running jobs; other changes
+     * need what issuing its tokens needs. Errors: `not_found`, `permission_denied`,
+     * `invalid_request` (owner, tenant), `conflict` (name), `version_conflict`.
      */
     async update(
       caller: Caller,
@@ -137,16 +144,16 @@ export function createServiceAccounts({ db, commit, access, ids }: Deps) {
       const known = await repository.findToAct(caller, id, 'user:write');
       if (change.tenantId !== undefined) await requireTenant(caller, change.tenantId);
       if (change.ownerId !== undefined) await checkOwner(caller, change.ownerId);
-      return commitChange(caller, 'user:write', known, async (work, currentCaller, trx) => {
+      const user = await commitChange(caller, 'user:write', known, async (work, current, trx) => {
         const before = await User.query(trx).findById(id).forUpdate().throwIfNotFound();
         checkVersion(before, expectedVersion);
-        access.assertPermission(currentCaller, 'user:write', before);
+        access.assertPermission(current, 'user:write', before);
         if (change.tenantId !== undefined)
-          access.assertPermission(currentCaller, 'user:write', { tenantId: change.tenantId });
+          access.assertPermission(current, 'user:write', { tenantId: change.tenantId });
         // As for people: disabling an account needs no more than `user:write`.
         const { enabled, ...rest } = change;
         if (enabled === true || name !== undefined || Object.keys(rest).length > 0)
-          await assertMayRevive(currentCaller, trx, before);
+          await assertMayRevive(current, trx, before);
         const { username = before.username, tenantId = before.tenantId } = {
           ...change,
           username: name,
@@ -161,11 +168,13 @@ export function createServiceAccounts({ db, commit, access, ids }: Deps) {
         });
         if (after.ownerId !== before.ownerId) {
           const owners = [before.ownerId, after.ownerId];
-          await addControllers(trx, id, { caller: currentCaller, owners }, work.now);
+          await addControllers(trx, id, { caller: current, owners }, work.now);
         }
         serviceAccountRecord.updated(work, before, after);
         return after;
       });
+      if (!user.enabled) await cancelRevoked.afterCommit();
+      return user;
     },
   };
 }

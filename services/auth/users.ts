@@ -22,6 +22,7 @@ import type { Ids } from '../../platform/ids.ts';
 import type { Access } from '../access/access.ts';
 import { createAccessChange } from '../access/accessChange.ts';
 import type { DeniedAttempts } from '../audit/deniedAttempts.ts';
+import type { CancelRevoked } from '../jobs/cancelRevoked.ts';
 import { createAccountChecks } from './accountChecks.ts';
 import type { Passwords } from './passwords.ts';
 import { requireSessionId } from './sessions.ts';
@@ -63,6 +64,7 @@ type Deps = {
   passwords: Passwords;
   loginThrottle: LoginThrottle;
   deniedAttempts: DeniedAttempts;
+  cancelRevoked: Pick<CancelRevoked, 'afterCommit'>;
 };
 
 /** Users, and passwords of local accounts. */
@@ -74,6 +76,7 @@ export function createUsers({
   passwords,
   loginThrottle,
   deniedAttempts,
+  cancelRevoked,
 }: Deps) {
   const commitChange = createAccessChange({ commit, access });
   const repository = scopedRepository<User>(User, {
@@ -152,8 +155,8 @@ export function createUsers({
     },
 
     /**
-     * Changes an account. Disabling it ends its sessions. Errors: `not_found`, `permission_denied`,
-     * `invalid_request` (tenant), `last_administrator`, `version_conflict`.
+     * Changes an account. Disabling it ends its sessions and running jobs. Errors: `not_found`,
+     * `permission_denied`, `invalid_request` (tenant), `last_administrator`, `version_conflict`.
      */
     async update(
       caller: Caller,
@@ -163,17 +166,17 @@ export function createUsers({
     ): Promise<UserDetails> {
       const known = await repository.findToAct(caller, id, 'user:write');
       if (change.tenantId !== undefined) await requireTenant(caller, change.tenantId);
-      return commitChange(caller, 'user:write', known, async (work, currentCaller, trx) => {
+      const user = await commitChange(caller, 'user:write', known, async (work, current, trx) => {
         const { before, after } = await guardLastAdministrator(trx, async () => {
           const found = await User.query(trx).findById(id).forUpdate().throwIfNotFound();
           checkVersion(found, expectedVersion);
-          access.assertPermission(currentCaller, 'user:write', found);
+          access.assertPermission(current, 'user:write', found);
           if (change.tenantId !== undefined)
-            access.assertPermission(currentCaller, 'user:write', { tenantId: change.tenantId });
+            access.assertPermission(current, 'user:write', { tenantId: change.tenantId });
           // Disabling an account grants nothing, so it needs no more than `user:write`.
           const { enabled, ...rest } = change;
           if (enabled === true || Object.keys(rest).length > 0)
-            await assertHoldsOwnersRights(currentCaller, trx, found);
+            await assertHoldsOwnersRights(current, trx, found);
           const changed = await User.query(trx).patchAndFetchById(id, {
             ...change,
             updatedAt: work.now,
@@ -186,6 +189,8 @@ export function createUsers({
         userRecord.updated(work, before, after);
         return after;
       });
+      if (!user.enabled) await cancelRevoked.afterCommit();
+      return user;
     },
 
     /**

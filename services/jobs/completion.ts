@@ -74,16 +74,16 @@ export function createJobCompletion({
     /**
      * Requests the cancellation of a job that has not finished. A queued job is cancelled in this
      * commit, and one that no workflow run has claimed yet; its first attempt is then given up. Any
-     * other running job is cancelled when its attempt has stopped.
+     * other running job is cancelled when its attempt has stopped. `message` is a line of its log.
      */
-    async requestCancel(work: Work, job: Job): Promise<void> {
+    async requestCancel(work: Work, job: Job, message = 'Cancellation requested'): Promise<void> {
       const { id, status, runId, attempts, cancelRequestedAt } = job;
       const at = work.now;
       const isRunning = status === 'running' && runId !== null;
       const line = {
         attempt: attempts,
         level: 'warn',
-        message: 'Cancellation requested',
+        message,
         data: null,
         at,
       } as const;

@@ -18,6 +18,7 @@ import { type DescribeWorkflow, type WorkflowState } from '../../domain/dispatch
 import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
 import { reconcileInBatches } from '../shared/reconcileInBatches.ts';
 import type { JobAttempts } from './attempts.ts';
+import type { CancelRevoked } from './cancelRevoked.ts';
 import { jobRecord } from './jobAudit.ts';
 import type { JobFactory } from './createJob.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
@@ -29,6 +30,7 @@ type Deps = {
   db: Knex;
   commit: Commit;
   jobAttempts: JobAttempts;
+  cancelRevoked: CancelRevoked;
   jobTypes: JobTypes;
   unknownTypes: Pick<UnknownTypes, 'hasWaitedTooLong'>;
   log: Log;
@@ -59,6 +61,7 @@ export function createReconcile({
   db,
   commit,
   jobAttempts,
+  cancelRevoked,
   jobTypes,
   unknownTypes,
   log,
@@ -130,17 +133,29 @@ export function createReconcile({
     return jobAttempts.finalizeAbandoned({ jobId: job.id, runId: job.runId }, status, code);
   }
 
+  function reconcileDue(signal: AbortSignal): Promise<number> {
+    const now = new Date();
+    return reconcileInBatches({ db, log }, signal, {
+      name: 'reconciling a job',
+      repair,
+      workflowIdOf: ({ id }) => jobWorkflowId(id),
+      claimBatch: (limit) =>
+        claimUnfinished(db, { before: new Date(now.getTime() - graceMs), now, limit }),
+    });
+  }
+
   return {
-    /** Checks all jobs that are due, until `signal` aborts. Returns the number of repaired jobs. */
-    reconcileJobs(signal: AbortSignal): Promise<number> {
-      const now = new Date();
-      return reconcileInBatches({ db, log }, signal, {
-        name: 'reconciling a job',
-        repair,
-        workflowIdOf: ({ id }) => jobWorkflowId(id),
-        claimBatch: (limit) =>
-          claimUnfinished(db, { before: new Date(now.getTime() - graceMs), now, limit }),
-      });
+    /**
+     * Cancels running jobs whose authority has ended, and checks all jobs that are due, until `signal`
+     * aborts. Returns the number of repaired jobs. Errors: those of `runEach`.
+     */
+    async reconcileJobs(signal: AbortSignal): Promise<number> {
+      const steps = [
+        () => cancelRevoked.cancelAll(signal).then(() => 0),
+        () => reconcileDue(signal),
+      ];
+      const [, repaired = 0] = await runEach(steps, signal);
+      return repaired;
     },
 
     /**

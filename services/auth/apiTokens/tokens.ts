@@ -30,6 +30,7 @@ import {
 import type { ListAnswer, ListRequest } from '../../../domain/shared/lists.ts';
 import type { Ids } from '../../../platform/ids.ts';
 import type { Access } from '../../access/access.ts';
+import type { CancelRevoked } from '../../jobs/cancelRevoked.ts';
 import { createAccountChecks } from '../accountChecks.ts';
 import { requireSessionId } from '../sessions.ts';
 import { resolveSessionTenant } from '../sessionTenant.ts';
@@ -58,6 +59,7 @@ type Deps = {
   access: Access;
   ids: Ids;
   config: { tokenMaxDays: number };
+  cancelRevoked: Pick<CancelRevoked, 'afterCommit'>;
 };
 
 const DAY_MS = 86_400_000;
@@ -74,7 +76,8 @@ const isOwn = (caller: Caller, { userId }: Pick<TokenDetails, 'userId'>): boolea
   caller.session !== undefined && caller.actorId === userId;
 
 /** API tokens: of people, who make them for themselves, and of service accounts. */
-export function createApiTokens({ db, commit, access, ids, config: { tokenMaxDays } }: Deps) {
+export function createApiTokens({ db, commit, access, ids, config, cancelRevoked }: Deps) {
+  const { tokenMaxDays } = config;
   const { assertMayIssue } = createAccountChecks({ db, access });
 
   /** The tokens that the caller may see: their own, and those of accounts that they may read. */
@@ -349,6 +352,7 @@ export function createApiTokens({ db, commit, access, ids, config: { tokenMaxDay
       await changeLocked(caller, id, expectedVersion, async (work, token) =>
         revokeLocked(work, token, caller.actorId),
       );
+      await cancelRevoked.afterCommit();
     },
 
     /** The token of the request. Error: `token_invalid` for a request without one. */
@@ -368,6 +372,7 @@ export function createApiTokens({ db, commit, access, ids, config: { tokenMaxDay
         if (token.revokedAt) throw new NoChange();
         await revokeLocked(work, token, caller.actorId);
       }).catch(ignoreNoChange(undefined));
+      await cancelRevoked.afterCommit();
     },
   };
 }

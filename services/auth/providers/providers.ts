@@ -20,6 +20,7 @@ import type { Ids } from '../../../platform/ids.ts';
 import type { Vault } from '../../../platform/vault.ts';
 import type { Access } from '../../access/access.ts';
 import { createAccessChange } from '../../access/accessChange.ts';
+import type { CancelRevoked } from '../../jobs/cancelRevoked.ts';
 import { reencryptRecords, type Reencryption } from '../../shared/reencrypt.ts';
 import { createProviderConfig } from './config.ts';
 import { KIND_DEFINITIONS } from './kinds/index.ts';
@@ -46,10 +47,17 @@ export type ProviderView = Pick<
   'id' | 'kind' | 'name' | 'enabled' | 'config' | 'createdAt' | 'updatedAt' | 'version'
 >;
 
-type Deps = { db: Knex; commit: Commit; access: Access; ids: Ids; vault: Vault };
+type Deps = {
+  db: Knex;
+  commit: Commit;
+  access: Access;
+  ids: Ids;
+  vault: Vault;
+  cancelRevoked: Pick<CancelRevoked, 'afterCommit'>;
+};
 
 /** Identity providers. They belong to the platform. */
-export function createProviders({ db, commit, access, ids, vault }: Deps) {
+export function createProviders({ db, commit, access, ids, vault, cancelRevoked }: Deps) {
   const { openConfig, checkConfig, sealSecrets, sealingOf, merge } = createProviderConfig(vault);
   const commitChange = createAccessChange({ commit, access });
 
@@ -246,8 +254,8 @@ export function createProviders({ db, commit, access, ids, vault }: Deps) {
     },
 
     /**
-     * Deletes a provider and its mappings, disables its users and ends their sessions. Errors:
-     * `permission_denied`, `not_found`, `built_in`, `last_administrator`, `version_conflict`.
+     * Deletes a provider and its mappings, disables its users and ends their sessions and running jobs.
+     * Errors: `permission_denied`, `not_found`, `built_in`, `last_administrator`, `version_conflict`.
      */
     async remove(caller: Caller, id: string, expectedVersion?: number): Promise<void> {
       const known = await find(caller, id, 'auth:write');
@@ -271,6 +279,7 @@ export function createProviders({ db, commit, access, ids, vault }: Deps) {
         providerRecord.acted(work, 'delete', known, { before: known, extra: removed });
         providerRecord.emit(work, 'auth.provider.deleted', known);
       });
+      await cancelRevoked.afterCommit();
     },
 
     /** Encrypts secrets again that were encrypted with another key than the current master key. */

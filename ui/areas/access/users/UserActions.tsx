@@ -102,8 +102,9 @@ function StateButton({ user: { id, username, tenantId, enabled, version } }: Pro
         danger
         run={set(false)}
       >
-        All sessions end, and API tokens are refused. Jobs that the user has created no longer run,
-        and schedules of the user skip. Nothing is deleted: enabling the account returns all of it.
+        All sessions end, running jobs of the user are cancelled, and API tokens are refused. Queued
+        jobs fail, and schedules of the user skip. Nothing is deleted: enabling the account makes
+        its tokens and schedules work again.
       </ConfirmedChange>
     );
   return (
