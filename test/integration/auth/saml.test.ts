@@ -181,6 +181,11 @@ describe('a response is rejected', () => {
       { signAssertion: false, signResponse: true },
       /signature/i,
     ],
+    [
+      'when the NameID is transient',
+      { nameIdentifierFormat: 'urn:oasis:names:tc:SAML:2.0:nameid-format:transient' },
+      /transient/,
+    ],
     ['when it has expired', { lifetimeInSeconds: -120 }, /expired|subject confirmation/i],
   ];
   test.each(wrong)('%s', async (_what, options, reason) => {

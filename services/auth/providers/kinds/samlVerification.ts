@@ -13,6 +13,7 @@ export type SamlVerification = { config: SamlConfig; pending: SamlPending; samlR
 export type SamlOutcome = { profile: Profile } | { refused: string };
 
 const BEARER = 'urn:oasis:names:tc:SAML:2.0:cm:bearer';
+const TRANSIENT = 'urn:oasis:names:tc:SAML:2.0:nameid-format:transient';
 
 /** Verifies a response. Executed in a thread: parsing and signatures of XML are expensive. */
 export default async function verifySamlResponse({
@@ -32,10 +33,23 @@ export default async function verifySamlResponse({
 
 type XmlNode = { _?: string; $?: Record<string, string>; [name: string]: unknown };
 
-const onlyChild = (node: XmlNode | undefined, name: string): XmlNode | undefined => {
+const children = (node: XmlNode | undefined, name: string): XmlNode[] => {
   const found = node?.[name];
-  return Array.isArray(found) && found.length === 1 ? (found[0] as XmlNode) : undefined;
+  return Array.isArray(found) ? (found as XmlNode[]) : [];
 };
+
+const onlyChild = (node: XmlNode | undefined, name: string): XmlNode | undefined => {
+  const found = children(node, name);
+  return found.length === 1 ? found[0] : undefined;
+};
+
+/** The id of the person at the provider. A transient one is another one at each sign-in. */
+function readNameId(assertion: XmlNode | undefined): string {
+  const nameId = onlyChild(onlyChild(assertion, 'Subject'), 'NameID');
+  if (nameId?.$?.Format === TRANSIENT)
+    throw new Error('the NameID is transient, so it identifies nobody; a persistent one is needed');
+  return parseExternalId(nameId?._);
+}
 
 /**
  * Reads the signed assertion and checks what the profile requires of bearer assertions (SAML 2.0
@@ -55,7 +69,7 @@ function readAssertion(config: SamlConfig, pending: SamlPending, profile: SamlPr
   if (data.NotOnOrAfter === undefined) throw new Error('it has no NotOnOrAfter');
   if (!onlyChild(onlyChild(assertion, 'Conditions'), 'AudienceRestriction'))
     throw new Error('it has no audience');
-  const externalId = parseExternalId(onlyChild(onlyChild(assertion, 'Subject'), 'NameID')?._);
+  const externalId = readNameId(assertion);
   const attributes = (profile.attributes ?? {}) as Record<string, unknown>;
   const attribute = (name: string | undefined) =>
     name === undefined ? undefined : [attributes[name]].flat()[0];
