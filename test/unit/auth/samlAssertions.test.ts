@@ -33,6 +33,35 @@ function verify(change: Partial<SignedResponse>) {
   return verifySamlResponse({ config, pending, samlResponse });
 }
 
+const attribute = (name: string, ...values: string[]) =>
+  `<Attribute Name="${name}">${values
+    .map((value) => `<AttributeValue>${value}</AttributeValue>`)
+    .join('')}</Attribute>`;
+const statement = (...attributes: string[]) =>
+  `<AttributeStatement>${attributes.join('')}</AttributeStatement>`;
+
+test.each([
+  ['in one element', statement(attribute('Role', 'a', 'b', 'c'))],
+  ['in one element each', statement(...['a', 'b', 'c'].map((value) => attribute('Role', value)))],
+  [
+    'in several statements',
+    statement(attribute('Role', 'c', 'a')) + statement(attribute('Role', 'b')),
+  ],
+])('all groups count that a response names %s', async (_where, statements) => {
+  expect(await verify({ statements })).toMatchObject({ profile: { groups: ['a', 'b', 'c'] } });
+});
+
+test('attributes without a value are absent, and of several names the first counts', async () => {
+  const statements = statement(
+    attribute('name'),
+    attribute('name', 'Ada'),
+    attribute('name', 'Eve'),
+  );
+  expect(await verify({ statements })).toEqual({
+    profile: { externalId: 'ada', username: 'ada', displayName: 'Ada', email: null, groups: [] },
+  });
+});
+
 const nameIdFormat = (name: string) => `urn:oasis:names:tc:SAML:2.0:nameid-format:${name}`;
 
 test('a transient NameID is refused, others are the id of the person', async () => {

@@ -52,6 +52,17 @@ function readNameId(assertion: XmlNode | undefined): string {
 }
 
 /**
+ * The values of an attribute: providers send several values in one element, or several elements with
+ * one name, of which node-saml returns the last.
+ */
+const attributeValues = (assertion: XmlNode | undefined, name: string): (string | undefined)[] =>
+  children(assertion, 'AttributeStatement')
+    .flatMap((statement) => children(statement, 'Attribute'))
+    .filter(({ $: attribute }) => attribute?.Name === name)
+    .flatMap((attribute) => children(attribute, 'AttributeValue'))
+    .map(({ _: text }) => text);
+
+/**
  * Reads the signed assertion and checks what the profile requires of bearer assertions (SAML 2.0
  * Profiles, 4.1.4.2). node-saml does not check the issuer, the recipient and a missing
  * InResponseTo.
@@ -70,15 +81,14 @@ function readAssertion(config: SamlConfig, pending: SamlPending, profile: SamlPr
   if (!onlyChild(onlyChild(assertion, 'Conditions'), 'AudienceRestriction'))
     throw new Error('it has no audience');
   const externalId = readNameId(assertion);
-  const attributes = (profile.attributes ?? {}) as Record<string, unknown>;
   const attribute = (name: string | undefined) =>
-    name === undefined ? undefined : [attributes[name]].flat()[0];
+    name === undefined ? undefined : attributeValues(assertion, name)[0];
   const username = firstNonEmptyText(attribute(config.usernameAttribute)) ?? externalId;
   return {
     externalId,
     username,
     displayName: firstNonEmptyText(attribute(config.displayNameAttribute)) ?? username,
     email: firstNonEmptyText(attribute(config.emailAttribute)) ?? null,
-    groups: parseGroups(attributes[config.groupsAttribute]),
+    groups: parseGroups(attributeValues(assertion, config.groupsAttribute)),
   };
 }
