@@ -124,7 +124,7 @@ export function createOidc(outbound: ProviderOutbound) {
     if (!config.allowHttp && !config.issuer.startsWith('https:'))
       throw new Error('The issuer must be https.');
     const http = outbound.httpFor(config);
-    return client.discovery(
+    const configuration = await client.discovery(
       new URL(config.issuer),
       config.clientId,
       { [client.clockTolerance]: CLOCK_TOLERANCE_SECONDS },
@@ -143,6 +143,11 @@ export function createOidc(outbound: ProviderOutbound) {
         ],
       },
     );
+    const { issuer } = configuration.serverMetadata();
+    // The library accepts such a document of Microsoft, and then a token of any tenant.
+    if (issuer.includes('{'))
+      throw new Error(`The issuer ${issuer} is that of all tenants: use the issuer of one tenant.`);
+    return configuration;
   }
 
   const configurationOf = async (config: OidcConfig): Promise<Configuration> =>
