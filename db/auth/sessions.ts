@@ -41,7 +41,8 @@ export async function findByAccessToken(
 export type RefreshState = {
   sessionId: string;
   userId: string;
-  tenantId: string;
+  /** The tenant of the user. */
+  homeTenantId: string;
   generation: number;
   spentAt: Date | null;
   live: boolean;
@@ -55,7 +56,7 @@ export async function lockByRefreshToken(
   now: Date,
 ): Promise<RefreshState | undefined> {
   const { rows }: { rows: RefreshState[] } = await trx.raw(
-    `SELECT s.id AS "sessionId", s.user_id AS "userId", s.tenant_id AS "tenantId",
+    `SELECT s.id AS "sessionId", s.user_id AS "userId", u.tenant_id AS "homeTenantId",
             t.generation, t.spent_at AS "spentAt",
             s.ended_at IS NULL AND s.idle_expires_at > ? AND s.absolute_expires_at > ?
               AND u.enabled AND p.enabled AS live,

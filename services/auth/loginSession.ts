@@ -16,6 +16,9 @@ import { userRecord } from './userAudit.ts';
 
 export type LoginSession = ReturnType<typeof createLoginSession>;
 
+/** An account that a failed attempt was for. */
+export type AttackedAccount = Pick<User, 'id' | 'tenantId'>;
+
 type Deps = {
   db: Knex;
   commit: Commit;
@@ -33,14 +36,23 @@ export function createLoginSession({ db, commit, ids, sessions, deniedAttempts }
     tenantId: user.tenantId,
   });
 
+  /** What is audited of an attempt: at the account and its tenant if it is known, or at the platform. */
+  const auditAt = (source: RequestSource, account: AttackedAccount | undefined) => ({
+    caller: { ...anonymousCaller(source), ...(account && { tenantId: account.tenantId }) },
+    target: account ? { subject: userRecord.subject(account) } : {},
+  });
+
   /**
    * Audits a failed login with its reason and throws `login_failed`, whose message does not contain
    * the reason.
    */
   async function reject(
     source: RequestSource,
-    detail: Readonly<Record<string, unknown>> & { userId?: string | null },
-    message = 'Signing in failed.',
+    detail: Readonly<Record<string, unknown>>,
+    {
+      message = 'Signing in failed.',
+      account,
+    }: { message?: string; account?: AttackedAccount } = {},
   ): Promise<never> {
     // A reason may quote what the provider has sent, which must not prevent the entry.
     const storable = Object.entries(detail).map(([name, value]): [string, unknown] => [
@@ -48,8 +60,10 @@ export function createLoginSession({ db, commit, ids, sessions, deniedAttempts }
       typeof value === 'string' ? escapeControls(value) : value,
     ]);
     const entry = Object.fromEntries(storable);
-    await deniedAttempts.record(anonymousCaller(source), 'login.failed', entry, {
-      accountId: detail.userId ?? undefined,
+    const { caller, target } = auditAt(source, account);
+    await deniedAttempts.record(caller, 'login.failed', entry, {
+      ...target,
+      accountId: account?.id,
     });
     throw new AppError('login_failed', message);
   }
@@ -145,9 +159,19 @@ export function createLoginSession({ db, commit, ids, sessions, deniedAttempts }
   return {
     reject,
 
-    /** Audits a login that was rejected because of earlier attempts. */
-    recordThrottled: (source: RequestSource, providerId: string): Promise<void> =>
-      deniedAttempts.record(anonymousCaller(source), 'login.throttled', { providerId }),
+    /**
+     * Audits a login that was rejected because of earlier attempts. Their number is not limited, so all
+     * of a network have one budget: whether an entry is written must not show that an account exists.
+     */
+    recordThrottled(
+      source: RequestSource,
+      providerId: string,
+      account: AttackedAccount | undefined,
+    ): Promise<void> {
+      const { caller, target } = auditAt(source, account);
+      const detail = { providerId, userId: account?.id ?? null };
+      return deniedAttempts.record(caller, 'login.throttled', detail, target);
+    },
 
     /**
      * Starts a session of a local account after its password was verified. Error: `login_failed`.

@@ -129,14 +129,16 @@ export function createSessions({ db, commit, rights, ids, deniedAttempts, limits
     });
   }
 
+  /** The use of a spent token is audited at the account, not in the tenant that the session works in. */
   const recordTokenUse = (
     source: RequestSource,
-    { sessionId, userId, tenantId }: RefreshState,
+    { sessionId, userId, homeTenantId }: RefreshState,
     action: 'session.token_reuse' | 'session.token_repeated',
     outcome: 'denied' | 'done',
   ) =>
-    commit({ ...anonymousCaller(source), tenantId }, (work) => {
-      work.audit(action, { type: 'session', id: sessionId }, { after: { userId }, outcome });
+    commit({ ...anonymousCaller(source), tenantId: homeTenantId }, (work) => {
+      const after = { sessionId, userId };
+      work.audit(action, { type: 'user', id: userId }, { after, outcome });
     });
 
   /**
@@ -187,12 +189,12 @@ export function createSessions({ db, commit, rights, ids, deniedAttempts, limits
     if (kind === 'repeated')
       await recordTokenUse(source, outcome.state, 'session.token_repeated', 'done');
     if (kind !== 'refused') return;
-    const { sessionId, userId, tenantId } = outcome.state;
+    const { sessionId, userId, homeTenantId } = outcome.state;
     await deniedAttempts.record(
-      { ...anonymousCaller(source), tenantId },
+      { ...anonymousCaller(source), tenantId: homeTenantId },
       'session.token_repeated',
-      { userId },
-      { accountId: userId, subject: { type: 'session', id: sessionId } },
+      { sessionId, userId },
+      { accountId: userId, subject: { type: 'user', id: userId } },
     );
   }
 

@@ -1,10 +1,10 @@
 import type { Knex } from '../../db/core/knex.ts';
 import { Provider } from '../../db/models/Provider.ts';
-import { findLocalUser } from '../../db/models/User.ts';
+import { findLocalUser, User, whereUsername } from '../../db/models/User.ts';
 import { AppError, isTooManyRequests } from '../../domain/shared/errors.ts';
 import { LOCAL_PROVIDER, SignInRefused } from '../../domain/auth/providers.ts';
 import type { Log } from '../../platform/log.ts';
-import type { LoginSession } from './loginSession.ts';
+import type { AttackedAccount, LoginSession } from './loginSession.ts';
 import type { Passwords } from './passwords.ts';
 import type { createLdap } from './providers/kinds/ldap.ts';
 import type { LdapConfig } from './providers/kinds/ldapConfig.ts';
@@ -28,6 +28,8 @@ type Deps = {
   ldap: ReturnType<typeof createLdap>;
 };
 
+type FindAccount = () => PromiseLike<AttackedAccount | undefined>;
+
 const WRONG_CREDENTIALS = 'User name or password is wrong.';
 
 /** Login with a password, for local accounts and LDAP directories. */
@@ -44,11 +46,26 @@ export function createSignIn({
   /**
    * Counts an attempt. Throttled attempts are audited, so that a continuing attack stays visible.
    */
-  const countAttempt = (source: RequestSource, providerId: string, account: string) =>
-    loginThrottle.attempt({ account, address: source.address }).catch(async (error: unknown) => {
-      if (error instanceof AppError) await loginSession.recordThrottled(source, providerId);
-      throw error;
-    });
+  const countAttempt = (
+    source: RequestSource,
+    { providerId, key, find }: { providerId: string; key: string; find: FindAccount },
+  ) =>
+    loginThrottle
+      .attempt({ account: key, address: source.address })
+      .catch(async (error: unknown) => {
+        if (error instanceof AppError)
+          await loginSession.recordThrottled(source, providerId, await find());
+        throw error;
+      });
+
+  /** The account of a directory with this name, if it is the only one. */
+  async function findDirectoryUser(providerId: string, username: string) {
+    const found = await User.query(db)
+      .where({ provider_id: providerId })
+      .modify(whereUsername, username)
+      .limit(2);
+    return found.length === 1 ? found[0] : undefined;
+  }
 
   return {
     /**
@@ -59,26 +76,31 @@ export function createSignIn({
       { username, password, tenantId }: Credentials,
       source: RequestSource,
     ): Promise<SessionTokens> {
-      const attempt = await countAttempt(source, LOCAL_PROVIDER, localAccountKey(username));
+      const attempt = await countAttempt(source, {
+        providerId: LOCAL_PROVIDER,
+        key: localAccountKey(username),
+        find: () => findLocalUser(db, username),
+      });
       const [user, provider] = await Promise.all([
         findLocalUser(db, username),
         Provider.query(db).findById(LOCAL_PROVIDER),
       ]);
       const passwordMatches = await passwords.verify(user?.passwordHash, password);
-      if (!passwordMatches || !user?.enabled || !provider?.enabled) {
-        // Users sometimes enter a password as user name, so only names of existing accounts are
-        // audited.
-        const detail = {
-          providerId: LOCAL_PROVIDER,
-          userId: user?.id ?? null,
-          username: user?.username ?? null,
-        };
-        return loginSession.reject(
+      const reject = (reason: string, message: string) =>
+        loginSession.reject(
           source,
-          { ...detail, reason: passwordMatches ? 'disabled' : 'wrong password' },
-          WRONG_CREDENTIALS,
+          // Users sometimes enter a password as user name, so only names of existing accounts are
+          // audited.
+          {
+            providerId: LOCAL_PROVIDER,
+            userId: user?.id ?? null,
+            username: user?.username ?? null,
+            reason,
+          },
+          { message, ...(user && { account: user }) },
         );
-      }
+      if (!passwordMatches) return reject('wrong password', WRONG_CREDENTIALS);
+      if (!user?.enabled || !provider?.enabled) return reject('disabled', WRONG_CREDENTIALS);
       await attempt.succeeded();
       return loginSession.startForUser(user, source, tenantId);
     },
@@ -92,18 +114,25 @@ export function createSignIn({
       source: RequestSource,
     ): Promise<SessionTokens> {
       const provider = await providers.findEnabled('ldap', providerId);
-      const attempt = await countAttempt(source, provider.id, `${provider.id}:${username}`);
+      const find = () => findDirectoryUser(provider.id, username);
+      const attempt = await countAttempt(source, {
+        providerId: provider.id,
+        key: `${provider.id}:${username}`,
+        find,
+      });
       const authenticate = async () =>
         ldap.authenticate(providers.openConfig(provider) as LdapConfig, username, password);
       const profile = await providerWaits
         .run(provider.id, source.address, authenticate)
         .catch(async (error: unknown) => {
-          if (error instanceof SignInRefused)
+          if (error instanceof SignInRefused) {
+            const account = await find();
             return loginSession.reject(
               source,
-              { providerId: provider.id, reason: error.message },
-              WRONG_CREDENTIALS,
+              { providerId: provider.id, userId: account?.id ?? null, reason: error.message },
+              { message: WRONG_CREDENTIALS, ...(account && { account }) },
             );
+          }
           // The directory did not check the password, so the attempt does not count.
           await attempt.inconclusive();
           if (isTooManyRequests(error)) throw error;

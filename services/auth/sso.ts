@@ -154,7 +154,7 @@ export function createSso({
     loginSession.reject(
       source,
       { reason: 'this browser has no such login in progress' },
-      'This browser has no such login in progress. Start again.',
+      { message: 'This browser has no such login in progress. Start again.' },
     );
 
   /**

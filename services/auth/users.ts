@@ -255,7 +255,7 @@ export function createUsers({
           { ...caller, tenantId: user.tenantId },
           'user.change_password',
           { reason: 'wrong password' },
-          { accountId: user.id },
+          { accountId: user.id, subject: userRecord.subject(user) },
         );
         throw new AppError('login_failed', 'The current password is wrong.');
       }
