@@ -281,7 +281,7 @@ type Welcome = {
 const firstLogin = (admin: FirstAdmin | undefined) =>
   admin
     ? `
-The first administrator was created. The password is shown only now:
+The first administrator was created. The password is shown only now, and is valid for 72 hours:
 
   User name          ${admin.username}
   One-time password  ${admin.oneTimePassword}

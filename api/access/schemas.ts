@@ -120,7 +120,10 @@ export const UserRecord = Type.Object(
     providerId: Reference('providers', '`local`, or the id of the identity provider.'),
     tenantId: Reference('tenants', 'Tenant that the user belongs to.'),
     enabled: Type.Boolean({ description: 'Disabled users cannot sign in.' }),
-    mustChangePassword: Type.Boolean({ description: 'The password can be used for one login.' }),
+    mustChangePassword: Type.Boolean({
+      description:
+        'The password must be changed before anything else: a one-time password, valid for 72 hours after it was set.',
+    }),
     groups: Type.Array(Type.String(), {
       description: 'Groups at the identity provider, as of the last login.',
     }),
@@ -137,7 +140,10 @@ export const UserWithPassword = Type.Object(
   {
     ...UserRecord.properties,
     oneTimePassword: Nullable(
-      Type.String({ description: 'Generated one-time password; returned only in this response.' }),
+      Type.String({
+        description:
+          'Generated one-time password, valid for 72 hours; returned only in this response.',
+      }),
     ),
   },
   { title: 'UserWithPassword', additionalProperties: false },

@@ -40,7 +40,8 @@ const UserRequest = Type.Object(
     mustChangePassword: Type.Optional(
       Type.Boolean({
         default: true,
-        description: 'Whether the password must be changed at the first login.',
+        description:
+          'Whether the password must be changed at the first login, which must be within 72 hours.',
       }),
     ),
   },
@@ -128,7 +129,8 @@ export function userRoutes(users: Users): Route[] {
       permission: 'user:write',
       refusesTokens: 'it makes a password',
       summary: 'Create a local account',
-      description: 'Without a password, a one-time password is generated and returned once.',
+      description:
+        'Without a password, a one-time password is generated and returned once. It is valid for 72 hours.',
       body: UserRequest,
       example: { username: 'carol', displayName: 'Carol Clark', email: 'carol@example.net' },
       secretBody: true,
@@ -177,7 +179,7 @@ export function userRoutes(users: Users): Route[] {
       refusesTokens: 'it makes a password',
       summary: 'Reset the password of a local account',
       description:
-        'Sets a one-time password and ends the sessions of the user. Without a password in the request, one is generated and returned once.',
+        'Sets a one-time password, valid for 72 hours, and ends the sessions of the user. Without a password in the request, one is generated and returned once. API tokens stay valid.',
       params: OneUser,
       body: ResetRequest,
       example: {},

@@ -183,6 +183,7 @@ export const TABLES: readonly BackedUpTable[] = [
       enabled: STAYS_DISABLED,
       password_hash: present('password_hash'),
       must_change_password: present('must_change_password'),
+      password_expires_at: present('password_expires_at'),
       // Groups are known as of the last login; mappings of those that were left must not count again.
       external_groups: `coalesce(l.external_groups, '{}')`,
       owner_id: `CASE WHEN EXISTS (SELECT FROM :backup AS o WHERE o.id = l.owner_id)

@@ -78,6 +78,7 @@ import * as jobTypesOfWorkers from './0107_job_types_of_workers.ts';
 import * as lostAttempts from './0108_lost_attempts.ts';
 import * as askedForJobsOfTenants from './0111_asked_for_jobs_of_tenants.ts';
 import * as unfinishedPurges from './0112_unfinished_purges.ts';
+import * as passwordsThatExpire from './0116_passwords_that_expire.ts';
 
 /**
  * All migrations in the order in which they run. A released migration is never edited. Numbers that
@@ -163,4 +164,5 @@ export const MIGRATIONS: Migrations = {
   '0108_lost_attempts': lostAttempts,
   '0111_asked_for_jobs_of_tenants': askedForJobsOfTenants,
   '0112_unfinished_purges': unfinishedPurges,
+  '0116_passwords_that_expire': passwordsThatExpire,
 };

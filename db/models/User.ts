@@ -1,5 +1,6 @@
 import { Model, snakeCaseMappers, type QueryBuilder } from 'objection';
-import { LOCAL_PROVIDER } from '../../domain/auth/providers.ts';
+import { oneTimePasswordEnd } from '../../domain/auth/oneTimePasswords.ts';
+import { LOCAL_PROVIDER, NO_PROVIDER } from '../../domain/auth/providers.ts';
 import type { Knex } from '../core/knex.ts';
 import { likeAnyCase } from '../core/like.ts';
 
@@ -28,6 +29,8 @@ export class User extends Model {
   /** argon2id in PHC string format; null for accounts of identity providers. */
   declare passwordHash: string | null;
   declare mustChangePassword: boolean;
+  /** Of a password that must be changed: until when it is valid. See `isPasswordExpired`. */
+  declare passwordExpiresAt: Date | null;
   declare lastLoginAt: Date | null;
   declare createdAt: Date;
   declare updatedAt: Date;
@@ -87,7 +90,7 @@ export async function isNameTaken(
   return (await query.first().select('id')) !== undefined;
 }
 
-type NewUser = Partial<Pick<User, 'ownerId'>> &
+type NewUser = Partial<Pick<User, 'ownerId' | 'passwordExpiresAt'>> &
   Pick<
     User,
     | 'id'
@@ -113,14 +116,35 @@ export const insertUser = (trx: Knex, user: NewUser, now: Date) =>
     version: 1,
   });
 
+/** What setting a one-time password changes of an account. */
+export const withOneTimePassword = (passwordHash: string, now: Date) => ({
+  passwordHash,
+  mustChangePassword: true,
+  passwordExpiresAt: oneTimePasswordEnd(now),
+});
+
 /** Inserts an enabled local account. Errors: as for `insertUser`. */
 export const insertLocalUser = (
   trx: Knex,
-  account: Omit<NewUser, 'providerId' | 'externalId' | 'externalGroups'>,
+  {
+    passwordHash,
+    mustChangePassword,
+    ...account
+  }: Omit<NewUser, 'providerId' | 'externalId' | 'externalGroups' | 'passwordHash'> & {
+    passwordHash: string;
+  },
   now: Date,
 ) =>
   insertUser(
     trx,
-    { ...account, providerId: LOCAL_PROVIDER, externalId: null, externalGroups: [] },
+    {
+      ...account,
+      ...(mustChangePassword
+        ? withOneTimePassword(passwordHash, now)
+        : { passwordHash, mustChangePassword }),
+      providerId: LOCAL_PROVIDER,
+      externalId: null,
+      externalGroups: [],
+    },
     now,
   );

@@ -26,7 +26,7 @@ export const admin: Command = {
       print(`User name          ${username}`);
       print(`One-time password  ${login.oneTimePassword}`);
       print('');
-      print('The password must be changed at the first login.');
+      print('The password must be changed at the first login, within 72 hours.');
       return 0;
     };
   },

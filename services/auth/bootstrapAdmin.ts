@@ -4,7 +4,7 @@ import { isUniqueViolation } from '../../db/core/constraints.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { GrantRecord } from '../../db/models/GrantRecord.ts';
 import { Provider } from '../../db/models/Provider.ts';
-import { findLocalUser, insertLocalUser, User } from '../../db/models/User.ts';
+import { findLocalUser, insertLocalUser, User, withOneTimePassword } from '../../db/models/User.ts';
 import { endSessions } from '../../db/auth/sessions.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
 import { LOCAL_PROVIDER, NO_PROVIDER } from '../../domain/auth/providers.ts';
@@ -65,8 +65,7 @@ export function createBootstrapAdmin({ db, commit, ids, passwords, loginThrottle
   async function resetPassword(work: Work, known: User, passwordHash: string): Promise<User> {
     const trx = await work.trx();
     const user = await User.query(trx).patchAndFetchById(known.id, {
-      passwordHash,
-      mustChangePassword: true,
+      ...withOneTimePassword(passwordHash, work.now),
       enabled: true,
       updatedAt: work.now,
       version: known.version + 1,

@@ -2,6 +2,7 @@ import type { Knex } from '../../db/core/knex.ts';
 import { Provider } from '../../db/models/Provider.ts';
 import { findLocalUser, User, whereUsername } from '../../db/models/User.ts';
 import { AppError, isTooManyRequests } from '../../domain/shared/errors.ts';
+import { isPasswordExpired } from '../../domain/auth/oneTimePasswords.ts';
 import { LOCAL_PROVIDER, SignInRefused } from '../../domain/auth/providers.ts';
 import type { Log } from '../../platform/log.ts';
 import type { AttackedAccount, LoginSession } from './loginSession.ts';
@@ -31,6 +32,7 @@ type Deps = {
 type FindAccount = () => PromiseLike<AttackedAccount | undefined>;
 
 const WRONG_CREDENTIALS = 'User name or password is wrong.';
+const EXPIRED = 'The one-time password has expired. Ask an administrator to reset it.';
 
 /** Login with a password, for local accounts and LDAP directories. */
 export function createSignIn({
@@ -70,7 +72,8 @@ export function createSignIn({
   return {
     /**
      * Login with a local account. An unknown name, a wrong password and a disabled account take the
-     * same time and get the same response. Errors: `login_failed`, `too_many_requests`.
+     * same time and get the same response; only who knows a one-time password learns that it has
+     * expired. Errors: `login_failed`, `too_many_requests`.
      */
     async local(
       { username, password, tenantId }: Credentials,
@@ -101,6 +104,7 @@ export function createSignIn({
         );
       if (!passwordMatches) return reject('wrong password', WRONG_CREDENTIALS);
       if (!user?.enabled || !provider?.enabled) return reject('disabled', WRONG_CREDENTIALS);
+      if (isPasswordExpired(user, new Date())) return reject('one-time password expired', EXPIRED);
       await attempt.succeeded();
       return loginSession.startForUser(user, source, tenantId);
     },

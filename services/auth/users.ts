@@ -11,6 +11,7 @@ import {
   whereGroup,
   whereUsername,
   whereUserText,
+  withOneTimePassword,
 } from '../../db/models/User.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
@@ -216,8 +217,7 @@ export function createUsers({
         async (work, currentCaller, trx) => {
           await assertHoldsOwnersRights(currentCaller, trx, known);
           const user = await User.query(trx).patchAndFetchById(id, {
-            passwordHash,
-            mustChangePassword: true,
+            ...withOneTimePassword(passwordHash, work.now),
             updatedAt: work.now,
             version: nextVersion(),
           });
@@ -272,6 +272,7 @@ export function createUsers({
           .patch({
             passwordHash,
             mustChangePassword: false,
+            passwordExpiresAt: null,
             updatedAt: work.now,
             version: nextVersion(),
           });

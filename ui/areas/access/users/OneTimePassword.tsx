@@ -28,7 +28,7 @@ export function OneTimePassword({ username, password, onDone }: Props) {
     >
       <ShownOnce token={password} what={PASSWORD} onDone={onDone}>
         <p className={formClasses.text}>
-          Pass it on to the user. It works for one login, at which it must be changed.
+          Pass it on to the user. It works for 72 hours, and must be changed at the first login.
         </p>
       </ShownOnce>
     </Dialog>
