@@ -27,12 +27,18 @@ const COLUMNS = 'id, username, email, external_id, tenant_id';
 const keyOf = ({ actorId, tenantId }: NamedActor): string => `${tenantId}/${actorId}`;
 
 /** The names of an account, each with its tenant. */
-const namesOfAccount = ({ id, tenant_id, ...names }: AccountRow): GivenName[] => [
-  { name: normalizeName(id), tenantId: null },
-  ...[names.username, names.email, names.external_id]
-    .filter((name) => name !== null && name !== '')
-    .map((name) => ({ name: normalizeName(name ?? ''), tenantId: tenant_id })),
-];
+const namesOfAccount = ({ id, tenant_id, ...names }: AccountRow): GivenName[] => {
+  const given = (name: string | null, atProvider?: true): GivenName[] =>
+    name === null || name === ''
+      ? []
+      : [{ name: normalizeName(name), tenantId: tenant_id, ...(atProvider && { atProvider }) }];
+  return [
+    { name: normalizeName(id), tenantId: null },
+    ...given(names.username),
+    ...given(names.email),
+    ...given(names.external_id, true),
+  ];
+};
 
 function namesOfPerson({ actorId: name, tenantId }: NamedActor, rows: PersonRow[]): GivenName[] {
   const accounts = rows.filter((row) => row.id !== null);

@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
 import type { ApprovalList, ApprovalRecord } from '../../../api/approvals/schemas.ts';
+import type { ProviderRecord } from '../../../api/auth/providerRoutes.ts';
 import {
   approve,
   assignedToApprovers,
@@ -15,6 +16,7 @@ import { admin, createUser } from '../../support/users.ts';
 
 const { fixture, users } = withApprovals({}, { idle: true });
 const ROLES = 'operator,approver,platform-admin';
+const OIDC = { issuer: 'https://login.example.net', clientId: 'holdfast', ownCallback: true };
 
 const codeOfApproval = async (client: TestClient, id: string, status = 403): Promise<string> =>
   (await approve<ProblemBody>(client, id).expect(status)).code;
@@ -91,6 +93,30 @@ test('accounts with the same e-mail address are the same person', async () => {
   });
   const after = await createRequest(one.client, { tenantId: tenant, requiredApprovals: 2 });
   expect(await codeOfApproval(two.client, after.id)).toBe('self_approval');
+});
+
+test('equal ids at two identity providers are two people, a gateway means both', async () => {
+  const { tenant } = users();
+  const { app } = fixture;
+  const atProvider = async (name: string, roleId: string) => {
+    const provider = await admin(app)
+      .post<ProviderRecord>('/api/auth/providers', { kind: 'oidc', name, config: OIDC })
+      .expect(201);
+    const user = await createUser(app, { roleId, tenantId: tenant });
+    await app.deps
+      .db('users')
+      .where({ id: user.id })
+      .update({ provider_id: provider.id, external_id: '42', password_hash: null });
+    return user;
+  };
+  const one = await atProvider('One', 'operator');
+  const two = await atProvider('Two', 'approver');
+  const gateway = app.client.as({ actor: '42', roles: ROLES, tenant });
+  const { id } = await createRequest(one.client, { tenantId: tenant, requiredApprovals: 2 });
+  expect(await codeOfApproval(gateway, id)).toBe('self_approval');
+  await approve(two.client, id).expect(200);
+  const ofGateway = await createRequest(gateway);
+  expect(await codeOfApproval(two.client, ofGateway.id)).toBe('self_approval');
 });
 
 test('a request cannot be created in the name of another user', async () => {

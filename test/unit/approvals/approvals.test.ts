@@ -109,6 +109,17 @@ describe('names count where they were given', () => {
     expect(meets(requester, decider, 'a')).toBe(expected);
   });
 
+  test('equal ids at two providers are two people; other names are compared with an id', () => {
+    const id = [{ name: '42', tenantId: 'platform', atProvider: true as const }];
+    const name = [{ name: '42', tenantId: 'platform' }];
+    const isOne = (requester: typeof name, decider: typeof name) =>
+      isSamePerson(recordedNames(requester, 'a'), namesMeaning(decider));
+    expect([isOne(id, id), isOne(id, name), isOne(name, id)]).toEqual([false, true, true]);
+    const foreign = [{ name: '42', tenantId: 'b', atProvider: true as const }];
+    expect(isOne(foreign, [{ name: '42', tenantId: 'b' }])).toBe(true);
+    expect(isOne(foreign, [{ name: '42', tenantId: 'a' }])).toBe(false);
+  });
+
   test('at the platform every name counts', () => {
     expect(meets('b', 'a', 'platform')).toBe(true);
   });
