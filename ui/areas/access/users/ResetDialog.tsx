@@ -43,8 +43,8 @@ export function ResetDialog({ user: { id, username }, opened, onClose, onMade }:
       problem={problem}
     >
       <ShownOnceGuard isNeeded={() => busy} />
-      The present password stops working, and all sessions of the user end. You get a one-time
-      password to pass on; it is shown once.
+      The present password stops working, and all sessions of the user end. API tokens stay valid.
+      You get a one-time password to pass on; it is shown once.
     </ConfirmDialog>
   );
 }
