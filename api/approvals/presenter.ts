@@ -203,6 +203,7 @@ function presentUsers({ approval: { createdBy }, deciders, people }: ApprovalDet
       id: createdBy,
       username: requester?.username ?? null,
       displayName: requester?.displayName ?? null,
+      provider: requester?.provider ?? null,
     },
     deciders: {
       users: deciders.users,
@@ -213,7 +214,10 @@ function presentUsers({ approval: { createdBy }, deciders, people }: ApprovalDet
       })),
     },
     people: Object.fromEntries(
-      [...people].map(([id, { username, displayName }]) => [id, { username, displayName }]),
+      [...people].map(([id, { username, displayName, provider }]) => [
+        id,
+        { username, displayName, provider },
+      ]),
     ),
   };
 }

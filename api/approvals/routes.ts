@@ -170,7 +170,7 @@ export function approvalRoutes({
         DECIDERS.respond(
           query,
           (request, asked) => deciders.list(caller, asked, request),
-          ({ id, username, displayName }) => ({ id, username, displayName }),
+          ({ id, username, displayName, provider }) => ({ id, username, displayName, provider }),
           ({ roles }) => ({ roles }),
         ),
     }),

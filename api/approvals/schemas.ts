@@ -137,8 +137,20 @@ const Difference = Type.Object(
 );
 export type DifferenceView = Static<typeof Difference>;
 
+const AccountProvider = Nullable(
+  Type.String({
+    description:
+      'Where the account has its user name: the name of its identity provider, or `service account`. ' +
+      'Null for local accounts, the only ones whose user names are unique.',
+  }),
+);
 const RequesterView = Type.Object(
-  { id: Type.String(), username: Nullable(Type.String()), displayName: Nullable(Type.String()) },
+  {
+    id: Type.String(),
+    username: Nullable(Type.String()),
+    displayName: Nullable(Type.String()),
+    provider: AccountProvider,
+  },
   { title: 'Requester', ...closedObject },
 );
 const NullableText = Nullable(Type.String());
@@ -194,7 +206,10 @@ export const ApprovalRecord = Type.Object(
     }),
     people: Type.Record(
       Type.String(),
-      Type.Object({ username: Type.String(), displayName: Type.String() }, closedObject),
+      Type.Object(
+        { username: Type.String(), displayName: Type.String(), provider: AccountProvider },
+        closedObject,
+      ),
       { description: 'The accounts of the users involved, by id, as far as you may know them.' },
     ),
     hiddenEffects: Nullable(
@@ -447,7 +462,12 @@ export const APPROVALS = defineList({
 
 /** Who could decide on a request: an account. */
 export const DeciderRecord = Type.Object(
-  { id: Id('usr'), username: Type.String(), displayName: Type.String() },
+  {
+    id: Id('usr'),
+    username: Type.String(),
+    displayName: Type.String(),
+    provider: AccountProvider,
+  },
   { title: 'PossibleDecider', ...closedObject },
 );
 

@@ -1,5 +1,6 @@
 import type { Knex } from '../core/knex.ts';
 import { prepared } from '../core/prepared.ts';
+import { providerName } from '../models/User.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { AppError } from '../../domain/shared/errors.ts';
 import { coversJobType, patternsCovering } from '../../domain/access/jobTypePatterns.ts';
@@ -330,6 +331,8 @@ export type Holder = {
   tenantId: string;
   username: string;
   displayName: string;
+  /** See `providerName`. */
+  provider: string | null;
   enabled: boolean;
   holds: boolean;
 };
@@ -347,7 +350,7 @@ export async function findHolders(
   const covering = coveringGrants('g', permission, resourceScope);
   const { rows }: { rows: Holder[] } = await db.raw(
     `SELECT u.id, u.tenant_id AS "tenantId", u.username, u.display_name AS "displayName",
-            u.enabled AND coalesce(p.enabled, false) AS enabled, EXISTS (
+            ${providerName('u')} AS provider, u.enabled AND coalesce(p.enabled, false) AS enabled, EXISTS (
        SELECT FROM grants AS g
        WHERE g.principal = ANY (array_prepend('user:' || u.id,
            ARRAY(SELECT 'group:' || u.provider_id || ':' || name FROM unnest(u.external_groups) AS name)))

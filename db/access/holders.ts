@@ -1,10 +1,16 @@
+import { raw } from 'objection';
 import type { Permission } from '../../domain/access/permissions.ts';
 import type { ResourceScope } from '../../domain/access/scope.ts';
 import type { ListAnswer, ListRequest } from '../../domain/shared/lists.ts';
 import type { Knex } from '../core/knex.ts';
 import { readList } from '../core/lists.ts';
-import { User, whereUserText } from '../models/User.ts';
+import { providerName, User, whereUserText } from '../models/User.ts';
 import { coveringGrants } from './access.ts';
+
+/** An account, and where it has its user name: see `providerName`. */
+export class HolderRow extends User {
+  declare provider: string | null;
+}
 
 /**
  * Enabled accounts, of a tenant if one is named, with an assignment that includes a permission and
@@ -24,14 +30,14 @@ export function listHolders(
     q: string | undefined;
   },
   request: ListRequest,
-): Promise<ListAnswer<User>> {
+): Promise<ListAnswer<HolderRow>> {
   const covering = coveringGrants('g', permission, resourceScope);
   return readList(
     {
       db,
       visible() {
-        const query = User.query(db)
-          .select('id', 'username', 'display_name')
+        const query = HolderRow.query(db)
+          .select('id', 'username', 'display_name', raw(`${providerName('users')} AS provider`))
           .where({ enabled: true })
           .whereRaw(
             `id IN (SELECT g.user_id FROM grants AS g WHERE g.kind = 'assignment' AND ${covering.sql})`,

@@ -54,6 +54,15 @@ export const whereGroup = (query: QueryBuilder<User>, group: string): void =>
 /** SQL: the text by which users are found; the expression of the index `users_search`. */
 export const USER_TEXT = "lower(username || ' ' || display_name)";
 
+/**
+ * SQL: where the account of this table or alias is known by its user name; null for local accounts.
+ * Others may have equal names: providers choose them, and service accounts are named in their tenants.
+ */
+export const providerName = (users: string): string =>
+  `CASE ${users}.provider_id WHEN '${LOCAL_PROVIDER}' THEN NULL WHEN '${NO_PROVIDER}' THEN 'service account'
+     ELSE coalesce((SELECT named.name FROM providers AS named WHERE named.id = ${users}.provider_id),
+       ${users}.provider_id) END`;
+
 /** Narrows a query to users with a text in the user name or the display name. */
 export function whereUserText(query: QueryBuilder<User>, text: string): void {
   const { sql, bindings } = likeAnyCase(USER_TEXT, text, (form) => `%${form}%`);

@@ -1,7 +1,6 @@
-import { listHolders } from '../../db/access/holders.ts';
+import { listHolders, type HolderRow } from '../../db/access/holders.ts';
 import { findRolesWith } from '../../db/access/access.ts';
 import type { Knex } from '../../db/core/knex.ts';
-import type { User } from '../../db/models/User.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import type { ListAnswer, ListRequest } from '../../domain/shared/lists.ts';
 import type { Access } from '../access/access.ts';
@@ -31,7 +30,7 @@ export function createDeciders({ db, access }: { db: Knex; access: Access }) {
       caller: Caller,
       { tenantId, siteId, deviceId, q }: Asked,
       request: ListRequest,
-    ): Promise<ListAnswer<User> & { roles: RoleName[] }> {
+    ): Promise<ListAnswer<HolderRow> & { roles: RoleName[] }> {
       const { resourceScope } = await resolveResourceScope(
         db,
         {

@@ -32,6 +32,7 @@ export type ApprovalDetailsLoader = ReturnType<typeof createApprovalDetailsLoade
 export type AssignedUser = Pick<Holder, 'id'> & {
   username: string | null;
   displayName: string | null;
+  provider: string | null;
   mayDecide: boolean;
   reason: string | null;
 };
@@ -42,7 +43,7 @@ export type ApprovalDetails = ApprovalView & {
   decisions: DecisionData[];
   comments: CommentData[];
   /** The accounts of the users involved whom the reader may know, by id. */
-  people: ReadonlyMap<string, Pick<Holder, 'username' | 'displayName'>>;
+  people: ReadonlyMap<string, Pick<Holder, 'username' | 'displayName' | 'provider'>>;
   /** Labels of the records that effects refer to, by id, as far as the reader may read them. */
   labels: ReadonlyMap<string, string>;
   /** True if the reader may see the requested mutations. */
@@ -184,6 +185,7 @@ export function createApprovalDetailsLoader({ db, access, jobTargets, checks, lo
         id,
         username: known?.username ?? null,
         displayName: known?.displayName ?? null,
+        provider: known?.provider ?? null,
         mayDecide: reason === null,
         // Whether an account is disabled is for those who may read it.
         reason: reason === 'disabled' && !known ? 'permission_denied' : reason,

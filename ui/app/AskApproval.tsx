@@ -5,6 +5,7 @@ import { useDeferredValue, useState } from 'react';
 import { errorAt, otherErrors } from '../parts/form/fieldErrors.ts';
 import type { FieldError } from '../parts/problems.ts';
 import { Dialog, useBusyDialog } from '../parts/Dialog.tsx';
+import { accountName } from '../parts/names.ts';
 import { ProblemNote } from '../parts/ProblemNote.tsx';
 import { usePermissions, type Where } from '../parts/permissions.tsx';
 import { recordPath } from '../parts/recordIds.ts';
@@ -204,9 +205,9 @@ function Deciders({ scope, roles, onRoles, users, onUsers, error }: DecidersProp
   const others = users.filter((id) => !found.some((each) => each.id === id));
   const people = [
     ...others.map((id) => ({ id, label: names[id] ?? id })),
-    ...found.map(({ id, displayName, username }) => ({
+    ...found.map(({ id, displayName, ...account }) => ({
       id,
-      label: `${displayName} (${username})`,
+      label: `${displayName} (${accountName(account)})`,
     })),
   ];
   return (

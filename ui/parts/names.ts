@@ -1,7 +1,10 @@
 import { ownValue } from './ownValue.ts';
 
-/** Many may have the same display name, and may choose it themselves; no two have the same user name. */
-export type Person = { displayName: string; username?: string };
+/**
+ * Many may have the same display name, and may choose it themselves. No two local accounts have the same user
+ * name; `provider` says where another account has it.
+ */
+export type Person = { displayName: string; username?: string; provider?: string | null };
 
 /** What `include=labels,people` adds to a response: labels by kind and id, and people by id. */
 export type Names = {
@@ -29,11 +32,23 @@ export const personOf = (names: Names | undefined, id: string): Person | undefin
 export const personName = (names: Names | undefined, id: string): string =>
   personOf(names, id)?.displayName ?? (id === 'system' ? 'Holdfast' : id);
 
+/** A user name, with the provider of an account that is not a local one. */
+export const accountName = ({
+  username,
+  provider,
+}: {
+  username: string;
+  provider?: string | null | undefined;
+}): string => (provider === null || provider === undefined ? username : `${username}, ${provider}`);
+
 /** What an account has and no other of the same display name: its user name, or its id where that is not known. */
 export function personKey(names: Names | undefined, id: string): string | undefined {
   const person = personOf(names, id);
-  if (person?.username !== undefined)
-    return person.username === person.displayName ? undefined : person.username;
+  if (person?.username !== undefined) {
+    const { username, provider } = person;
+    const name = accountName({ username, provider });
+    return name === person.displayName ? undefined : name;
+  }
   return personName(names, id) === id || !id.startsWith('usr_') ? undefined : id;
 }
 

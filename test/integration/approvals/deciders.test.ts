@@ -55,9 +55,10 @@ test('people whom a gateway authenticates are assigned by the ids that it sends'
   const assignedOnly = (...assignedUserIds: string[]) => ({ assignedUserIds, assignedRoleIds: [] });
   const mail = 'jo.smith+noc@example.net';
   const first = await createRequest(requester, assignedOnly('bob', mail));
+  const unknown = { username: null, displayName: null, provider: null };
   expect(first.deciders.users).toEqual([
-    { id: 'bob', username: null, displayName: null, mayDecide: true, reason: null },
-    { id: mail, username: null, displayName: null, mayDecide: true, reason: null },
+    { id: 'bob', ...unknown, mayDecide: true, reason: null },
+    { id: mail, ...unknown, mayDecide: true, reason: null },
   ]);
   // The same id at another tenant is another person.
   const elsewhere = fixture.app.client.as({ actor: 'bob', roles: 'approver', tenant: 'elsewhere' });

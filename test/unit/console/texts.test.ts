@@ -111,14 +111,12 @@ describe('names of records and people', () => {
     const people = mergeNames([
       { people: { usr_1: { displayName: 'Olga', username: 'olga' } } },
       { people: { usr_1: { displayName: 'Olga' }, usr_2: { displayName: 'Olga' } } },
-      { people: { usr_3: { displayName: 'max', username: 'max' } } },
+      { people: { usr_3: { displayName: 'max', username: 'max', provider: null } } },
+      { people: { usr_4: { displayName: 'max', username: 'max', provider: 'Company' } } },
     ]);
-    expect(['usr_1', 'usr_2', 'usr_3', 'system'].map((id) => personKey(people, id))).toEqual([
-      'olga',
-      'usr_2',
-      undefined,
-      undefined,
-    ]);
+    expect(
+      ['usr_1', 'usr_2', 'usr_3', 'usr_4', 'system'].map((id) => personKey(people, id)),
+    ).toEqual(['olga', 'usr_2', undefined, 'max, Company', undefined]);
   });
 
   test('are the id where there is none', () => {

@@ -1,5 +1,6 @@
-import { answer, api } from '../../app/api.ts';
+import { answer, api, type Schemas } from '../../app/api.ts';
 import type { Found } from '../../parts/list/search.ts';
+import { accountName, labelOf, type Names } from '../../parts/names.ts';
 
 const SHOWN = 20;
 /** The service searches no shorter text. */
@@ -10,6 +11,25 @@ type Reading = { signal: AbortSignal };
 /** `all`: people and service accounts. */
 export type AccountKind = 'people' | 'all';
 
+type Account = Pick<Schemas['User'], 'id' | 'displayName' | 'enabled'>;
+
+const found = ({ id, displayName, enabled }: Account, name: string): Found => ({
+  id,
+  label: displayName,
+  detail: enabled ? name : `${name}, disabled`,
+});
+
+/** Only readers of providers see their names. */
+const foundPerson = (person: Schemas['User'], names: Names | undefined): Found => {
+  const { username, providerId } = person;
+  const provider =
+    providerId === 'local' ? null : (labelOf(names, providerId, 'providers') ?? providerId);
+  return found(person, accountName({ username, provider }));
+};
+
+const foundProgram = (program: Schemas['ServiceAccount']): Found =>
+  found(program, `service account ${program.name}`);
+
 /** Accounts by a text in their names; for a short text the newest ones. */
 export async function findAccounts(
   text: string,
@@ -18,23 +38,16 @@ export async function findAccounts(
 ): Promise<Found[]> {
   const isSearch = text.trim().length >= SHORTEST_SEARCH;
   const query = { limit: SHOWN, ...(isSearch && { q: text.trim() }) };
+  const named = { ...query, include: 'labels' as const };
   const [people, programs] = await Promise.all([
-    answer(api.GET('/api/users', { params: { query }, signal })),
+    answer(api.GET('/api/users', { params: { query: named }, signal })),
     kind === 'people'
       ? { items: [] }
       : answer(api.GET('/api/service-accounts', { params: { query }, signal })),
   ]);
   return [
-    ...people.items.map(({ id, username, displayName }) => ({
-      id,
-      label: displayName,
-      detail: username,
-    })),
-    ...programs.items.map(({ id, name, displayName }) => ({
-      id,
-      label: displayName,
-      detail: `service account ${name}`,
-    })),
+    ...people.items.map((person) => foundPerson(person, people.included)),
+    ...programs.items.map(foundProgram),
   ];
 }
 
@@ -48,14 +61,14 @@ export const accountsQuery = (text: string, kind: AccountKind) => ({
 export const accountQuery = (id: string) => ({
   queryKey: ['access', 'found', 'one', id],
   queryFn: async ({ signal }: Reading): Promise<Found | null> => {
-    const params = { query: { id: [id], limit: 1 } };
-    const [person] = (await answer(api.GET('/api/users', { params, signal }))).items;
-    if (person) return { id, label: person.displayName, detail: person.username };
-    const { items } = await answer(api.GET('/api/service-accounts', { params, signal }));
+    const query = { id: [id], limit: 1 };
+    const params = { query: { ...query, include: 'labels' as const } };
+    const people = await answer(api.GET('/api/users', { params, signal }));
+    const [person] = people.items;
+    if (person) return foundPerson(person, people.included);
+    const { items } = await answer(api.GET('/api/service-accounts', { params: { query }, signal }));
     const [program] = items;
-    return program
-      ? { id, label: program.displayName, detail: `service account ${program.name}` }
-      : null;
+    return program ? foundProgram(program) : null;
   },
   staleTime: 10_000,
 });

@@ -11,8 +11,10 @@ import classes from './Facts.module.css';
 
 type Props = { request: ApprovalRequest; names: Names };
 
-const named = (id: string, username: string | null, displayName: string): Names => ({
-  people: { [id]: { displayName, ...(username !== null && { username }) } },
+type Decider = ApprovalRequest['deciders']['users'][number];
+
+const named = ({ id, username, provider }: Decider, displayName: string): Names => ({
+  people: { [id]: { displayName, provider, ...(username !== null && { username }) } },
 });
 
 /** Who may decide: people and roles, and why one of them may not. */
@@ -20,15 +22,12 @@ function Deciders({ request, names }: Props) {
   const { users, roles } = request.deciders;
   return (
     <ul className={classes.deciders}>
-      {users.map(({ id, username, displayName, reason }) => {
+      {users.map((user) => {
+        const { id, displayName, reason } = user;
         const why = deciderReason(reason);
         return (
           <li key={id}>
-            <Actor
-              id={id}
-              names={displayName === null ? names : named(id, username, displayName)}
-              full
-            />
+            <Actor id={id} names={displayName === null ? names : named(user, displayName)} full />
             {why !== undefined && <span className={classes.why}> ({why})</span>}
           </li>
         );
