@@ -6,7 +6,7 @@ import type { RequestSource, Sessions, SessionTokens } from '../../services/auth
 import type { SignIn } from '../../services/auth/signIn.ts';
 import type { Users } from '../../services/auth/users.ts';
 import { noContent, ok, type HttpResponse } from '../http/response.ts';
-import { readCookie, setCookie } from '../http/cookies.ts';
+import { readKeptCookie, setCookie } from '../http/cookies.ts';
 import { idField, textField, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
 import { route, type Route } from '../http/route.ts';
@@ -100,11 +100,11 @@ export const requestSource = ({ caller, header }: SignInRequest): RequestSource 
   userAgent: header('user-agent') ?? null,
 });
 
-/** The refresh token as a Set-Cookie header. The cookie expires with the session. */
+/** The refresh token as Set-Cookie headers. The cookie expires with the session. */
 export const refreshCookie = (
   origin: string,
   { refreshToken, refreshExpiresAt }: SessionTokens,
-): string =>
+): string[] =>
   setCookie({
     origin,
     name: REFRESH_COOKIE,
@@ -136,7 +136,7 @@ function tokenResponse(origin: string, tokens: SessionTokens, inCookie: boolean)
  * that other sites cannot use it (CSRF).
  */
 function cookieToken({ origin, isOwnOrigin, header }: SignInRequest): string | undefined {
-  const token = readCookie(header('cookie'), origin, REFRESH_COOKIE);
+  const token = readKeptCookie(header('cookie'), origin, REFRESH_COOKIE);
   if (token === undefined) return undefined;
   if (!isOwnOrigin(header('origin') ?? '')) {
     throw invalidField('header', '/Origin', 'origin', `must be ${origin} when the cookie is used`);

@@ -151,8 +151,8 @@ export function ssoRoutes(sso: Sso): Route[] {
   const signedInResponse = (origin: string, { tokens, returnTo }: SsoResult) =>
     seeOther(returnTo, {
       'set-cookie': [
-        refreshCookie(origin, tokens),
-        setCookie({ origin, name: LOGIN_COOKIE, value: '', maxAgeSeconds: 0, sameSite: 'lax' }),
+        ...refreshCookie(origin, tokens),
+        ...setCookie({ origin, name: LOGIN_COOKIE, value: '', maxAgeSeconds: 0, sameSite: 'lax' }),
       ],
     });
   const publicReason = 'signing in needs no identity';

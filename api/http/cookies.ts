@@ -1,13 +1,18 @@
 import { parseCookie, stringifySetCookie } from 'cookie';
 
-/** Browsers send the cookies to the authentication endpoints only. */
-const PATH = '/api/auth';
+/** Over http, browsers send the cookies to the authentication endpoints only. */
+const AUTH_PATH = '/api/auth';
+
+const isSecure = (origin: string) => origin.startsWith('https:');
 
 /**
- * Cookies have the attribute `Secure`, and its name prefix, unless the API is reached over http.
+ * Over https, the name says that no other host of the domain has set the cookie (`__Host-`, RFC 6265bis,
+ * 4.1.3.2). It requires the path `/`.
  */
-const isSecure = (origin: string) => origin.startsWith('https:');
-const cookieName = (origin: string, name: string) => (isSecure(origin) ? `__Secure-${name}` : name);
+const cookieName = (origin: string, name: string) => (isSecure(origin) ? `__Host-${name}` : name);
+
+/** The name up to 0.2.0, which does not keep other hosts of the domain out. */
+const formerName = (name: string) => `__Secure-${name}`;
 
 type CookieSpec = {
   origin: string;
@@ -17,17 +22,34 @@ type CookieSpec = {
   sameSite: 'strict' | 'lax';
 };
 
-/** Returns a `Set-Cookie` header for a cookie that scripts cannot read. An age of 0 deletes it. */
-export const setCookie = ({ origin, name, value, maxAgeSeconds, sameSite }: CookieSpec): string =>
-  stringifySetCookie({
-    name: cookieName(origin, name),
-    value,
-    path: PATH,
-    httpOnly: true,
-    sameSite,
-    secure: isSecure(origin),
-    maxAge: maxAgeSeconds,
-  });
+/**
+ * Returns the `Set-Cookie` headers for a cookie that scripts cannot read. An age of 0 deletes it. A
+ * cookie of 0.2.0 is deleted: its token is worth nothing any more.
+ */
+export function setCookie({ origin, name, value, maxAgeSeconds, sameSite }: CookieSpec): string[] {
+  const secure = isSecure(origin);
+  const cookie = { httpOnly: true, sameSite, secure };
+  return [
+    stringifySetCookie({
+      ...cookie,
+      name: cookieName(origin, name),
+      value,
+      path: secure ? '/' : AUTH_PATH,
+      maxAge: maxAgeSeconds,
+    }),
+    ...(secure
+      ? [
+          stringifySetCookie({
+            ...cookie,
+            name: formerName(name),
+            value: '',
+            path: AUTH_PATH,
+            maxAge: 0,
+          }),
+        ]
+      : []),
+  ];
+}
 
 /** Returns the value of a cookie from a `Cookie` header. */
 export const readCookie = (
@@ -35,3 +57,15 @@ export const readCookie = (
   origin: string,
   name: string,
 ): string | undefined => parseCookie(header ?? '')[cookieName(origin, name)];
+
+/**
+ * The same for a cookie that 0.2.0 may have set, so that sessions outlast the upgrade. Remove it with the
+ * release after 0.3.0.
+ */
+export const readKeptCookie = (
+  header: string | undefined,
+  origin: string,
+  name: string,
+): string | undefined =>
+  readCookie(header, origin, name) ??
+  (isSecure(origin) ? parseCookie(header ?? '')[formerName(name)] : undefined);

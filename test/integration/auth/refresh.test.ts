@@ -298,9 +298,12 @@ describe('in a browser', () => {
     try {
       const someone = await createUser(secure, 'viewer');
       const { headers } = await login(secure, someone.username, PASSWORD, { cookie: true });
-      expect(headers.get('set-cookie')).toMatch(
-        /^__Secure-holdfast_refresh=.*; HttpOnly; Secure; SameSite=Strict$/,
-      );
+      expect(headers.getSetCookie()).toEqual([
+        expect.stringMatching(
+          /^__Host-holdfast_refresh=hfr_[^;]+; Max-Age=\d+; Path=\/; HttpOnly; Secure; SameSite=Strict$/,
+        ),
+        expect.stringMatching(/^__Secure-holdfast_refresh=; Max-Age=0; Path=\/api\/auth; /),
+      ]);
       const cookie = cookieOf(headers);
       const send = (more: Record<string, string>) =>
         secure.client
@@ -308,6 +311,26 @@ describe('in a browser', () => {
           .post<TokenResponse>('/api/auth/refresh', {}, { cookie, ...more });
       await send({ origin: 'https://evil.example', host: 'evil.example' }).expect(400);
       await send({ origin: 'https://holdfast.example.net' }).expect(200);
+      // The cookie of 0.2.0, which another host of the domain may have set, does not precede ours.
+      const next = await login(secure, someone.username, PASSWORD, { cookie: true });
+      const planted = cookieOf(next.headers).replace('__Host-', '__Secure-');
+      const own = cookieOf(
+        (await login(secure, someone.username, PASSWORD, { cookie: true })).headers,
+      );
+      const origin = 'https://holdfast.example.net';
+      const sessionsLeft = () =>
+        secure.deps
+          .db('sessions')
+          .where({ user_id: someone.id })
+          .whereNull('ended_at')
+          .orderBy('id');
+      const before = await sessionsLeft();
+      await secure.client
+        .as({ token: null })
+        .post('/api/auth/logout', {}, { cookie: `${planted}; ${own}`, origin })
+        .expect(204);
+      expect(await sessionsLeft()).toEqual(before.slice(0, -1));
+      await send({ origin, cookie: planted }).expect(200);
       // Proxies on this machine send such a Host header: no page is redirected to another name.
       const proxied = {
         host: `localhost:${new URL(secure.client.base).port}`,
