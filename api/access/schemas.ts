@@ -190,6 +190,9 @@ export const TokenResponse = Type.Object(
     refreshToken: Nullable(Type.String({ description: 'null if it was set as a cookie.' })),
     tokenType: Type.Literal('Bearer'),
     expiresIn: Type.Integer({ description: 'Seconds until the access token expires.' }),
+    refreshExpiresIn: Type.Integer({
+      description: 'Seconds until the session ends, unless it is refreshed before.',
+    }),
     user: UserRecord,
   },
   { title: 'Tokens', additionalProperties: false },

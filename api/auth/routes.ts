@@ -100,6 +100,9 @@ export const requestSource = ({ caller, header }: SignInRequest): RequestSource 
   userAgent: header('user-agent') ?? null,
 });
 
+const secondsUntil = (time: Date): number =>
+  Math.max(1, Math.floor((time.getTime() - Date.now()) / 1_000));
+
 /** The refresh token as Set-Cookie headers. The cookie expires with the session. */
 export const refreshCookie = (
   origin: string,
@@ -110,7 +113,7 @@ export const refreshCookie = (
     name: REFRESH_COOKIE,
     value: refreshToken,
     sameSite: 'strict',
-    maxAgeSeconds: Math.max(1, Math.floor((refreshExpiresAt.getTime() - Date.now()) / 1_000)),
+    maxAgeSeconds: secondsUntil(refreshExpiresAt),
   });
 
 const expiredCookie = (origin: string) =>
@@ -123,6 +126,7 @@ function tokenResponse(origin: string, tokens: SessionTokens, inCookie: boolean)
     refreshToken: inCookie ? null : refreshToken,
     tokenType: 'Bearer',
     expiresIn: expiresInSeconds,
+    refreshExpiresIn: secondsUntil(tokens.refreshExpiresAt),
     user: userView(user),
   };
   return ok(body, {

@@ -162,3 +162,36 @@ describePages(
   },
   { HOLDFAST_ACCESS_TOKEN_SECONDS: '2' },
 );
+
+/** A session may be idle for five seconds. */
+describePages(
+  'a session that nobody uses',
+  (console) => {
+    const liveSessions = (userId: string) =>
+      console.app.deps.db('sessions').where({ user_id: userId }).whereNull('ended_at');
+
+    test('ends, although a page is open; input in one tab keeps it for all', async () => {
+      const user = await createUser(console.app, 'viewer');
+      const context = await console.profileOf(user);
+      const pages = [await context.newPage(), await context.newPage()] as const;
+      for (const page of pages) {
+        await page.goto('/');
+        await frameOf(page).waitFor();
+      }
+      const refreshes = countRefreshes(context);
+      const refreshed = () => refreshes(pages[0]) + refreshes(pages[1]);
+      await eventually(
+        async () => {
+          await pages[1].mouse.move(refreshed() * 5, 50);
+          return refreshed();
+        },
+        (count) => count >= 8,
+      );
+      expect(await frameOf(pages[0]).isVisible()).toBe(true);
+      const before = await liveSessions(user.id);
+      for (const page of pages) await page.getByRole('dialog').waitFor();
+      expect((await liveSessions(user.id)).length).toBeLessThan(before.length);
+    });
+  },
+  { HOLDFAST_ACCESS_TOKEN_SECONDS: '2', HOLDFAST_SESSION_IDLE_SECONDS: '5' },
+);

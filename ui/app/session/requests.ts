@@ -7,16 +7,24 @@ import { serverFetch } from '../serverFetch.ts';
 export type Tokens = {
   accessToken: string;
   expiresIn: number;
+  /** Absent from 0.2.0. */
+  refreshExpiresIn?: number;
   user: { id: string; mustChangePassword: boolean };
 };
 
-export const tokenFrom = ({ accessToken, expiresIn, user }: Tokens): Token => {
+export const tokenFrom = ({
+  accessToken,
+  expiresIn,
+  refreshExpiresIn = Infinity,
+  user,
+}: Tokens): Token => {
   const now = serverNow();
   return {
     value: accessToken,
     userId: user.id,
     receivedAt: now,
     expiresAt: now + expiresIn * 1_000,
+    maxIdleMs: refreshExpiresIn * 1_000,
   };
 };
 

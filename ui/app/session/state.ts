@@ -1,7 +1,16 @@
 import { useSyncExternalStore } from 'react';
 
-/** An access token of the session, and whose it is. Times are those of the server, in milliseconds. */
-export type Token = { value: string; userId: string; receivedAt: number; expiresAt: number };
+/**
+ * An access token of the session, and whose it is. Times are those of the server, in milliseconds.
+ * `maxIdleMs`: the session ends when its user has done nothing for this long.
+ */
+export type Token = {
+  value: string;
+  userId: string;
+  receivedAt: number;
+  expiresAt: number;
+  maxIdleMs: number;
+};
 
 export type SessionState =
   /** Nothing is known yet. */

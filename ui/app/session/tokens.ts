@@ -1,6 +1,7 @@
 import { networkProblem, Problem } from '../problem.ts';
 import { queryClient } from '../queryClient.ts';
 import { broadcast, onMessage } from './channel.ts';
+import { idleMs, watchInput } from './input.ts';
 import { compete, isHeldElsewhere, withLock } from './locks.ts';
 import {
   exchangeCookie,
@@ -142,6 +143,10 @@ function refresh(spent: Token | undefined): Promise<void> {
   refreshing ??= withLock(REFRESH, async () => {
     const known = currentToken();
     if (known !== undefined && known.value !== spent?.value && isFresh(known)) return;
+    if (known !== undefined && idleMs() > known.maxIdleMs) {
+      await endIdle(known);
+      return;
+    }
     const tokens = await exchangeCookie();
     if (tokens !== undefined) {
       take(tokens);
@@ -152,6 +157,22 @@ function refresh(spent: Token | undefined): Promise<void> {
   }).finally(() => (refreshing = undefined));
   return refreshing;
 }
+
+/** Nobody has used the pages for as long as a session may be idle: they do not keep it. Error: Problem. */
+async function endIdle(token: Token): Promise<void> {
+  await logOut(token).catch((error: unknown) => {
+    if (!(error instanceof Problem) || error.status !== 401) throw error;
+  });
+  broadcast({ kind: 'expired', token });
+  end(token);
+}
+
+const logOut = (token: Token | undefined, everywhere = false): Promise<unknown> =>
+  post(
+    '/api/auth/logout',
+    { everywhere },
+    token === undefined ? undefined : { authorization: `Bearer ${token.value}` },
+  );
 
 function take(tokens: Tokens): void {
   const token = tokenFrom(tokens);
@@ -200,6 +221,7 @@ function leadWhileSignedIn(): void {
 
 /** Finds out who uses this browser. The state says what has come of it. */
 export async function startSession(): Promise<void> {
+  watchInput();
   onSessionState(leadWhileSignedIn);
   document.addEventListener('visibilitychange', () => {
     // Timers rest while a machine sleeps.
@@ -252,9 +274,7 @@ export async function startSso(
 /** Ends the session, in all tabs. Not during a refresh, which would sign them in again. Error: Problem. */
 export const signOut = ({ everywhere = false } = {}): Promise<void> =>
   withLock(REFRESH, async () => {
-    const token = currentToken();
-    const headers = token === undefined ? undefined : { authorization: `Bearer ${token.value}` };
-    await post('/api/auth/logout', { everywhere }, headers).catch((error: unknown) => {
+    await logOut(currentToken(), everywhere).catch((error: unknown) => {
       // The session has ended already.
       if (!(error instanceof Problem) || error.status !== 401) throw error;
     });
