@@ -16,6 +16,8 @@ export type Profile = {
   displayName: string;
   email: string | null;
   groups: string[];
+  /** When the provider ends the session, if it says so (ISO 8601). */
+  sessionEndsAt?: string;
 };
 
 /** Groups stored for one person; further ones are ignored, so mappings of them have no effect. */

@@ -74,6 +74,7 @@ export function createLoginSession({ db, commit, ids, sessions, deniedAttempts }
     user: User,
     source: RequestSource,
     tenantId: string | undefined,
+    endsAt?: Date,
   ): Promise<SessionTokens> {
     const trx = await work.trx();
     const updatedUser = await User.query(trx).patchAndFetchById(user.id, { lastLoginAt: work.now });
@@ -84,6 +85,7 @@ export function createLoginSession({ db, commit, ids, sessions, deniedAttempts }
       updatedUser,
       source,
       await resolveSessionTenant(trx, user, tenantId),
+      endsAt,
     );
   }
 
@@ -147,7 +149,9 @@ export function createLoginSession({ db, commit, ids, sessions, deniedAttempts }
       const user = known
         ? await updateUser(work, id, profile)
         : await createUser(work, provider, profile, id);
-      if (user.enabled) return startSession(work, user, source, tenantId);
+      const { sessionEndsAt } = profile;
+      const endsAt = sessionEndsAt === undefined ? undefined : new Date(sessionEndsAt);
+      if (user.enabled) return startSession(work, user, source, tenantId, endsAt);
       work.audit('login.failed', userRecord.subject(user), {
         outcome: 'denied',
         after: { reason: 'disabled' },

@@ -200,16 +200,17 @@ export function createSessions({ db, commit, rights, ids, deniedAttempts, limits
 
   return {
     /**
-     * Creates a session of `user` within the commit of the login. The oldest one ends if the user
-     * has too many.
+     * Creates a session of `user` within the commit of the login. It ends at `endsAt` at the latest.
+     * The oldest one ends if the user has too many.
      */
     async start(
       work: Work,
       user: User,
       source: RequestSource,
       tenantId = user.tenantId,
+      endsAt?: Date,
     ): Promise<SessionTokens> {
-      const absoluteExpiresAt = addSeconds(work.now, limits.sessionMaxSeconds);
+      const absoluteExpiresAt = addSeconds(work.now, limits.sessionMaxSeconds, endsAt);
       const sessionId = ids.next('ses');
       const first = { sessionId, generation: 0, absoluteExpiresAt };
       const { rows, tokens } = issueTokens(first, work.now);

@@ -13,7 +13,9 @@ import {
 import { admin } from '../../support/users.ts';
 import { GROUPS, IDP, startSamlPeer } from '../../support/samlPeer.ts';
 import type { ProviderRecord, TestReport } from '../../../api/auth/providerRoutes.ts';
+import { selfSigned } from '../../support/certificate.ts';
 import { expectInvalid } from '../../support/problem.ts';
+import { signedResponse } from '../../support/samlResponse.ts';
 
 let app: TestApp;
 let peer: Awaited<ReturnType<typeof startSamlPeer>>;
@@ -147,6 +149,31 @@ describe('a sign-in', () => {
       await finish(other, await loginForm(other, { providerId: made.body.id })),
       /signature/i,
     );
+  });
+
+  test('creates a session that ends with that of the provider', async () => {
+    const { key, cert } = await selfSigned('own');
+    const { body: provider } = await createProvider('Own key', { idpCertificates: [cert] });
+    const browser = createBrowser();
+    const form = await loginForm(browser, { providerId: provider.id });
+    const endsAt = new Date(Date.now() + 3_600_000);
+    const done = await finish(browser, form, {
+      SAMLResponse: signedResponse({
+        key,
+        issuer: IDP,
+        audience: `${app.client.base}/api/auth/saml/metadata/${provider.id}`,
+        callbackUrl: app.client.base + CALLBACK,
+        requestId: / InResponseTo="([^"]+)"/.exec(samlResponseOf(form))?.[1] ?? '',
+        nameId: 'ends-soon',
+        statements: `<AuthnStatement SessionNotOnOrAfter="${endsAt.toISOString()}"></AuthnStatement>`,
+      }),
+    });
+    expect([done.status, failureOf(done)]).toEqual([303, undefined]);
+    const users = app.deps.db('users').where({ external_id: 'ends-soon' }).select('id');
+    expect(await app.deps.db('sessions').whereIn('user_id', users).first()).toMatchObject({
+      absolute_expires_at: endsAt,
+      idle_expires_at: endsAt,
+    });
   });
 
   test('publishes its metadata', async () => {

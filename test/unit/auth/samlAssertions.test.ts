@@ -73,3 +73,24 @@ test('a transient NameID is refused, others are the id of the person', async () 
       profile: { externalId: 'ada' },
     });
 });
+
+test('the session ends when the provider says so, and a session that has ended is refused', async () => {
+  const authn = (...ends: Date[]) =>
+    ends
+      .map((end) => `<AuthnStatement SessionNotOnOrAfter="${end.toISOString()}"></AuthnStatement>`)
+      .join('');
+  const [past, soon, later] = [-60, 60, 120].map((s) => new Date(Date.now() + s * 1_000)) as [
+    Date,
+    Date,
+    Date,
+  ];
+  expect(await verify({ statements: authn(later, soon) })).toMatchObject({
+    profile: { sessionEndsAt: soon.toISOString() },
+  });
+  for (const statements of [authn(past, later), authn(later).replace(/"[^"]*"/, '"soon"')])
+    expect(await verify({ statements })).toEqual({
+      refused: 'the session at the provider has ended',
+    });
+  const profile = await verify({ statements: '<AuthnStatement></AuthnStatement>' });
+  expect(profile).not.toHaveProperty('profile.sessionEndsAt');
+});
