@@ -167,7 +167,7 @@ function deniedPlan(mutation: Mutation, presentScopes: ResourceScope[], isKnown:
     code: 'permission_denied',
     message: missingPermission(scope, isKnown),
   }));
-  return { ...rejectedPlan(mutation, errors), presentScopes };
+  return { ...rejectedPlan(mutation, errors), presentScopes, denied: presentScopes };
 }
 
 function draftCreate(

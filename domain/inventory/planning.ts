@@ -85,8 +85,8 @@ export type Planned = {
   /** Sites and devices whose assignments and mappings are removed together with the change. */
   revoked: Revocation[];
   /**
-   * Scopes that the request names and where the caller has no permission. They are reported instead
-   * of what the plan found there.
+   * Scopes where the caller may neither read nor write: those that the request names, and those of a record
+   * that the caller may only know of. They are reported instead of what the plan found there.
    */
   denied: ResourceScope[];
 };

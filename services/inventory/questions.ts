@@ -1,6 +1,7 @@
 import { isBusy } from '../../db/core/constraints.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { readSnapshot } from '../../db/core/readSnapshot.ts';
+import { isKnownScope } from '../../domain/inventory/ownership.ts';
 import type { Mutation } from '../../domain/inventory/planning.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError } from '../../domain/shared/errors.ts';
@@ -85,7 +86,7 @@ export function createInventoryQuestions({ db, access, planner, slots, questionT
 
     /**
      * Plans mutations for callers who may perhaps not write. Errors: those of `dryRun`;
-     * `permission_denied` for a tenant where the caller may not read.
+     * `permission_denied` where the caller may not read what the plan would show.
      */
     validate: (
       caller: Caller,
@@ -94,8 +95,11 @@ export function createInventoryQuestions({ db, access, planner, slots, questionT
     ): Promise<PlanOutcome> =>
       access.auditDenials(caller, async () => {
         const outcome = await dryRun(caller, mutations, { holder: caller, signal });
-        for (const scope of outcome.planned.flatMap(({ denied }) => denied))
-          access.assertPermission(caller, 'inventory:read', scope);
+        for (const each of outcome.planned)
+          for (const scope of each.denied) {
+            const isKnown = isKnownScope(each, scope, () => false);
+            access.assertPermission(caller, 'inventory:read', scope, { isKnown });
+          }
         return outcome;
       }),
 

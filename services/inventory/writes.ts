@@ -11,7 +11,7 @@ import { isValid, type Mutation, type Planned } from '../../domain/inventory/pla
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Row } from '../../domain/inventory/resource.ts';
 import { isKnownScope } from '../../domain/inventory/ownership.ts';
-import { covers } from '../../domain/access/scope.ts';
+import { covers, type ResourceScope } from '../../domain/access/scope.ts';
 import { createCombiner } from '../../platform/combiner.ts';
 import type { Access } from '../access/access.ts';
 import { requestedSpace } from './affectedSpaces.ts';
@@ -56,13 +56,14 @@ export function createInventoryWrites({ commit, access, planner, maxBusyMs }: De
   function assertCanWrite(caller: Caller, planned: Planned): void {
     const visible = access.scope(caller, 'inventory:read', 'inventory:write');
     const { denied, errors, presentScopes, requiredScopes } = planned;
-    for (const scope of denied) access.assertPermission(caller, 'inventory:write', scope);
-    for (const { isOwn, scope } of errors.length > 0 ? [] : planned.revoked)
-      if (isOwn) access.assertPermission(caller, 'rbac:write', scope);
-    for (const scope of errors.length > 0 ? presentScopes : requiredScopes) {
+    const assertAt = (scope: ResourceScope) => {
       const isKnown = isKnownScope(planned, scope, (each) => covers(visible, each));
       access.assertPermission(caller, 'inventory:write', scope, { isKnown });
-    }
+    };
+    denied.forEach(assertAt);
+    for (const { isOwn, scope } of errors.length > 0 ? [] : planned.revoked)
+      if (isOwn) access.assertPermission(caller, 'rbac:write', scope);
+    (errors.length > 0 ? presentScopes : requiredScopes).forEach(assertAt);
   }
 
   /**

@@ -1,7 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
+import { assertDefined } from '../../domain/shared/assert.ts';
 import { withNewTenants, type NewTenants } from '../support/attacks/twoTenants.ts';
 import type { ProblemBody, TestClient } from '../support/client.ts';
-import type { BulkReport, InventoryRecord, Validation } from '../support/inventory.ts';
+import type { BulkReport, InventoryRecord } from '../support/inventory.ts';
+import { expectProblem } from '../support/problem.ts';
 
 let count: NewTenants['count'];
 let ours: NewTenants['ours'];
@@ -19,8 +21,9 @@ describe('what all tenants use', () => {
     const platform = actor('root', 'platform-admin');
     for (const id of [ours, theirs]) await make(platform, 'tenants', { id, name: id });
     const name = `n${count}`;
-    const manufacturerId = (await make(platform, 'manufacturers', { name })).id;
-    const type = await make(platform, 'device-types', { manufacturerId, model: name });
+    const manufacturer = await make(platform, 'manufacturers', { name });
+    const ofMaker = { manufacturerId: manufacturer.id, model: name };
+    const type = await make(platform, 'device-types', ofMaker);
     const role = await make(platform, 'device-roles', { name });
     const tag = await make(platform, 'tags', { id: name, name });
     const deviceIn = async (tenant: string, device: string) => {
@@ -31,10 +34,17 @@ describe('what all tenants use', () => {
       });
       return make(by, 'interfaces', { deviceId: id, name: 'et-0' });
     };
-    return { platform, type, role, tag, deviceIn };
+    return { platform, manufacturer, type, role, tag, deviceIn };
   }
 
   const denied = [expect.objectContaining({ code: 'permission_denied' })];
+
+  /** A validation says what the write would answer, and names the right that its plan needs to be seen. */
+  async function expectUnseen(client: TestClient, mutation: object) {
+    const asked = client.post<ProblemBody>('/api/validation/inventory', mutation);
+    const { detail } = await expectProblem(asked, 403, 'permission_denied');
+    expect(detail).toBe('Permission inventory:read is missing at the platform.');
+  }
 
   test('shows nobody else how much others use it', async () => {
     const { platform, type, role, tag, deviceIn } = await estate();
@@ -48,10 +58,7 @@ describe('what all tenants use', () => {
       tags: tag,
     })) {
       const mutation = { resource, operation: 'delete', record: { id } };
-      const { validation } = await viewer
-        .post<Validation>('/api/validation/inventory', mutation)
-        .expect(400);
-      expect(validation).toMatchObject({ errors: denied, conflicts: [], warnings: [] });
+      for (const client of [viewer, their]) await expectUnseen(client, mutation);
       const bulk = { mode: 'each', mutations: [mutation] };
       const { results } = await their.post<BulkReport>('/api/inventory/bulk', bulk).expect(200);
       expect(results).toMatchObject([{ errors: denied, conflicts: [], outcome: 'invalid' }]);
@@ -61,14 +68,31 @@ describe('what all tenants use', () => {
       // The platform may know.
       await actor('p', 'viewer').post('/api/validation/inventory', mutation).expect(409);
     }
-    const deletes = [tag, unused].map(({ id }) => ({
-      ...{ resource: 'tags', operation: 'delete', record: { id } },
-    }));
-    const [used, free] = await Promise.all(
-      deletes.map(async (each) => viewer.post<Validation>('/api/validation/inventory', each)),
-    );
-    expect(used?.body.validation).toEqual(free?.body.validation);
+    const ofUnused = { resource: 'tags', operation: 'delete', record: { id: unused.id } };
+    await expectUnseen(viewer, ofUnused);
   });
+
+  test.each(['manufacturers', 'device-types', 'device-roles', 'platforms', 'tags'])(
+    'an update of %s is planned for those alone who may see the platform',
+    async (resource) => {
+      const { platform, manufacturer, type, role, tag } = await estate();
+      const os = await make(platform, 'platforms', { name: `os${count}` });
+      const { id } = assertDefined(
+        {
+          ...{ manufacturers: manufacturer, 'device-types': type, 'device-roles': role },
+          ...{ platforms: os, tags: tag },
+        }[resource],
+        resource,
+      );
+      const mutation = { resource, operation: 'update', record: { id, description: 'x' } };
+      await expectUnseen(actor('v', 'viewer', theirs), mutation);
+      await actor('p', 'viewer').post('/api/validation/inventory', mutation).expect(200);
+      // A new record shows nothing of others.
+      if (resource !== 'manufacturers') return;
+      const create = { resource, operation: 'create', record: { name: `other${count}` } };
+      await actor('v', 'viewer', theirs).post('/api/validation/inventory', create).expect(200);
+    },
+  );
 
   test('does not show which tenants there are', async () => {
     await make(actor('root', 'platform-admin'), 'tenants', { id: ours, name: ours });
@@ -76,10 +100,8 @@ describe('what all tenants use', () => {
       ...{ resource: 'tenants', operation: 'create', record: { id, name: 'x' } },
     });
     for (const mutation of [create(ours), create(`${ours}-none`)]) {
-      const { validation } = await actor('v', 'viewer', theirs)
-        .post<Validation>('/api/validation/inventory', mutation)
-        .expect(400);
-      expect(validation).toMatchObject({ errors: denied, conflicts: [] });
+      await expectUnseen(actor('v', 'viewer', theirs), mutation);
+      await expectUnseen(actor('v', 'viewer', theirs), { mutations: [mutation] });
       const bulk = { mode: 'each', mutations: [mutation] };
       const their = actor('o', 'operator', theirs);
       const { results } = await their.post<BulkReport>('/api/inventory/bulk', bulk).expect(200);
