@@ -1,30 +1,52 @@
-import { invalidField } from '../../domain/shared/errors.ts';
+import {
+  invalidField,
+  invalidFields,
+  MAX_FIELD_ERRORS,
+  type FieldError,
+} from '../../domain/shared/errors.ts';
 import { MAX_MUTATIONS } from '../../domain/inventory/mutations.ts';
-import { escapePointer } from '../../domain/shared/jsonPointer.ts';
+import { pointerTo } from '../../domain/shared/jsonPointer.ts';
 import type { Mutation } from '../../domain/inventory/planning.ts';
 
 const stringOrEmpty = (value: unknown): string => (typeof value === 'string' ? value : '');
 
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
 const toMutation = (value: unknown): Mutation => {
-  const { resource, operation, record } = (
-    typeof value === 'object' && value !== null ? value : {}
-  ) as Record<string, unknown>;
+  const { resource, operation, record } = isObject(value) ? value : {};
   return { resource: stringOrEmpty(resource), operation: stringOrEmpty(operation), record };
 };
 
+const MUTATION_FIELDS: readonly string[] = ['resource', 'operation', 'record'];
+/** Null in a field of the other form is not given, as in other optional fields. */
+const REQUEST_FIELDS: readonly string[] = [...MUTATION_FIELDS, 'mutations'];
+
+const unknownFields = (value: unknown, known: readonly string[], pointer: string): FieldError[] =>
+  Object.keys(isObject(value) ? value : {})
+    .filter((name) => !known.includes(name))
+    .map((name) => ({
+      in: 'body',
+      pointer: `${pointer}${pointerTo([name])}`,
+      code: 'unknown_field',
+      message: 'is not a known field',
+    }));
+
+function assertKnown(unknown: readonly FieldError[]): void {
+  if (unknown.length > 0) throw invalidFields(unknown.slice(0, MAX_FIELD_ERRORS));
+}
+
 /**
  * Reads a validation request: one mutation, or several in order. The planner validates the
- * mutations. Error: `invalid_request` at or below `pointer` for any other form.
+ * mutations. Error: `invalid_request` at or below `pointer` for any other form, and for unknown fields.
  */
 export function readMutations(
   value: unknown,
   pointer: string,
 ): { mutations: Mutation[]; isBatch: boolean } {
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw invalidField('body', pointer, 'type', 'must be object');
-  // Null is not given, as in other optional fields.
+  if (!isObject(value)) throw invalidField('body', pointer, 'type', 'must be object');
   const given = Object.entries(value).filter(([, field]) => field !== null);
-  const fields = Object.fromEntries(given) as Record<string, unknown>;
+  const fields = Object.fromEntries(given);
   const isBatch = Object.hasOwn(fields, 'mutations');
   if (isBatch && given.length > 1)
     throw invalidField(
@@ -33,15 +55,7 @@ export function readMutations(
       'one_of',
       'must have either mutations, or resource, operation and record',
     );
-  const knownFields = isBatch ? ['mutations'] : ['resource', 'operation', 'record'];
-  for (const name of Object.keys(value))
-    if (!knownFields.includes(name))
-      throw invalidField(
-        'body',
-        `${pointer}/${escapePointer(name)}`,
-        'unknown_field',
-        'is not a known field',
-      );
+  assertKnown(unknownFields(value, REQUEST_FIELDS, pointer));
   const { mutations } = fields;
   if (
     isBatch &&
@@ -54,5 +68,12 @@ export function readMutations(
       `must be an array of 1 to ${MAX_MUTATIONS} mutations`,
     );
   }
-  return { mutations: (isBatch ? (mutations as unknown[]) : [fields]).map(toMutation), isBatch };
+  const requested = isBatch ? (mutations as unknown[]) : [fields];
+  if (isBatch)
+    assertKnown(
+      requested.flatMap((each, i) =>
+        unknownFields(each, MUTATION_FIELDS, `${pointer}/mutations/${i}`),
+      ),
+    );
+  return { mutations: requested.map(toMutation), isBatch };
 }

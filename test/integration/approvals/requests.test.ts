@@ -79,6 +79,30 @@ describe('a request with wrong fields is refused, and every field is named', () 
     ]);
   });
 
+  test('an unknown field of a mutation, as in a validation and in a batch', async () => {
+    const { id } = await createRecord('prefixes', { cidr: '10.15.0.0/16' });
+    const mutation = { resource: 'prefixes', operation: 'update', record: { id }, version: 3 };
+    const body = { mutations: [mutation] };
+    for (const [path, fields] of [
+      ['/api/validation/inventory', {}],
+      ['/api/inventory/bulk', { mode: 'all' }],
+    ] as const) {
+      const { errors } = await root.post<ProblemBody>(path, { ...body, ...fields }).expect(400);
+      expect(errors).toMatchObject([{ pointer: '/mutations/0/version', code: 'unknown_field' }]);
+    }
+    expect(await errorsOf({ validationRequest: body })).toEqual([
+      ['/validationRequest/mutations/0/version', 'unknown_field'],
+    ]);
+  });
+
+  test('but null in a field of the other form is not given', async () => {
+    const nulls = { resource: null, operation: null, record: null };
+    const { validationRequest } = changeRequest(['create', 'prefixes', { cidr: '10.14.0.0/16' }]);
+    const body = { ...nulls, ...validationRequest };
+    await root.post('/api/validation/inventory', body).expect(200);
+    await postRequest({ validationRequest: body }).expect(201);
+  });
+
   test('the bound job', async () => {
     expect(await errorsOf({ ...createPrefix('10.13.0.0/16'), jobPayload: {} })).toEqual([
       ['/jobPayload', 'one_of'],
