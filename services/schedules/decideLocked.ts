@@ -3,15 +3,11 @@ import type { Knex } from '../../db/core/knex.ts';
 import { Schedule } from '../../db/models/Schedule.ts';
 import { lockSchedule } from '../../db/schedules/schedules.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
-import { AppError, isQuotaExceeded } from '../../domain/shared/errors.ts';
+import { isQuotaExceeded, type AppError } from '../../domain/shared/errors.ts';
 import type { UserRights } from '../access/rights.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
+import { ConcurrentChange, retryChanged } from './retryChanged.ts';
 import type { DecisionContext } from './runDecision.ts';
-
-const MAX_ATTEMPTS = 5;
-
-/** The schedule has changed since its owner's rights were read. */
-class ConcurrentChange extends Error {}
 
 type Deps = { db: Knex; commit: Commit; rights: UserRights; jobTypes: JobTypes };
 
@@ -53,20 +49,19 @@ export function createDecideLocked({ db, commit, rights, jobTypes }: Deps) {
     decide: (context: DecisionContext) => Promise<T>,
   ): Promise<T | undefined> {
     let exceeded: AppError | undefined;
-    for (let attempts = 1; attempts <= MAX_ATTEMPTS; attempts++) {
+    return retryChanged(async () => {
       const known = await Schedule.query(db).findById(scheduleId).whereNull('deleted_at');
       if (!known) return undefined;
       await jobTypes.refreshUnknown(known.jobType);
       await authorize?.(known);
+      const caller = callerOf(known);
       try {
-        return await attempt(known, callerOf(known), decide, exceeded);
+        return await attempt(known, caller, decide, exceeded);
       } catch (error) {
-        if (isQuotaExceeded(error) && !exceeded) exceeded = error;
-        else if (!(error instanceof ConcurrentChange)) throw error;
+        if (!isQuotaExceeded(error) || exceeded) throw error;
+        exceeded = error;
+        return attempt(known, caller, decide, exceeded);
       }
-    }
-    throw new AppError('unavailable', 'The schedule keeps changing. Try again.', {
-      retryAfterSeconds: 1,
     });
   };
 }

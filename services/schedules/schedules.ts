@@ -19,7 +19,7 @@ import {
 } from '../../domain/schedules/schedules.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { authorKeyOf, type Caller } from '../../domain/shared/caller.ts';
-import { checkVersion, invalidFields } from '../../domain/shared/errors.ts';
+import { invalidFields } from '../../domain/shared/errors.ts';
 import { withItems, type ListAnswer, type ListRequest } from '../../domain/shared/lists.ts';
 import type { Warning } from '../../domain/shared/warnings.ts';
 import type { Ids } from '../../platform/ids.ts';
@@ -34,6 +34,7 @@ import { assertNotHeld } from '../retention/assertNotHeld.ts';
 import { assertOccurs, checkTiming, type ScheduleFields } from './fields.ts';
 import { skipPending } from './missedRuns.ts';
 import { rejectTakenName } from './names.ts';
+import { ConcurrentChange, retryChanged } from './retryChanged.ts';
 import type { RunDecisions } from './runDecision.ts';
 import { createSaveSchedule, enabledChange } from './saveSchedule.ts';
 import { scheduleRecord } from './scheduleAudit.ts';
@@ -192,32 +193,33 @@ export function createSchedules(deps: Deps) {
     return created.catch(rejectTakenName(fields.name));
   }
 
-  async function setEnabled(
+  const setEnabled = (
     caller: Caller,
     id: string,
     enabled: boolean,
     reason: string | undefined,
     expectedVersion?: number,
-  ): Promise<ScheduleWithLastRun> {
-    const known = await repository.findToAct(caller, id, 'schedule:write');
-    if (enabled) await permissions.requireToRun(caller, known);
-    const pauseReason = reason ?? null;
-    const saved = await repository.commitLocked(
-      caller,
-      known,
-      expectedVersion,
-      (work, before, trx) => {
-        // The permission was checked for the record as it was read.
-        if (enabled) checkVersion(before, known.version);
-        return saveSchedule(work, trx, before, {
-          changed: enabledChange(enabled, caller.actorId, pauseReason, work.now),
-          verb: enabled ? 'resume' : 'pause',
-          details: { reason: pauseReason },
-        });
-      },
-    );
-    return withLastRun(saved);
-  }
+  ): Promise<ScheduleWithLastRun> =>
+    retryChanged(async () => {
+      const known = await repository.findToAct(caller, id, 'schedule:write');
+      if (enabled) await permissions.requireToRun(caller, known);
+      const pauseReason = reason ?? null;
+      const saved = await repository.commitLocked(
+        caller,
+        known,
+        expectedVersion,
+        (work, before, trx) => {
+          // The permission was checked for the record as it was read.
+          if (enabled && before.version !== known.version) throw new ConcurrentChange();
+          return saveSchedule(work, trx, before, {
+            changed: enabledChange(enabled, caller.actorId, pauseReason, work.now),
+            verb: enabled ? 'resume' : 'pause',
+            details: { reason: pauseReason },
+          });
+        },
+      );
+      return withLastRun(saved);
+    });
 
   return {
     /**
@@ -293,7 +295,7 @@ export function createSchedules(deps: Deps) {
      * Changes the fields in `update`. A caller who changes what the jobs do becomes the owner, and so
      * does one who changes when they run without the permission of their type; warns as `create`.
      * Errors: `not_found`, `permission_denied`, `invalid_request`, `conflict` (name),
-     * `version_conflict`.
+     * `version_conflict`, `unavailable`.
      */
     update: async (
       caller: Caller,
@@ -311,7 +313,7 @@ export function createSchedules(deps: Deps) {
 
     /**
      * Resumes a schedule; occurrences during the pause stay skipped. Errors: `not_found`,
-     * `permission_denied` (also the permission of the job type), `version_conflict`.
+     * `permission_denied` (also the permission of the job type), `version_conflict`, `unavailable`.
      */
     resume: (caller: Caller, id: string, reason: string | undefined, expectedVersion?: number) =>
       setEnabled(caller, id, true, reason, expectedVersion),

@@ -8,12 +8,13 @@ import type { Timing } from '../../domain/schedules/occurrences.ts';
 import type { Warning } from '../../domain/shared/warnings.ts';
 import { authorKeyOf, type Caller } from '../../domain/shared/caller.ts';
 import type { TargetRef } from '../../domain/jobs/targets.ts';
-import { checkVersion, invalidField } from '../../domain/shared/errors.ts';
+import { invalidField } from '../../domain/shared/errors.ts';
 import type { RetryPolicy } from '../../domain/jobs/retry.ts';
 import { authorityOf } from '../access/rights.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import { assertOccurs, checkTiming, isSamePayload, type ScheduleFields } from './fields.ts';
 import { rejectTakenName } from './names.ts';
+import { ConcurrentChange, retryChanged } from './retryChanged.ts';
 import { enabledChange, type SaveSchedule } from './saveSchedule.ts';
 import type { SchedulePermissions } from './schedulePermissions.ts';
 
@@ -132,54 +133,68 @@ async function checkUpdatedTiming(
 
 /** The use case behind `PUT /api/schedules/{id}`. */
 export const createUpdateSchedule =
-  ({ repository, jobTypes, permissions, saveSchedule }: Deps) =>
-  async (
+  (deps: Deps) =>
+  (
     caller: Caller,
     id: string,
     update: ScheduleUpdate,
     expectedVersion?: number,
-  ): Promise<{ saved: Schedule; warnings: Warning[] }> => {
-    const known = await repository.findToAct(caller, id, 'schedule:write');
-    await jobTypes.refreshUnknown(known.jobType);
-    const { changesOwner: changesJobs, ...jobUpdate } = await jobUpdateOf(
-      caller,
-      jobTypes,
-      known,
-      update,
-    );
-    const { tenantId } = known;
-    // Callers who may not start such jobs must not decide when they run with the rights of the owner.
-    // The schedule is saved nevertheless, and its jobs have the rights of the caller.
-    const changesOwner =
-      changesJobs || (changesRuns(update, known) && !(await permissions.mayRun(caller, known)));
-    const { jobType = known.jobType, payload = known.payload, target = known.target } = jobUpdate;
-    const warnings = changesOwner
-      ? await permissions.checkJob(
-          { ...caller, tenantId },
-          { ...{ jobType, payload, target }, isSaved: !jobUpdate.payload },
-        )
-      : [];
-    await permissions.requireCancel(caller, update.overlapPolicy, { tenantId, target });
+  ): Promise<{ saved: Schedule; warnings: Warning[] }> =>
+    retryChanged(() => updateOnce(deps, caller, id, withOwnPayload(update), expectedVersion));
 
-    const save = async (work: Work, before: Schedule, trx: Knex) => {
-      // The job, and who may decide when it runs, were checked for the record as it was read.
-      if (changesOwner || changesRuns(update, known) || changesRuns(update, before))
-        checkVersion(before, known.version);
-      const timing = await checkUpdatedTiming(trx, before, update);
-      const { takeOver: _, jobType: __, payload: ___, target: ____, ...others } = update;
-      const { retryPolicy: _____, enabled, ...fields } = others;
-      const changed: Partial<Schedule> = { ...fields, ...jobUpdate, timezone: timing.timezone };
-      if (fields.cronExpression !== undefined)
-        changed.cronExpression = fields.cronExpression.trim();
-      if (changesOwner) changed.owner = authorityOf(caller);
-      if (jobUpdate.payload) changed.payloadAuthor = authorKeyOf(caller);
-      if (enabled !== undefined && enabled !== before.enabled)
-        Object.assign(changed, enabledChange(enabled, caller.actorId, null, work.now));
-      return saveSchedule(work, trx, before, { changed, verb: 'update' });
-    };
-    const saved = repository.commitLocked(caller, known, expectedVersion, save);
-    return {
-      saved: await saved.catch(rejectTakenName(update.name ?? known.name)),
-      warnings,
-    };
+/** Each attempt fills the defaults of the job type into the payload. */
+const withOwnPayload = ({ payload, ...update }: ScheduleUpdate): ScheduleUpdate => ({
+  ...update,
+  ...(payload && { payload: JSON.parse(JSON.stringify(payload)) as Record<string, unknown> }),
+});
+
+/** Error: `ConcurrentChange`, if the schedule changes while the update is checked; those of the update. */
+async function updateOnce(
+  { repository, jobTypes, permissions, saveSchedule }: Deps,
+  caller: Caller,
+  id: string,
+  update: ScheduleUpdate,
+  expectedVersion?: number,
+): Promise<{ saved: Schedule; warnings: Warning[] }> {
+  const known = await repository.findToAct(caller, id, 'schedule:write');
+  await jobTypes.refreshUnknown(known.jobType);
+  const { changesOwner: changesJobs, ...jobUpdate } = await jobUpdateOf(
+    caller,
+    jobTypes,
+    known,
+    update,
+  );
+  const { tenantId } = known;
+  // Callers who may not start such jobs must not decide when they run with the rights of the owner.
+  // The schedule is saved nevertheless, and its jobs have the rights of the caller.
+  const changesOwner =
+    changesJobs || (changesRuns(update, known) && !(await permissions.mayRun(caller, known)));
+  const { jobType = known.jobType, payload = known.payload, target = known.target } = jobUpdate;
+  const warnings = changesOwner
+    ? await permissions.checkJob(
+        { ...caller, tenantId },
+        { ...{ jobType, payload, target }, isSaved: !jobUpdate.payload },
+      )
+    : [];
+  await permissions.requireCancel(caller, update.overlapPolicy, { tenantId, target });
+
+  const saved = repository.commitLocked(caller, known, expectedVersion, async (work, before, trx) => {
+    // The job, and who may decide when it runs, were checked for the record as it was read.
+    const isChecked = changesOwner || changesRuns(update, known) || changesRuns(update, before);
+    if (isChecked && before.version !== known.version) throw new ConcurrentChange();
+    const timing = await checkUpdatedTiming(trx, before, update);
+    const { takeOver: _, jobType: __, payload: ___, target: ____, ...others } = update;
+    const { retryPolicy: _____, enabled, ...fields } = others;
+    const changed: Partial<Schedule> = { ...fields, ...jobUpdate, timezone: timing.timezone };
+    if (fields.cronExpression !== undefined) changed.cronExpression = fields.cronExpression.trim();
+    if (changesOwner) changed.owner = authorityOf(caller);
+    if (jobUpdate.payload) changed.payloadAuthor = authorKeyOf(caller);
+    if (enabled !== undefined && enabled !== before.enabled)
+      Object.assign(changed, enabledChange(enabled, caller.actorId, null, work.now));
+    return saveSchedule(work, trx, before, { changed, verb: 'update' });
+  });
+  return {
+    saved: await saved.catch(rejectTakenName(update.name ?? known.name)),
+    warnings,
   };
+}

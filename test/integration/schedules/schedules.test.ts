@@ -334,29 +334,49 @@ async function changeDuring<T>(
 describe('a schedule that becomes one that the caller may not run, while a request is made', () => {
   const RESTORE = { job_type: 'backup.restore', payload: '{"backupId":"bkp_x"}' };
 
-  it.each([
-    ['is not triggered', 403, (client: TestClient, path: string) => client.post(`${path}/trigger`)],
-    [
-      'is not resumed',
-      412,
-      (client: TestClient, path: string) => client.post(`${path}/resume`, {}),
-    ],
-    [
-      'has no new times',
-      412,
-      (client: TestClient, path: string) => client.put(path, { cronExpression: '* * * * *' }),
-    ],
-  ])('%s', async (_title, expected, send) => {
+  it.each(['trigger', 'resume'])('refuses to %s', async (action) => {
     const client = clientOfNewTenant();
     const { id } = await createSchedule(client, { enabled: false });
-    const { status } = await changeDuring(id, RESTORE, () => send(client, `/api/schedules/${id}`));
-    expect(status).toBe(expected);
-    expect(await readSchedule(client, id)).toMatchObject({
-      cronExpression: request.cronExpression,
-      enabled: false,
-      lastRun: null,
-    });
+    const path = `/api/schedules/${id}/${action}`;
+    expect((await changeDuring(id, RESTORE, () => client.post(path, {}))).status).toBe(403);
+    expect(await readSchedule(client, id)).toMatchObject({ enabled: false, lastRun: null });
   });
+
+  it('has new times with the rights of the caller alone', async () => {
+    const tenant = `t${tenants++}`;
+    const { id } = await createSchedule(app.client.as({ tenant }));
+    const other = app.client.as({ actor: 'other', roles: 'operator', tenant });
+    const { owner, warnings } = await changeDuring(id, RESTORE, () =>
+      updateSchedule(other, id, { cronExpression: '* * * * *' }),
+    );
+    expect(owner).toBe('other');
+    expect(warnings?.map(({ code }) => code)).toContain('owner_denied');
+  });
+});
+
+describe('a schedule that another request changes while a request is made', () => {
+  const sent = (client: TestClient, id: string, headers = {}) => ({
+    update: () => client.put(`/api/schedules/${id}`, { cronExpression: '7 * * * *' }, headers),
+    resume: () => client.post(`/api/schedules/${id}/resume`, {}, headers),
+    pause: () => client.post(`/api/schedules/${id}/pause`, {}, headers),
+  });
+
+  it.each(['update', 'resume', 'pause'] as const)(
+    'is checked again (%s), unless If-Match names another version',
+    async (action) => {
+      const client = clientOfNewTenant();
+      const change = async (headers = {}) => {
+        const { id } = await createSchedule(client, { enabled: action === 'pause' });
+        const name = `renamed ${id}`;
+        const { status } = await changeDuring(id, { name }, sent(client, id, headers)[action]);
+        return { status, version: (await readSchedule(client, id)).version, id, name };
+      };
+      const { id, name, ...changed } = await change();
+      expect(changed).toEqual({ status: 200, version: 3 });
+      expect((await readSchedule(client, id)).name).toBe(name);
+      expect(await change({ 'if-match': '"1"' })).toMatchObject({ status: 412, version: 2 });
+    },
+  );
 });
 
 describe('an update', () => {
@@ -404,12 +424,15 @@ describe('an update', () => {
     });
   });
 
-  it('of the payload is rejected if the schedule changes after it was checked', async () => {
+  it('of the payload is checked again if the schedule changes in between', async () => {
     const client = clientOfNewTenant();
     const { id } = await createSchedule(client);
-    await changeDuring(id, { job_type: 'core.sleep', payload: '{"durationMs":1}' }, () =>
-      rejectedUpdate(client, id, { payload: { hello: 2 } }, 412),
+    const problem = await changeDuring(
+      id,
+      { job_type: 'core.sleep', payload: '{"durationMs":1}' },
+      () => rejectedUpdate(client, id, { payload: { hello: 2 } }),
     );
+    expect(fieldErrors(problem)).toContainEqual(['/payload/durationMs', 'required']);
     expect(await readSchedule(client, id)).toMatchObject({
       jobType: 'core.sleep',
       payload: { durationMs: 1 },
