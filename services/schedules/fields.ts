@@ -137,37 +137,59 @@ export function assertOccurs(timing: Timing, now: Date): void {
     );
 }
 
-/**
- * The job of a schedule in a request. `pointer` leads to its payload there. A payload that `isSaved` is not in the
- * request.
- */
+/** The parts of the job of a schedule that are not in the request. */
+export type SavedParts = { jobType: boolean; payload: boolean; target: boolean };
+
+/** The job of a schedule in a request. `pointer` leads to its payload there. */
 export type PayloadRequest = {
   jobType: string;
   payload: Record<string, unknown>;
   pointer?: string;
-  isSaved?: boolean;
+  saved?: SavedParts;
 };
 
+export const NOTHING_SAVED: SavedParts = { jobType: false, payload: false, target: false };
+
 /**
- * Validates job type and payload. Returns the job type, and what its jobs lack at present. Fills the
- * defaults of the type into `payload`. Errors: `invalid_request` at `/jobType` or under `pointer`, and
- * those of the check of the type. What is wrong with a saved payload is what its jobs lack.
+ * Checks a part of a job. What is wrong with a part that `isSaved` is added to `lacks`, and the result is undefined:
+ * the request cannot correct it, and its jobs fail as before.
+ */
+export async function checkPart<T>(
+  isSaved: boolean,
+  lacks: AppError[],
+  check: () => T | Promise<T>,
+): Promise<T | undefined> {
+  try {
+    return await check();
+  } catch (error) {
+    if (!isSaved || !(error instanceof AppError) || !error.extra.errors) throw error;
+    lacks.push(error);
+    return undefined;
+  }
+}
+
+/**
+ * Validates job type and payload. Returns the job type, undefined for a saved one that is not known, and what its jobs
+ * lack at present, which includes what is wrong with saved parts. Fills the defaults of the type into `payload`.
+ * Errors: `invalid_request` at `/jobType` or under `pointer`, and those of the check of the type.
  */
 export async function checkJob(
   jobTypes: JobTypes,
   caller: Caller,
-  { jobType, payload, pointer = '/payload', isSaved = false }: PayloadRequest,
-): Promise<{ type: JobType; lacks: readonly AppError[] }> {
+  { jobType, payload, pointer = '/payload', saved = NOTHING_SAVED }: PayloadRequest,
+): Promise<{ type: JobType | undefined; lacks: AppError[] }> {
   await jobTypes.refreshUnknown(jobType);
-  const type = jobTypes.getPublic(jobType, '/jobType');
-  const lacks = await jobTypes
-    .checkPayload(type, payload, caller, pointer)
-    .catch((error: unknown) => {
-      // The request cannot correct it: its jobs fail as before.
-      if (isSaved && error instanceof AppError && error.extra.errors) return [error];
-      throw error;
-    });
-  await rejectMaskedSecrets(jobTypes, type, payload);
+  const type = jobTypes.find(jobType);
+  const lacks: AppError[] = [];
+  // Without its type, a payload or a target of the request cannot be checked.
+  const canKeepType = saved.jobType && (type !== undefined || (saved.payload && saved.target));
+  await checkPart(canKeepType, lacks, () => jobTypes.getPublic(jobType, '/jobType'));
+  if (!type) return { type, lacks };
+  const lacking = await checkPart(saved.payload, lacks, () =>
+    jobTypes.checkPayload(type, payload, caller, pointer),
+  );
+  lacks.push(...(lacking ?? []));
+  if (!saved.payload) await rejectMaskedSecrets(jobTypes, type, payload);
   return { type, lacks };
 }
 

@@ -3,16 +3,16 @@ import { mayUseJobType, type GuardedType } from '../../domain/access/jobTypeRigh
 import { allowsJobType } from '../../domain/access/tokenScope.ts';
 import { mayCreateJob } from '../../domain/jobs/jobRights.ts';
 import { permissionsToCreate, type JobType } from '../../domain/jobs/jobType.ts';
-import { scopeOfTarget, type TargetRef } from '../../domain/jobs/targets.ts';
+import { scopeOfTarget, type Target, type TargetRef } from '../../domain/jobs/targets.ts';
 import type { OverlapPolicy } from '../../domain/schedules/schedules.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
-import { invalidField } from '../../domain/shared/errors.ts';
+import { invalidField, type AppError } from '../../domain/shared/errors.ts';
 import type { Warning } from '../../domain/shared/warnings.ts';
 import type { Access } from '../access/access.ts';
 import type { JobReferences } from '../jobs/payloadReferences.ts';
 import type { JobTargets } from '../jobs/targets.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
-import { checkJob, type PayloadRequest } from './fields.ts';
+import { checkJob, checkPart, NOTHING_SAVED, type PayloadRequest } from './fields.ts';
 
 export type SchedulePermissions = ReturnType<typeof createSchedulePermissions>;
 
@@ -67,6 +67,18 @@ export const createSchedulePermissions = ({
       : `no role that you hold at ${where} names the job type ${type.name}`;
   }
 
+  /** Errors: those of `JobTargets.resolve`; `invalid_request` for a target of another tenant than the caller's. */
+  async function findTarget(
+    caller: Caller,
+    type: JobType,
+    target: TargetRef | null,
+  ): Promise<Target | null> {
+    const found = await jobTargets.resolve(caller, type, target);
+    if (found && found.tenantId !== caller.tenantId)
+      throw invalidField('body', '/target/id', 'mismatch', 'is not of the tenant of the schedule');
+    return found;
+  }
+
   return {
     /**
      * The policy `cancelOther` requires `job:cancel`, of callers who set the policy and of those who
@@ -98,33 +110,30 @@ export const createSchedulePermissions = ({
     /**
      * Validates what the jobs of a schedule at the caller's tenant are to do. They are created with the
      * rights of the owner: the result has a warning when the caller, who becomes the owner, may not
-     * create these jobs, and one for what they lack at present. Errors: `invalid_request`;
+     * create these jobs, and those for what they lack at present. Errors: `invalid_request`;
      * `permission_denied` as of `JobTargets.resolve` and the check of the job type.
      */
     async checkJob(caller: Caller, { target, ...job }: JobRequest): Promise<Warning[]> {
       const { type, lacks } = await checkJob(jobTypes, caller, job);
-      const found = await jobTargets.resolve(caller, type, target);
-      if (found && found.tenantId !== caller.tenantId)
-        throw invalidField(
-          'body',
-          '/target/id',
-          'mismatch',
-          'is not of the tenant of the schedule',
-        );
-      await jobReferences.check(caller, type, job.payload, job.pointer);
-      const scope = found ? scopeOfTarget(found) : { tenantId: caller.tenantId };
-      const warning = (code: string, message: string) => ({ code, pointer: '/jobType', message });
-      const warnings = lacks.flatMap(({ code, message, extra }) =>
-        extra.errors
-          ? extra.errors.map((each) => ({
-              ...warning(each.code, each.message),
-              pointer: each.pointer,
-            }))
-          : [warning(code, message)],
+      if (!type) return lacks.flatMap(warningsOf);
+      const { payload, pointer, saved = NOTHING_SAVED } = job;
+      const found = await checkPart(saved.target, lacks, () => findTarget(caller, type, target));
+      await checkPart(saved.payload, lacks, () =>
+        jobReferences.check(caller, type, payload, pointer),
       );
+      const { tenantId } = caller;
+      const scope = found ? scopeOfTarget(found) : await jobTargets.scopeOf({ tenantId, target });
+      const warnings = lacks.flatMap(warningsOf);
       if (mayCreateJob(caller.rights, type, scope)) return warnings;
       const message = `${missingFor(caller, type, scope)}: occurrences are skipped as owner_denied`;
-      return [...warnings, warning('owner_denied', message)];
+      return [...warnings, { code: 'owner_denied', pointer: '/jobType', message }];
     },
   };
 };
+
+const warningsOf = ({ code, message, extra }: AppError): Warning[] =>
+  extra.errors?.map((each) => ({
+    code: each.code,
+    pointer: each.pointer,
+    message: each.message,
+  })) ?? [{ code, pointer: '/jobType', message }];

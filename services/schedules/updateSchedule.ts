@@ -12,7 +12,13 @@ import { invalidField } from '../../domain/shared/errors.ts';
 import type { RetryPolicy } from '../../domain/jobs/retry.ts';
 import { authorityOf } from '../access/rights.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
-import { assertOccurs, checkTiming, isSamePayload, type ScheduleFields } from './fields.ts';
+import {
+  assertOccurs,
+  checkTiming,
+  isSamePayload,
+  type SavedParts,
+  type ScheduleFields,
+} from './fields.ts';
 import { rejectTakenName } from './names.ts';
 import { ConcurrentChange, retryChanged } from './retryChanged.ts';
 import { enabledChange, type SaveSchedule } from './saveSchedule.ts';
@@ -111,6 +117,13 @@ async function jobUpdateOf(
   };
 }
 
+/** The parts of the job that are not changed. Which targets there are depends on the job type. */
+const savedParts = ({ jobType, payload, target }: Omit<JobUpdate, 'changesOwner'>): SavedParts => ({
+  jobType: jobType === undefined,
+  payload: payload === undefined,
+  target: jobType === undefined && target === undefined,
+});
+
 /** Validates the timing after an update. Error: `invalid_request`. */
 async function checkUpdatedTiming(
   trx: Knex,
@@ -173,7 +186,7 @@ async function updateOnce(
   const warnings = changesOwner
     ? await permissions.checkJob(
         { ...caller, tenantId },
-        { ...{ jobType, payload, target }, isSaved: !jobUpdate.payload },
+        { jobType, payload, target, saved: savedParts(jobUpdate) },
       )
     : [];
   await permissions.requireCancel(caller, update.overlapPolicy, { tenantId, target });

@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, jest, test } from '@jest/globals';
 import type { ApprovalRecord } from '../../../api/approvals/schemas.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import type { ScheduleRecord } from '../../../api/schedules/schemas.ts';
+import { assertDefined } from '../../../domain/shared/assert.ts';
 import type { ProblemBody, TestClient } from '../../support/client.ts';
 import { withTargets, type Estate } from '../../support/targets.ts';
 import { createUser } from '../../support/users.ts';
@@ -82,6 +83,66 @@ describe('a schedule', () => {
       .put<ProblemBody>(`/api/schedules/${id}`, { target: about(theirs.deviceA) })
       .expect(400);
     expect(errorsOf(problem)).toEqual(['/target/id not_found']);
+  });
+
+  describe('whose saved job is not possible any more', () => {
+    type Saved = [title: string, fields: object, spoil: () => Promise<unknown>, warning: string];
+    const changed = (more: object) =>
+      fixture.app.deps.db('schedules').where({ tenant_id: ours.tenant }).update(more);
+    const refersTo = (id: string) => ({
+      ...{ jobType: 'test.refers', target: null, payload: { site: id } },
+    });
+    const saved = (): Saved[] => [
+      ['target', {}, () => remove(`devices/${ours.deviceA}`), '/target/id not_found'],
+      [
+        'moved target',
+        {},
+        () => fixture.moveToTenant(ours.deviceA, theirs),
+        '/target/id not_found',
+      ],
+      [
+        'reference',
+        refersTo(ours.siteB),
+        () => changed({ payload: { site: theirs.siteB } }),
+        '/payload/site not_found',
+      ],
+      ['type', {}, () => changed({ job_type: 'test.removed' }), '/jobType unknown_job_type'],
+    ];
+
+    test.each(['target', 'moved target', 'reference', 'type'])(
+      'keeps its %s with a warning in what a change does not name',
+      async (title) => {
+        const [, fields, spoil, warning] = assertDefined(
+          saved().find(([each]) => each === title),
+          title,
+        );
+        const { id } = await create(fields).expect(201);
+        await spoil();
+        for (const change of [{ takeOver: true }, { retryPolicy: { maxAttempts: 4 } }]) {
+          const { warnings = [] } = await admin
+            .put<ScheduleRecord>(`/api/schedules/${id}`, change)
+            .expect(200);
+          expect(warnings.map(({ pointer, code }) => `${pointer} ${code}`)).toEqual([warning]);
+        }
+      },
+    );
+
+    test('is refused where the change names it', async () => {
+      const { id } = await create().expect(201);
+      await remove(`devices/${ours.deviceB}`);
+      const refused = async (change: object) =>
+        errorsOf(await admin.put<ProblemBody>(`/api/schedules/${id}`, change).expect(400));
+      const target = about(ours.deviceB);
+      expect(await refused({ target })).toEqual(['/target/id not_found']);
+      const ofOthers = { payload: { site: theirs.siteB } };
+      const refers = { jobType: 'test.refers', target: null };
+      expect(await refused({ ...refers, ...ofOthers })).toEqual(['/payload/site not_found']);
+      // The saved target is none of the new type.
+      expect(await refused({ jobType: 'test.refers', payload: {} })).toEqual(['/target no_target']);
+      // Without its type, a payload cannot be checked.
+      await changed({ job_type: 'test.removed' });
+      expect(await refused({ payload: { note: 'x' } })).toEqual(['/jobType unknown_job_type']);
+    });
   });
 
   test('does not run after its target is deleted or has moved to another tenant', async () => {

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { randomUUID } from 'node:crypto';
 import type { JobTypeRecord } from '../../../api/jobs/typeSchemas.ts';
+import type { ScheduleRecord } from '../../../api/schedules/schemas.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { TestClient } from '../../support/client.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -83,6 +84,19 @@ test('schemas of types that are announced again are not compiled again, refused 
   expect(await refused()).toMatchObject([
     { state: 'refused', reason: expect.stringContaining('cannot be used') },
   ]);
+});
+
+test('a schedule of a type that is disabled can be changed, with a warning', async () => {
+  const { runner, name } = await poolWith(['announced.*']);
+  await runner().announce('first');
+  const body = { name, cronExpression: '0 3 1 1 *', jobType: name };
+  const { id } = await root.post<ScheduleRecord>('/api/schedules', body).expect(201);
+  await root.post(`/api/job-types/${name}/disable`).expect(200);
+  for (const change of [{ takeOver: true }, { retryPolicy: { maxAttempts: 4 } }]) {
+    const { warnings } = await root.put<ScheduleRecord>(`/api/schedules/${id}`, change).expect(200);
+    expect(warnings).toMatchObject([{ pointer: '/jobType', code: 'job_type_disabled' }]);
+  }
+  await root.post('/api/schedules', { ...body, name: `${name} again` }).expect(400);
 });
 
 const CHANGED = { payload: { type: 'object', required: ['more'] } };
