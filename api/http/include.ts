@@ -2,6 +2,7 @@ import { Type, type TObject, type TSchema } from 'typebox';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { invalidField } from '../../domain/shared/errors.ts';
 import { LABEL_KINDS, type NamedIds, type Names } from '../../domain/shared/labels.ts';
+import { etagOfText } from './etag.ts';
 import { compileReferences } from './references.ts';
 import type { HttpResponse } from './response.ts';
 import type { Route } from './route.ts';
@@ -163,7 +164,7 @@ export function compileInclude(route: Route, findNames: FindNames) {
       response.stream.source.destroy();
       throw invalidField('query', '/include', 'stream', 'must not be sent for a stream');
     }
-    const { json, body: unsent, taggedAs, ...rest } = response;
+    const { json, body: unsent, headers, taggedAs, ...rest } = response;
     const body: unknown = json === undefined ? unsent : JSON.parse(json);
     const names = await findNames(request.caller, idsIn(body, wanted));
     const included: Record<string, unknown> = {
@@ -172,10 +173,13 @@ export function compileInclude(route: Route, findNames: FindNames) {
     };
     for (const [name, { load }] of Object.entries(route.extras ?? {}))
       if (wanted.has(name)) included[name] = await load(request, body);
-    return {
-      ...rest,
-      body: { ...(body as object), included },
-      ...(taggedAs !== undefined && { taggedAs: [taggedAs, included] }),
-    };
+    const complete = { ...(body as object), included };
+    // The tag of a response with names is another one than without.
+    if (headers.etag !== undefined) {
+      const text = JSON.stringify(complete);
+      return { ...rest, headers: { ...headers, etag: etagOfText(text) }, json: text };
+    }
+    const tagged = taggedAs !== undefined && { taggedAs: { ...(taggedAs as object), included } };
+    return { ...rest, ...tagged, headers, body: complete };
   };
 }

@@ -268,18 +268,39 @@ describe('the ETag of a record with names', () => {
   });
 });
 
-test('the entity tag of a queued job differs with include', async () => {
-  const { id } = await acme
-    .post<JobSummary>('/api/jobs', { type: 'core.echo', payload: {} })
-    .expect(201);
-  const tagOf = async (query: string) => {
-    const { status, headers } = await acme.get(`/api/jobs/${id}${query}`);
-    expect(status).toBe(200);
-    return headers.get('etag');
-  };
-  const tags = [await tagOf(''), await tagOf('?include=labels'), await tagOf('?include=people')];
-  expect(new Set(tags).size).toBe(3);
-  expect(await tagOf('?include=labels')).toBe(tags[1]);
+describe('the ETag of a response with names', () => {
+  const paths: [string, () => Promise<string>][] = [
+    [
+      'a queued job',
+      async () => {
+        const job = { type: 'core.echo', payload: {} };
+        return `/api/jobs/${(await acme.post<JobSummary>('/api/jobs', job).expect(201)).id}`;
+      },
+    ],
+    ['the resources', () => Promise.resolve('/api/inventory/resources')],
+  ];
+
+  test.each(paths)('is another one than without, for %s', async (_, pathOf) => {
+    const path = await pathOf();
+    const tagOf = async (query: string) =>
+      (await acme.get(`${path}${query}`)).headers.get('etag') ?? '';
+    const plain = await tagOf('');
+    const tag = await tagOf('?include=labels');
+    expect(plain).toMatch(/^"/);
+    expect([plain, await tagOf('?include=people')]).not.toContain(tag);
+    const read = (etag: string) => acme.get(`${path}?include=labels`, { 'if-none-match': etag });
+    expect([(await read(plain)).status, (await read(tag)).status]).toEqual([200, 304]);
+  });
+
+  test('of a queued job changes with a label', async () => {
+    const [[, pathOf]] = paths as [(typeof paths)[number]];
+    const path = `${await pathOf()}?include=labels`;
+    const before = (await acme.get(path)).headers.get('etag');
+    const tenant = '/api/inventory/tenants/acme';
+    await admin(app).put(tenant, { name: 'Acme Inc' }).expect(200);
+    expect((await acme.get(path)).headers.get('etag')).not.toBe(before);
+    await admin(app).put(tenant, { name: 'Acme Ltd' }).expect(200);
+  });
 });
 
 describe('include', () => {
