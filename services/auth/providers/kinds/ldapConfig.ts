@@ -1,4 +1,5 @@
 import { Type, type Static } from 'typebox';
+import { isCertificateBundle } from './certificates.ts';
 import type { ProviderKindDefinition } from './kind.ts';
 
 const Dn = (description: string) => Type.String({ minLength: 1, maxLength: 1_024, description });
@@ -88,8 +89,8 @@ export const ldapKind: ProviderKindDefinition = {
   // An entryUUID or objectGUID belongs to one person in any directory; a uid may be another person in another one.
   identityOf: ({ idAttribute }) =>
     /^(entryUUID|objectGUID)$/i.test(String(idAttribute)) ? ['idAttribute'] : IDENTITY,
-  validate: ({ url, startTls }) =>
-    String(url).startsWith('ldap:') && startTls !== true
+  validate: ({ url, startTls, caCertificate }) => [
+    ...(String(url).startsWith('ldap:') && startTls !== true
       ? [
           {
             pointer: '/startTls',
@@ -97,5 +98,18 @@ export const ldapKind: ProviderKindDefinition = {
             message: 'is required with ldap://, because passwords must not be sent without TLS',
           },
         ]
-      : [],
+      : []),
+    // An empty text is none.
+    ...(typeof caCertificate === 'string' &&
+    caCertificate !== '' &&
+    !isCertificateBundle(caCertificate)
+      ? [
+          {
+            pointer: '/caCertificate',
+            code: 'certificate',
+            message: 'is not a certificate in PEM',
+          },
+        ]
+      : []),
+  ],
 };

@@ -12,9 +12,10 @@ import {
   type ThreadPool,
 } from '../../../../platform/threadPool.ts';
 import { xmlProblem } from '../../../../platform/xmlLimits.ts';
+import { isRsaKey, parseCertificate } from './certificates.ts';
 import { compareClocks, createStepRunner, runConnectionSteps } from './kind.ts';
 import { createSamlClient, type SamlPending } from './samlClient.ts';
-import { parseCertificate, type SamlConfig } from './samlConfig.ts';
+import type { SamlConfig } from './samlConfig.ts';
 import type { SamlOutcome, SamlVerification } from './samlVerification.ts';
 
 const TIMEOUT_MS = 10_000;
@@ -116,6 +117,8 @@ export function createSaml(
         const expiryDates = config.idpCertificates.map(expiryOf);
         if (expiryDates.every((end) => end.getTime() < Date.now()))
           throw new Error('Every certificate has expired.');
+        if (config.spPrivateKey !== undefined && !isRsaKey(config.spPrivateKey))
+          throw new Error('spPrivateKey is not an RSA private key: it cannot sign requests.');
         return Promise.resolve({
           message: `Valid until ${expiryDates.map((end) => end.toISOString().slice(0, 10)).join(', ')}.`,
         });

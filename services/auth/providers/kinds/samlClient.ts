@@ -1,4 +1,5 @@
 import type { SAML } from '@node-saml/node-saml';
+import { parseCertificate, parsePrivateKey } from './certificates.ts';
 import type { SamlConfig } from './samlConfig.ts';
 
 /** What the response is checked against; encrypted in the pending login. */
@@ -24,13 +25,16 @@ export async function createSamlClient(
     issuer: audience,
     callbackUrl,
     audience,
-    idpCert: config.idpCertificates,
+    // The library reads fewer forms than a configuration may have.
+    idpCert: config.idpCertificates.map((text) => parseCertificate(text).toString()),
     wantAssertionsSigned: true,
     wantAuthnResponseSigned: config.wantResponseSigned,
     acceptedClockSkewMs: config.clockSkewSeconds * 1_000,
     signatureAlgorithm: 'sha256',
     digestAlgorithm: 'sha256',
-    ...(config.spPrivateKey !== undefined && { privateKey: config.spPrivateKey }),
+    ...(config.spPrivateKey !== undefined && {
+      privateKey: parsePrivateKey(config.spPrivateKey).export({ type: 'pkcs8', format: 'pem' }),
+    }),
     identifierFormat: null,
     disableRequestedAuthnContext: true,
     requestIdExpirationPeriodMs: REQUEST_MS,

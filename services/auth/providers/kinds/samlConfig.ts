@@ -1,5 +1,5 @@
-import { X509Certificate } from 'node:crypto';
 import { Type, type Static } from 'typebox';
+import { isCertificate, isRsaKey } from './certificates.ts';
 import type { ProviderKindDefinition } from './kind.ts';
 
 const AttributeName = (description: string) =>
@@ -34,7 +34,7 @@ const SamlConfig = Type.Object(
       Type.String({
         minLength: 1,
         maxLength: 16_384,
-        description: 'Secret. PEM of the key that signs requests; unsigned if absent.',
+        description: 'Secret. PEM of the RSA key that signs requests; unsigned if absent.',
       }),
     ),
     metadataUrl: Type.Optional(
@@ -74,8 +74,8 @@ export const samlKind: ProviderKindDefinition = {
   secrets: ['spPrivateKey'],
   destinations: ['entryPoint', 'idpEntityId'],
   identity: ['idpEntityId'],
-  validate: ({ idpCertificates }) =>
-    (Array.isArray(idpCertificates) ? idpCertificates : []).flatMap((pem, i) =>
+  validate: ({ idpCertificates, spPrivateKey }) => [
+    ...(Array.isArray(idpCertificates) ? idpCertificates : []).flatMap((pem, i) =>
       isCertificate(String(pem))
         ? []
         : [
@@ -86,20 +86,14 @@ export const samlKind: ProviderKindDefinition = {
             },
           ],
     ),
+    ...(typeof spPrivateKey !== 'string' || isRsaKey(spPrivateKey)
+      ? []
+      : [
+          {
+            pointer: '/spPrivateKey',
+            code: 'private_key',
+            message: 'is not an RSA private key in PEM without a passphrase',
+          },
+        ]),
+  ],
 };
-
-/** Parses a certificate in PEM, or in base64 without header as in metadata. Throws if invalid. */
-export function parseCertificate(text: string): X509Certificate {
-  const pem = text.includes('-----BEGIN')
-    ? text
-    : `-----BEGIN CERTIFICATE-----\n${text.replaceAll(/\s/g, '')}\n-----END CERTIFICATE-----\n`;
-  return new X509Certificate(pem);
-}
-
-function isCertificate(text: string): boolean {
-  try {
-    return parseCertificate(text).raw.length > 0;
-  } catch {
-    return false;
-  }
-}
