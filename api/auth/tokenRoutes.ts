@@ -6,7 +6,7 @@ import type { AccessReport } from '../../services/access/report.ts';
 import type { ApiTokens, NewToken } from '../../services/auth/apiTokens/tokens.ts';
 import { TenantId } from '../access/schemas.ts';
 import { expectedVersion } from '../http/etag.ts';
-import { choiceField, idField, timeField } from '../http/listFields.ts';
+import { choiceField, idField, severalOf, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
 import { parseTime } from '../http/queryTime.ts';
 import { created, noContent, ok, type HttpResponse } from '../http/response.ts';
@@ -40,7 +40,12 @@ const TOKENS = defineList({
     expiresAt: timeField({ sort: true }),
     createdAt: timeField(),
   },
-  own: { status: Type.Optional(Type.Enum([...TOKEN_STATUSES], { title: 'TokenStatus' })) },
+  own: {
+    status: severalOf(
+      Type.Enum([...TOKEN_STATUSES], { title: 'TokenStatus' }),
+      'Tokens with one of these statuses.',
+    ),
+  },
 });
 
 /** The list of the tokens that a caller may see, or of those of one account. */

@@ -123,6 +123,10 @@ const several = (field: FieldDeclaration, more: object = {}): TSchema =>
     ...more,
   });
 
+/** A filter that only one list has, and that takes several values as those of fields do. */
+export const severalOf = <T extends TSchema>(value: T, description: string) =>
+  Type.Optional(Type.Array(value, { maxItems: MAX_VALUES, [COMMA_SEPARATED]: true, description }));
+
 /** The query parameters that filter by a field. */
 export function parametersOf(name: string, field: FieldDeclaration): Record<string, TSchema> {
   if (!field.filter) return {};

@@ -7,9 +7,14 @@ import { recordSchema, titleOf, type Resource } from '../../domain/inventory/res
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { invalidField } from '../../domain/shared/errors.ts';
 import { Name } from '../http/schemas.ts';
-import { choiceSchema, MAX_VALUES, timeField, type FieldDeclaration } from '../http/listFields.ts';
+import {
+  choiceSchema,
+  MAX_VALUES,
+  severalOf,
+  timeField,
+  type FieldDeclaration,
+} from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
-import { COMMA_SEPARATED } from '../../platform/schemaCheck.ts';
 
 type Field = Resource['fields'][string];
 
@@ -138,14 +143,7 @@ const CustomFields = Type.Optional(
   ),
 );
 
-const tags = (description: string) =>
-  Type.Optional(
-    Type.Array(idFilter(RESOURCES.tags, []), {
-      maxItems: MAX_VALUES,
-      [COMMA_SEPARATED]: true,
-      description,
-    }),
-  );
+const tags = (description: string) => severalOf(idFilter(RESOURCES.tags, []), description);
 
 /** The filters that are more than a comparison with a field. */
 function ownFilters(resource: Resource): Record<string, TSchema> {
@@ -181,12 +179,9 @@ function ownFilters(resource: Resource): Record<string, TSchema> {
       contains: network('An address or a network: prefixes that contain it.'),
     }),
     ...(resource.name === 'cables' && {
-      deviceId: Type.Optional(
-        Type.Array(idFilter(RESOURCES.devices, []), {
-          maxItems: MAX_VALUES,
-          [COMMA_SEPARATED]: true,
-          description: 'Cables that end at an interface of one of these devices.',
-        }),
+      deviceId: severalOf(
+        idFilter(RESOURCES.devices, []),
+        'Cables that end at an interface of one of these devices.',
       ),
     }),
     ...(Object.fromEntries(references) as Record<string, TSchema>),

@@ -14,7 +14,7 @@ import type { Slots } from '../../platform/slots.ts';
 import { createEventStreams, EVENT_STREAM, type ServerSentEvent } from '../http/eventStream.ts';
 import { expectedVersion } from '../http/etag.ts';
 import { decodeCursor, encodeCursor, listSchema, pageQuery } from '../http/pagination.ts';
-import { choiceField, idField, textField, timeField } from '../http/listFields.ts';
+import { choiceField, idField, severalOf, textField, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
 import type { Preferences } from '../http/prefer.ts';
 import { presentAll } from '../http/presentAll.ts';
@@ -96,15 +96,9 @@ const JOBS = defineList({
     ),
     createdAfter: Type.Optional(Timestamp),
     createdBefore: Type.Optional(Timestamp),
-    scheduleId: Type.Optional(
-      Type.String({ ...Id('sch'), description: 'Jobs that this schedule created.' }),
-    ),
-    approvalId: Type.Optional(
-      Type.String({ ...Id('apr'), description: 'The job that this approval request created.' }),
-    ),
-    webhookId: Type.Optional(
-      Type.String({ ...Id('whk'), description: 'Jobs that send deliveries to this webhook.' }),
-    ),
+    scheduleId: severalOf(Id('sch'), 'Jobs that one of these schedules created.'),
+    approvalId: severalOf(Id('apr'), 'Jobs that one of these approval requests created.'),
+    webhookId: severalOf(Id('whk'), 'Jobs that send deliveries to one of these webhooks.'),
   },
   aliases: { createdAfter: 'createdAt.gte', createdBefore: 'createdAt.lt' },
 });
@@ -293,15 +287,15 @@ function toJobFilter({
   webhookId,
 }: {
   internal?: boolean;
-  scheduleId?: string;
-  approvalId?: string;
-  webhookId?: string;
+  scheduleId?: string[];
+  approvalId?: string[];
+  webhookId?: string[];
 }): JobFilter {
   const sources = [
-    { kind: 'schedule' as const, id: scheduleId },
-    { kind: 'approval' as const, id: approvalId },
-    { kind: 'webhook' as const, id: webhookId },
-  ].flatMap(({ kind, id }) => (id === undefined ? [] : [{ kind, id }]));
+    { kind: 'schedule' as const, ids: scheduleId },
+    { kind: 'approval' as const, ids: approvalId },
+    { kind: 'webhook' as const, ids: webhookId },
+  ].flatMap(({ kind, ids }) => (ids === undefined ? [] : [{ kind, ids }]));
   return { sources, internal };
 }
 

@@ -8,7 +8,7 @@ import {
 import type { LegalHolds } from '../../services/retention/legalHolds.ts';
 import { TenantId } from '../access/schemas.ts';
 import { expectedVersion } from '../http/etag.ts';
-import { choiceField, idField, textField, timeField } from '../http/listFields.ts';
+import { choiceField, idField, severalOf, textField, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
 import { parseTime } from '../http/queryTime.ts';
 import { created, ok } from '../http/response.ts';
@@ -90,7 +90,9 @@ const HOLDS = defineList({
     createdBy: textField({ facet: true }),
     createdAt: timeField(),
   },
-  own: { status: Type.Optional(Type.Enum([...HOLD_STATUSES])) },
+  own: {
+    status: severalOf(Type.Enum([...HOLD_STATUSES]), 'Holds with one of these statuses.'),
+  },
 });
 
 const OneHold = Type.Object({ id: Id('hld') }, closed);

@@ -5,7 +5,14 @@ import {
   DeliveryRetryPolicy,
   DISABLED_REASONS,
 } from '../../domain/webhooks/webhooks.ts';
-import { choiceField, flagField, idField, textField, timeField } from '../http/listFields.ts';
+import {
+  choiceField,
+  flagField,
+  idField,
+  severalOf,
+  textField,
+  timeField,
+} from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
 import { TenantId } from '../access/schemas.ts';
 import {
@@ -271,11 +278,9 @@ export const WEBHOOKS = defineList({
     updatedAt: timeField({ sort: true }),
   },
   own: {
-    eventType: Type.Optional(
-      Type.Enum([...SUPPORTED_EVENT_TYPES], {
-        title: 'EventType',
-        description: 'Webhooks that subscribe to this type.',
-      }),
+    eventType: severalOf(
+      Type.Enum([...SUPPORTED_EVENT_TYPES], { title: 'EventType' }),
+      'Webhooks that subscribe to one of these types.',
     ),
   },
   more: {

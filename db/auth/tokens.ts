@@ -2,6 +2,7 @@ import type { QueryBuilder } from 'objection';
 import type { UserAuthState } from '../access/access.ts';
 import type { Knex } from '../core/knex.ts';
 import { prepared } from '../core/prepared.ts';
+import { anyOf } from '../core/sql.ts';
 import { Token } from '../models/Token.ts';
 import type { TokenScope } from '../../domain/access/tokenScope.ts';
 import type { TokenStatus } from '../../domain/auth/tokens.ts';
@@ -96,14 +97,14 @@ const STATUS_SQL: Readonly<Record<TokenStatus, string>> = {
   active: 'revoked_at IS NULL AND expires_at > now() AND disabled_at IS NULL',
 };
 
-/** Narrows a query to tokens with a status. */
-export const whereStatus = (query: QueryBuilder<Token>, status: TokenStatus): void =>
-  void query.whereRaw(STATUS_SQL[status]);
+/** Narrows a query to tokens with one of these statuses. */
+export const whereStatus = (query: QueryBuilder<Token>, statuses: readonly TokenStatus[]): void =>
+  void query.whereRaw(anyOf(statuses.map((each) => ({ sql: STATUS_SQL[each], bindings: [] }))).sql);
 
 /** Whether the account has an active token of runners. */
 export async function hasRunnerToken(db: Knex, userId: string): Promise<boolean> {
   const query = Token.query(db).where({ user_id: userId, kind: 'runner' }).select('id').limit(1);
-  whereStatus(query, 'active');
+  whereStatus(query, ['active']);
   return (await query).length > 0;
 }
 

@@ -1,5 +1,5 @@
 import type { Commit } from '../../db/core/commit.ts';
-import { createdAtSql } from '../../db/core/listConditions.ts';
+import { createdAtSql, isOneOf } from '../../db/core/listConditions.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import type { Notifications } from '../../db/core/notifications.ts';
 import { scopedRepository } from '../../db/core/scopedRepository.ts';
@@ -41,8 +41,8 @@ export type Jobs = ReturnType<typeof createJobs>;
 export type JobRequest = Omit<CreateJobInput, 'target'> & { target?: TargetRef | null };
 
 export type JobFilter = {
-  /** Jobs that this schedule, approval request or webhook created. */
-  sources?: readonly { kind: JobSource['kind']; id: string }[];
+  /** Jobs that one of these schedules, approval requests or webhooks created. */
+  sources?: readonly { kind: JobSource['kind']; ids: readonly string[] }[];
   /** Whether the jobs are those that nobody has asked for: deliveries and the system's own. */
   internal?: boolean | undefined;
 };
@@ -249,8 +249,10 @@ export function createJobs({
         condition: (condition) =>
           condition.field === 'createdAt' ? createdAtSql('job', condition, ID_TIMES) : undefined,
         refine(query) {
-          for (const { kind, id } of sources)
-            void query.where({ source_kind: kind, source_id: id });
+          for (const { kind, ids } of sources) {
+            const { sql, bindings } = isOneOf('source_id', 'text', ids);
+            void query.where({ source_kind: kind }).whereRaw(sql, bindings);
+          }
           if (internal !== undefined) void query.whereRaw(IS_INTERNAL[`${internal}`]);
         },
       }),

@@ -3,6 +3,7 @@ import type { Commit, Work } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { recordOf } from '../../db/core/recordAudit.ts';
 import { scopedRepository } from '../../db/core/scopedRepository.ts';
+import { anyOf } from '../../db/core/sql.ts';
 import { LegalHold } from '../../db/models/LegalHold.ts';
 import { hasSubject, lockToHold, tenantsOfSubject } from '../../db/retention/holds.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
@@ -33,7 +34,7 @@ export type HoldFilter = {
   tenantId?: string;
   subjectType?: string;
   subjectId?: string;
-  status?: HoldStatus;
+  status?: readonly HoldStatus[];
 };
 
 type Deps = { db: Knex; commit: Commit; access: Access; ids: Ids };
@@ -118,7 +119,7 @@ export function createLegalHolds({ db, commit, access, ids }: Deps) {
       request: ListRequest,
     ): Promise<ListAnswer<LegalHoldData>> =>
       repository.list(caller, request, {
-        refine: (query) => void (status && query.whereRaw(STATUS_SQL[status])),
+        refine: (query) => void (status && query.whereRaw(statusSql(status))),
       }),
 
     /**
@@ -160,6 +161,9 @@ const STATUS_SQL: Readonly<Record<HoldStatus, string>> = {
   in_force:
     'released_at IS NULL AND coalesce(starts_at, created_at) <= now() AND (ends_at IS NULL OR ends_at > now())',
 };
+
+const statusSql = (statuses: readonly HoldStatus[]): string =>
+  anyOf(statuses.map((each) => ({ sql: STATUS_SQL[each], bindings: [] }))).sql;
 
 type HoldEvent = 'legal-hold.created' | 'legal-hold.released';
 

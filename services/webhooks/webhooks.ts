@@ -44,7 +44,7 @@ export type WebhookFields = {
 /** A webhook as lists show it: `lastDelivery` is its newest one. */
 export type ListedWebhook = { webhook: WebhookData; lastDelivery: LastDelivery | null };
 
-export type WebhookFilter = { eventType?: string | undefined };
+export type WebhookFilter = { eventType?: readonly string[] | undefined };
 
 /**
  * A webhook, its secret in the one response that shows it (otherwise null), and advice about a

@@ -48,7 +48,7 @@ export type TokenRequest = TokenLimits & {
   pools?: string[];
 };
 export type TokenChange = TokenLimits & { name?: string };
-export type TokenFilter = { ownerId?: string; status?: TokenStatus };
+export type TokenFilter = { ownerId?: string; status?: readonly TokenStatus[] };
 
 /** A token with its secret, which is returned only once. */
 export type NewToken = { token: TokenDetails; secret: string };

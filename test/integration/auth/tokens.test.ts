@@ -125,6 +125,7 @@ describe('a token', () => {
     ]);
     expect((await list('expired')).items.map(({ id }) => id)).toEqual([expired.id]);
     expect((await list('active')).items).toEqual([]);
+    expect((await list('expired,revoked')).items).toHaveLength(4);
     await expectProblem(
       owner.client.put(`/api/auth/tokens/${byOther.id}`, { name: 'again' }),
       409,

@@ -35,7 +35,7 @@ test('jobs are listed by the schedule, approval request or webhook that created 
     enabled: false,
     overlapPolicy: 'allowAll',
   });
-  await createMinutelySchedule(client);
+  const other = await createMinutelySchedule(client, { enabled: false });
   const runs = [
     await triggerSchedule(client, schedule.id),
     await triggerSchedule(client, schedule.id),
@@ -51,6 +51,9 @@ test('jobs are listed by the schedule, approval request or webhook that created 
     (ids) => ids.length === 2,
   );
   expect(await idsOf(bySchedule, clientOf('elsewhere'))).toEqual([]);
+  const ofOther = jobIdOf(await triggerSchedule(client, other.id));
+  expect(await idsOf(`${bySchedule},${other.id}`)).toEqual([ofOther, ...newestFirst]);
+  expect(await idsOf(`${bySchedule}&scheduleId=${other.id}`)).toEqual([ofOther, ...newestFirst]);
 
   const { id: approvalId } = await createRequest(client, echoJob);
   const approver = fixture.app.client.as({ tenant, actor: 'bob', roles: 'approver' });
@@ -60,7 +63,7 @@ test('jobs are listed by the schedule, approval request or webhook that created 
 
   for (const query of ['scheduleId=nightly', `webhookId=${schedule.id}`, 'approvalId=']) {
     const problem = await client.get<ProblemBody>(`/api/jobs?${query}`).expect(400);
-    expect(problem.errors?.[0]?.pointer).toBe(`/${query.split('=')[0]}`);
+    expect(problem.errors?.[0]?.pointer).toBe(`/${query.split('=')[0]}/0`);
   }
 });
 

@@ -69,6 +69,9 @@ describe('a legal hold', () => {
     expect(await listed(`tenantId=${tenantId}`)).toEqual([planned.id, created.id]);
     expect(await listed('status=planned')).toEqual([planned.id]);
     expect(await listed('status=in_force')).toEqual([created.id]);
+    expect((await listed('status=in_force,planned')).sort()).toEqual(
+      [created.id, planned.id].sort(),
+    );
     const stale = { 'if-match': '"7"' };
     await admin.post(`/api/legal-holds/${created.id}/release`, { reason: 'x' }, stale).expect(412);
     expect(await release(admin, created).expect(200)).toMatchObject({ status: 'released' });

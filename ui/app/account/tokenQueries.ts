@@ -19,7 +19,7 @@ export const tokensQuery = (userId: string, status: TokenStatus) => ({
         params: {
           query: {
             userId: [userId],
-            status,
+            status: [status],
             limit: PAGE_SIZE,
             include: 'labels',
             ...(pageParam !== null && { cursor: pageParam }),
@@ -44,7 +44,7 @@ export const expiringQuery = (userId: string) => ({
         params: {
           query: {
             userId: [userId],
-            status: 'active',
+            status: ['active'],
             'expiresAt.lt': new Date(serverNow() + WARNING_DAYS * DAY_MS).toISOString(),
             sort: 'expiresAt',
             limit: MAX_WARNINGS,

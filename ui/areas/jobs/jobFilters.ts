@@ -51,7 +51,6 @@ export const JOB_FILTERS = [
     label: 'Schedule',
     kind: 'reference',
     of: 'schedules',
-    single: true,
     find: findSchedules,
   },
   {

@@ -27,13 +27,7 @@ export const WEBHOOK_FILTERS = [
       { value: 'endpoint_removed', label: 'The endpoint answered 410' },
     ],
   },
-  {
-    id: 'eventType',
-    label: 'Subscribes to',
-    kind: 'reference',
-    single: true,
-    find: findEventTypes,
-  },
+  { id: 'eventType', label: 'Subscribes to', kind: 'reference', find: findEventTypes },
   { id: 'createdBy', label: 'Created by', kind: 'choice', facet: true },
   { id: 'tenantId', label: 'Tenant', kind: 'choice', facet: true },
 ] as const satisfies readonly Filter[];

@@ -155,8 +155,7 @@ export function ReferenceEditor({ filter, value, onChange, names, onFound }: Ref
     placeholderData: (old) => old,
     staleTime: 10_000,
   });
-  const choose = (id: string) =>
-    onChange(toggled(filter.single === true ? chosen.filter((each) => each === id) : chosen, id));
+  const choose = (id: string) => onChange(toggled(chosen, id));
   const found = search.data ?? [];
   const others = chosen
     .filter((id) => !found.some((each) => each.id === id))

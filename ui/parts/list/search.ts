@@ -25,8 +25,6 @@ export type Filter<Field extends string = string> = {
   | {
       kind: 'reference';
       find: (text: string, signal: AbortSignal) => Promise<readonly Found[]>;
-      /** The list accepts one record only. */
-      single?: boolean | undefined;
       /** The kind of the records, as `included.labels` calls it. */
       of?: string | undefined;
     }
