@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { POOL_NAME } from '../domain/runners/definition.ts';
 import { configError, LOG_LEVELS, readInstance, readTemporal } from '../platform/config.ts';
@@ -38,10 +39,18 @@ function readUrl(read: EnvReader): string {
   return value.replace(/\/+$/, '');
 }
 
+const TOKEN = /^hfw_[\x21-\x7e]{16,200}$/;
+
+/** The token that a file has now; undefined if it cannot be read, or has none. */
+export async function readTokenFile(file: string): Promise<string | undefined> {
+  const text = await readFile(file, 'utf8').catch(() => '');
+  return TOKEN.test(text.trim()) ? text.trim() : undefined;
+}
+
 /** Reads the runner token, of which no message shows anything. */
 function readToken(read: EnvReader): string {
   const [name, value] = readTokenText(read);
-  if (value !== undefined && !/^hfw_[\x21-\x7e]{16,200}$/.test(value))
+  if (value !== undefined && !TOKEN.test(value))
     read.addProblem(name, 'must be a runner token: hfw_…');
   if (value === undefined) read.addProblem(name, 'or HOLDFAST_RUNNER_TOKEN_FILE is required');
   return value ?? '';
@@ -97,6 +106,7 @@ export function readRunnerConfig(env: Env) {
   const config = {
     url: readUrl(read),
     token: readToken(read),
+    tokenFile: read.text('HOLDFAST_RUNNER_TOKEN_FILE'),
     pools: readPools(read),
     typeFolders: listOf(read.text('HOLDFAST_RUNNER_TYPES') ?? '/etc/holdfast/job-types', ','),
     slots: read.integer('HOLDFAST_RUNNER_SLOTS', 10, [1, 1_000]),

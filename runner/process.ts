@@ -8,7 +8,7 @@ import { createActivity, FORCE_AFTER_MS, runnerStopRequest } from './activity.ts
 import { createCatalog, type Catalog } from './catalog.ts';
 import { missingForAll } from './command/capabilities.ts';
 import { openWorkFolder, type WorkFolder } from './command/runFolder.ts';
-import type { RunnerConfig } from './config.ts';
+import { readTokenFile, type RunnerConfig } from './config.ts';
 import { keepHeartbeat } from './heartbeat.ts';
 import { createAnnouncer, type Announcer } from './protocol/announcer.ts';
 import { createRunnerApi, type AnnounceAnswer, type RunnerApi } from './protocol/api.ts';
@@ -39,8 +39,9 @@ export async function startRunner({ config, temporal, log }: Deps): Promise<Runn
   if (missing.length > 0) throw new Error(`The runner cannot run commands.\n${missing.join('\n')}`);
   const workFolder = await openWorkFolder(config.workFolder);
   const endHeartbeat = await keepHeartbeat(workFolder.folder);
-  const api = createRunnerApi(config);
-  const { typeFolders: folders, pools, secretsFolder, wrapper } = config;
+  const { typeFolders: folders, pools, secretsFolder, wrapper, url, token, tokenFile } = config;
+  const readToken = tokenFile === undefined ? undefined : () => readTokenFile(tokenFile);
+  const api = createRunnerApi({ url, token, ...(readToken && { readToken }) });
   const catalog = createCatalog({ folders, pools, secretsFolder, wrapper, log });
   const runnerId = randomUUID();
   const stopping = new AbortController();

@@ -166,8 +166,19 @@ export async function retryTransient<T>(
 
 export type RunnerApi = ReturnType<typeof createRunnerApi>;
 
-/** The runner API of Holdfast. Each call makes one request, and fails with `RunnerApiError`. */
-export function createRunnerApi({ url, token }: { url: string; token: string }) {
+type Connection = {
+  url: string;
+  token: string;
+  /** The token that counts now; undefined if it is not known. */
+  readToken?: () => Promise<string | undefined>;
+};
+
+/**
+ * The runner API of Holdfast. Each call makes one request, and fails with `RunnerApiError`. If the token is refused
+ * and has been replaced, the call makes the request once more, with the new one.
+ */
+export function createRunnerApi({ url, readToken, ...connection }: Connection) {
+  let { token } = connection;
   const agent = new Agent({
     connect: { timeout: TIMEOUT_MS },
     headersTimeout: TIMEOUT_MS,
@@ -185,6 +196,18 @@ export function createRunnerApi({ url, token }: { url: string; token: string }) 
     timeoutMs?: number;
     signal?: AbortSignal;
   };
+
+  async function withToken<T>(attempt: () => Promise<T>): Promise<T> {
+    const sent = token;
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!readToken || !(error instanceof RunnerApiError) || error.status !== 401) throw error;
+      token = (await readToken()) ?? token;
+      if (token === sent) throw error;
+      return attempt();
+    }
+  }
 
   async function call({ method = 'POST', path, query, headers, body, ...request }: Request) {
     const timeout = AbortSignal.timeout(request.timeoutMs ?? TIMEOUT_MS);
@@ -220,12 +243,14 @@ export function createRunnerApi({ url, token }: { url: string; token: string }) 
     headers: Record<string, string> = {},
     timeoutMs = TIMEOUT_MS,
   ) =>
-    call({
-      path,
-      headers: { 'content-type': 'application/json', ...headers },
-      body: JSON.stringify(body),
-      timeoutMs,
-    });
+    withToken(() =>
+      call({
+        path,
+        headers: { 'content-type': 'application/json', ...headers },
+        body: JSON.stringify(body),
+        timeoutMs,
+      }),
+    );
 
   const ofAttempt = (attemptToken: string) => ({ 'attempt-token': attemptToken });
 
@@ -249,36 +274,39 @@ export function createRunnerApi({ url, token }: { url: string; token: string }) 
       body: string,
       timeoutMs = TIMEOUT_MS,
     ) =>
-      call({
-        path: `jobs/${encodeURIComponent(jobId)}/lines`,
-        query,
-        headers: { 'content-type': 'application/x-ndjson', ...ofAttempt(attemptToken) },
-        body,
-        timeoutMs,
-      }) as Promise<LinesAnswer>,
+      withToken(() =>
+        call({
+          path: `jobs/${encodeURIComponent(jobId)}/lines`,
+          query,
+          headers: { 'content-type': 'application/x-ndjson', ...ofAttempt(attemptToken) },
+          body,
+          timeoutMs,
+        }),
+      ) as Promise<LinesAnswer>,
 
     /** Sends a file. Errors beside `RunnerApiError`: it cannot be read. */
-    async artifact(
+    artifact: (
       jobId: string,
       attemptToken: string,
       { name, file }: { name: string; file: string },
       signal: AbortSignal,
-    ): Promise<void> {
-      const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW);
-      const { size } = await handle.stat();
-      await call({
-        method: 'PUT',
-        path: `jobs/${encodeURIComponent(jobId)}/artifacts/${encodeURIComponent(name)}`,
-        headers: {
-          'content-type': 'application/octet-stream',
-          'content-length': String(size),
-          ...ofAttempt(attemptToken),
-        },
-        body: handle.createReadStream(),
-        timeoutMs: UPLOAD_TIMEOUT_MS,
-        signal,
-      });
-    },
+    ): Promise<void> =>
+      withToken(async () => {
+        const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW);
+        const { size } = await handle.stat();
+        await call({
+          method: 'PUT',
+          path: `jobs/${encodeURIComponent(jobId)}/artifacts/${encodeURIComponent(name)}`,
+          headers: {
+            'content-type': 'application/octet-stream',
+            'content-length': String(size),
+            ...ofAttempt(attemptToken),
+          },
+          body: handle.createReadStream(),
+          timeoutMs: UPLOAD_TIMEOUT_MS,
+          signal,
+        });
+      }),
 
     end: (jobId: string, attemptToken: string, end: AttemptEnd) =>
       post(

@@ -30,16 +30,25 @@ class ApiError(Exception):
 
 
 class RunnerApi:
-    """Requests with the token of a runner. Use it as a context manager."""
+    """
+    Requests with the token of a runner. Use it as a context manager. `read_token` returns the token
+    that counts now: if one is refused and has been replaced, the request is made once more.
+    """
 
-    def __init__(self, url: str, token: str, runner_id: str) -> None:
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        runner_id: str,
+        read_token: Callable[[], str | None] = lambda: None,
+    ) -> None:
         self.runner_id = runner_id
         self._base = url.rstrip("/") + "/api/runner"
-        self._headers = {"authorization": f"Bearer {token}"}
+        self._token, self._read_token = token, read_token
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> RunnerApi:
-        self._session = aiohttp.ClientSession(headers=self._headers)
+        self._session = aiohttp.ClientSession()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -57,19 +66,38 @@ class RunnerApi:
         timeout: float = 10,
     ) -> Any:
         """Sends one request. Errors: `AttemptLost`, `ApiError`."""
-        assert self._session, "RunnerApi is a context manager"
         headers = {
             "content-type": "application/x-ndjson" if data is not None else "application/json"
         }
         if attempt_token is not None:
             headers["attempt-token"] = attempt_token
         content = data if data is not None else json.dumps(body).encode()
+        sent = self._token
+        try:
+            return await self._send(path, content, query, headers, timeout)
+        except ApiError as error:
+            if error.status != 401:
+                raise
+            self._token = self._read_token() or self._token
+            if self._token == sent:
+                raise
+        return await self._send(path, content, query, headers, timeout)
+
+    async def _send(
+        self,
+        path: str,
+        content: bytes,
+        query: dict[str, str] | None,
+        headers: dict[str, str],
+        timeout: float,
+    ) -> Any:
+        assert self._session, "RunnerApi is a context manager"
         try:
             async with self._session.post(
                 self._base + path,
                 data=content,
                 params=query,
-                headers=headers,
+                headers={"authorization": f"Bearer {self._token}", **headers},
                 timeout=aiohttp.ClientTimeout(total=timeout),
             ) as response:
                 text = await response.text()

@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import pathlib
+import re
 import signal
 import socket
 import uuid
@@ -44,12 +45,13 @@ class Settings:
     temporal_api_key: str | None = None
     temporal_tls: bool | TLSConfig = False
     codec_keys: str | None = None
+    token_file: str | None = None
 
     @staticmethod
     def from_env(env: Mapping[str, str] = os.environ) -> Settings:
-        token = env.get("HOLDFAST_RUNNER_TOKEN")
-        if not token and (file := env.get("HOLDFAST_RUNNER_TOKEN_FILE")):
-            token = pathlib.Path(file).read_text().strip()
+        token, token_file = env.get("HOLDFAST_RUNNER_TOKEN"), None
+        if not token and (token_file := env.get("HOLDFAST_RUNNER_TOKEN_FILE")):
+            token = pathlib.Path(token_file).read_text().strip()
         url = env.get("HOLDFAST_URL")
         if not url or not token:
             raise SystemExit(
@@ -64,7 +66,16 @@ class Settings:
             temporal_api_key=env.get("TEMPORAL_API_KEY") or None,
             temporal_tls=_tls_from(env),
             codec_keys=env.get("HOLDFAST_TEMPORAL_CODEC_KEYS") or None,
+            token_file=token_file or None,
         )
+
+    def current_token(self) -> str | None:
+        """The token that the file has now; none without a file, or if it cannot be read."""
+        try:
+            token = pathlib.Path(self.token_file).read_text().strip() if self.token_file else ""
+        except (OSError, ValueError):
+            return None
+        return token if re.fullmatch(r"hfw_[!-~]{16,200}", token) else None
 
 
 @dataclass(frozen=True)
@@ -113,7 +124,10 @@ class Worker:
     async def run(self, stop: asyncio.Event | None = None) -> None:
         """Announces the types and runs their jobs until SIGTERM, SIGINT or `stop`."""
         stop = stop or _stop_on_signals()
-        async with RunnerApi(self.settings.url, self.settings.token, str(uuid.uuid4())) as api:
+        settings = self.settings
+        async with RunnerApi(
+            settings.url, settings.token, str(uuid.uuid4()), settings.current_token
+        ) as api:
             announced = await self._announce_first(api)
             client = await self._connect(announced["namespace"])
             async with temporalio.worker.Worker(

@@ -6,6 +6,7 @@ from conftest import problem
 from temporalio.client import TLSConfig
 
 from holdfast_worker import RunnerApi, Settings, Worker
+from holdfast_worker.api import ApiError
 
 SETTINGS = Settings(url="http://127.0.0.1:1", token="hfw_test", pool="lab")
 
@@ -85,3 +86,28 @@ async def test_a_worker_that_must_announce_itself_again_outlives_an_api_that_is_
             await seen.wait()
         stop.set()
         await reporting
+
+
+async def test_a_token_that_is_refused_is_read_again(fake, tmp_path):
+    used = []
+
+    async def alive(request):
+        used.append(request.headers["authorization"])
+        is_new = used[-1] == "Bearer hfw_new-new-new-new-new"
+        return web.json_response({"types": []}) if is_new else problem(401, "token_invalid")
+
+    fake.alive = alive
+    file = tmp_path / "token"
+    file.write_text("hfw_old-old-old-old-old\n")
+    settings = Settings.from_env(
+        {"HOLDFAST_URL": fake.url, "HOLDFAST_RUNNER_TOKEN_FILE": str(file)}
+    )
+    async with RunnerApi(settings.url, settings.token, "one", settings.current_token) as api:
+        for text in ["hfw_old-old-old-old-old", "half of a"]:
+            file.write_text(text)
+            with pytest.raises(ApiError, match="token_invalid"):
+                await api.post("/alive", {})
+        assert len(used) == 2
+        file.write_text("hfw_new-new-new-new-new\n")
+        assert await api.post("/alive", {}) == {"types": []}
+    assert used[2:] == ["Bearer hfw_old-old-old-old-old", "Bearer hfw_new-new-new-new-new"]

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { runnerEnvironment } from '../../../processes/localRunner.ts';
-import { readRunnerConfig } from '../../../runner/config.ts';
+import { readRunnerConfig, readTokenFile } from '../../../runner/config.ts';
 
 const TOKEN = 'hfw_0123456789abcdef0123456789';
 const MINIMAL = { HOLDFAST_URL: 'https://holdfast.example.net/', HOLDFAST_RUNNER_TOKEN: TOKEN };
@@ -34,6 +34,7 @@ test('defaults, and every setting', async () => {
     }),
   ).toMatchObject({
     token: TOKEN,
+    tokenFile: file,
     pools: ['ams', 'fra'],
     typeFolders: ['/a', '/b'],
     slots: 3,
@@ -41,7 +42,11 @@ test('defaults, and every setting', async () => {
     secretsFolder: '/secrets',
     wrapper: ['bwrap', '--die-with-parent'],
   });
+  expect(await readTokenFile(file)).toBe(TOKEN);
+  await writeFile(file, 'half of a to');
+  expect(await readTokenFile(file)).toBeUndefined();
   await rm(folder, { recursive: true });
+  expect(await readTokenFile(file)).toBeUndefined();
 });
 
 test.each([

@@ -1,4 +1,4 @@
-import { afterEach, expect, test } from '@jest/globals';
+import { afterEach, describe, expect, test } from '@jest/globals';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { once } from 'node:events';
 import { stat } from 'node:fs/promises';
@@ -23,7 +23,10 @@ afterEach(async () => {
 });
 
 /** A runner API that answers as a test wants. `cut`: the connection ends without an answer. */
-async function startApi(answer: (request: Received, count: number) => Answer) {
+async function startApi(
+  answer: (request: Received, count: number) => Answer,
+  readToken?: () => Promise<string | undefined>,
+) {
   const requests: Received[] = [];
   const server = createServer((request, response) => {
     void text(request).then((body) => {
@@ -42,7 +45,10 @@ async function startApi(answer: (request: Received, count: number) => Answer) {
   servers.push(server);
   await once(server, 'listening');
   const { port } = server.address() as { port: number };
-  const api = createRunnerApi({ url: `http://127.0.0.1:${port}`, token: 'hfw_token' });
+  const api = createRunnerApi({
+    ...{ url: `http://127.0.0.1:${port}`, token: 'hfw_token' },
+    ...(readToken && { readToken }),
+  });
   closing.push(() => api.close());
   return { api, requests };
 }
@@ -123,6 +129,47 @@ test('every line arrives once and in order, whatever answers are lost', async ()
     'content-type': 'application/x-ndjson',
   });
   expect(requests.some(({ query }) => query.get('progress') === '40')).toBe(true);
+});
+
+describe('a token that is refused', () => {
+  const runner = { runnerId: 'one', pool: 'default' };
+  const onlyNew = ({ headers }: Received): Answer =>
+    headers.authorization === 'Bearer hfw_new'
+      ? { body: { types: [] } }
+      : { status: 401, body: { code: 'token_invalid' } };
+
+  test('is read again, and the request is made once more', async () => {
+    let current: string | undefined = 'hfw_token';
+    const { api, requests } = await startApi(onlyNew, () => Promise.resolve(current));
+    const refused = { status: 401, code: 'token_invalid' };
+    await expect(api.alive(runner)).rejects.toMatchObject(refused);
+    current = undefined;
+    await expect(api.alive(runner)).rejects.toMatchObject(refused);
+    expect(requests).toHaveLength(2);
+    current = 'hfw_new';
+    expect(await api.alive(runner)).toEqual({ types: [] });
+    const { signal } = new AbortController();
+    await api.artifact('job_1', 'token', { name: 'a', file: import.meta.filename }, signal);
+    expect(requests.slice(2).map(({ headers }) => headers.authorization)).toEqual([
+      ...['Bearer hfw_token', 'Bearer hfw_new', 'Bearer hfw_new'],
+    ]);
+  });
+
+  test('does not cost a file that is sent', async () => {
+    const { api, requests } = await startApi(onlyNew, () => Promise.resolve('hfw_new'));
+    const { signal } = new AbortController();
+    await api.artifact('job_1', 'token', { name: 'a', file: import.meta.filename }, signal);
+    expect(requests[1]?.body).toContain('does not cost a file that is sent');
+  });
+
+  test('is refused again only once', async () => {
+    const { api, requests } = await startApi(
+      () => ({ status: 401 }),
+      () => Promise.resolve(`hfw_${Math.random()}`),
+    );
+    await expect(api.alive(runner)).rejects.toMatchObject({ status: 401 });
+    expect(requests).toHaveLength(2);
+  });
 });
 
 test('what the API refuses is not sent again, and it is asked again when it says', async () => {
