@@ -1,5 +1,5 @@
 import type { Command } from './command.ts';
-import { print, readArguments, UsageError } from './program.ts';
+import { commandLine, print, readArguments, UsageError } from './program.ts';
 
 const OPTIONS = { create: { type: 'boolean' }, promote: { type: 'boolean' } } as const;
 
@@ -34,9 +34,9 @@ export const admin: Command = {
 
 const REFUSALS = {
   unknown: (username: string) => `There is no local user named ${username}; nothing was changed.
-To create an administrator of this name: npm run admin -- ${username} --create`,
+To create an administrator of this name: ${commandLine('admin', `${username} --create`)}`,
   exists: (username: string) => `There is a user named ${username} already; nothing was changed.
-To reset the password of an administrator: npm run admin -- ${username}`,
+To reset the password of an administrator: ${commandLine('admin', username)}`,
   not_administrator: (username: string) => `${username} is not an administrator.
-To make this user one: npm run admin -- ${username} --promote`,
+To make this user one: ${commandLine('admin', `${username} --promote`)}`,
 };

@@ -16,7 +16,7 @@ import { entryOf, readSegment } from '../../services/audit/segmentFile.ts';
 import { unsealWith } from '../../services/backups/archives.ts';
 import { registerArchives, importArchive } from '../../services/backups/importArchive.ts';
 import { withEmbeddedStack } from './embeddedStack.ts';
-import { print, readArguments, runProgram, UsageError } from './program.ts';
+import { commandLine, print, readArguments, runProgram, UsageError } from './program.ts';
 
 const dataDir = path.resolve(process.env.HOLDFAST_DATA_DIR ?? '.holdfast');
 
@@ -172,7 +172,7 @@ async function restore(name: string): Promise<number> {
     await registerIn(target).catch((error: unknown) => {
       process.stderr.write(
         `Warning: the restore is complete, but the archives in the store are not registered: ${error instanceof Error ? error.message : String(error)} ` +
-          'Run `npm run archive -- register` when the store can be used.\n',
+          `Run \`${commandLine('archive', 'register')}\` when the store can be used.\n`,
       );
     });
   });

@@ -12,11 +12,11 @@ import { loadDeclaration, type DeclaredType } from '../../runner/declaration/loa
 import { DeclarationError } from '../../runner/declaration/readDeclaration.ts';
 import { readWrapper } from '../../runner/config.ts';
 import { onStopSignals } from '../beginning.ts';
-import { complain, print, readArguments, runProgram, UsageError } from './program.ts';
+import { commandLine, complain, print, readArguments, runProgram, UsageError } from './program.ts';
 
-const USAGE = `npm run job-type -- check <file>…
+const USAGE = `${commandLine('job-type', 'check <file>…')}
   Checks declarations of job types, and whether this machine can run them.
-npm run job-type -- try <file> [--payload <json>|@<file>] [--target <name>] [--artifacts <folder>]
+${commandLine('job-type', 'try <file> [--payload <json>|@<file>] [--target <name>] [--artifacts <folder>]')}
   Runs a job type on this machine, without a server. Lines go to standard error, the result to standard output.
 The secrets of types are files in HOLDFAST_RUNNER_SECRETS; HOLDFAST_RUNNER_WRAPPER wraps commands.`;
 

@@ -3,12 +3,24 @@ import { readConfig } from '../../platform/config.ts';
 import { openDatabase, type Knex } from '../../db/core/knex.ts';
 import { migrateDown, migrateUp, pendingMigrations } from '../../db/core/migrate.ts';
 import { planRevert, planRevertAll } from '../../db/core/revertPlan.ts';
-import { complain, EXIT_USAGE, print, readArguments, runProgram, UsageError } from './program.ts';
+import {
+  commandLine,
+  complain,
+  EXIT_USAGE,
+  print,
+  readArguments,
+  runProgram,
+  UsageError,
+} from './program.ts';
 
-const USAGE = `npm run migrate -- up [--wait <seconds>]
-npm run migrate -- down [--accept-loss] [--wait <seconds>]
-npm run migrate -- down-all [--accept-loss] [--wait <seconds>]
-npm run migrate -- pending`;
+const USAGE = [
+  'up [--wait <seconds>]',
+  'down [--accept-loss] [--wait <seconds>]',
+  'down-all [--accept-loss] [--wait <seconds>]',
+  'pending',
+]
+  .map((args) => commandLine('migrate', args))
+  .join('\n');
 
 const DEFAULT_WAIT_SECONDS = 600;
 const MAX_WAIT_SECONDS = 86_400;

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { readConfig } from '../../platform/config.ts';
 import { createLog } from '../../platform/log.ts';
 import { APP_VERSION as version } from '../../platform/version.ts';
-import { readArguments, runProgram } from './program.ts';
+import { commandLine, readArguments, runProgram } from './program.ts';
 
 /** The document of this version. Only routes are built: no server is started or reached. */
 async function openApiDocument(): Promise<string> {
@@ -18,7 +18,7 @@ async function openApiDocument(): Promise<string> {
   return JSON.stringify(buildOpenApi(documented, version));
 }
 
-const USAGE = `npm run openapi [-- <file>]
+const USAGE = `${commandLine('openapi', '[<file>]')}
   Writes the OpenAPI document, as GET /api/openapi.json returns it, into a file, or to standard output.`;
 
 async function main(args: readonly string[]): Promise<number> {

@@ -14,6 +14,12 @@ export class UsageError extends Error {}
 /** Asks for the usage instead of a run. */
 export class HelpRequest extends Error {}
 
+/** How a command is called: with npm or, where there is none, with `docker/holdfast`, which sets the variable. */
+export const commandLine = (command: string, args: string): string =>
+  process.env.CALLED_AS === 'holdfast'
+    ? `holdfast ${command} ${args}`
+    : `npm run ${command} -- ${args}`;
+
 export const print = (text: string): void => void process.stdout.write(`${text}\n`);
 export const complain = (text: string): void => void process.stderr.write(`${text}\n`);
 

@@ -72,7 +72,7 @@ export function createSchemaState({ db, log, migrations, intervalMs = INTERVAL_M
       [reported, reportedAt] = [newest, performance.now()];
       log.warn(
         { migrations: pending.length, newest },
-        'waiting for the database schema; run the migrations of this version (npm run migrate -- up)',
+        'waiting for the database schema; run the migrations of this version (npm run migrate -- up, in the image holdfast migrate up)',
       );
     };
   }

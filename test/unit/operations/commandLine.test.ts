@@ -1,7 +1,8 @@
-import { execFileSync, spawn } from 'node:child_process';
+import { execFile, execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { promisify } from 'node:util';
 import { expect, test } from '@jest/globals';
 import { COMPILE_CACHE } from '../../support/compileCache.ts';
 
@@ -92,6 +93,19 @@ test('`holdfast` in the image has the commands of npm run', () => {
   } finally {
     rmSync(folder, { recursive: true });
   }
+});
+
+test('`holdfast` names commands as they are called in the image', async () => {
+  const env = {
+    PATH: `${path.dirname(process.execPath)}:${process.env.PATH}`,
+    NODE_COMPILE_CACHE: COMPILE_CACHE,
+  };
+  const helpOf = async (command: string) =>
+    (await promisify(execFile)(path.join(ROOT, 'docker/holdfast'), [command, '--help'], { env }))
+      .stdout;
+  const texts = await Promise.all(['archive', 'migrate', 'openapi', 'job-type'].map(helpOf));
+  expect(texts.join('\n')).not.toContain('npm run');
+  expect(texts[1]).toMatch(/^holdfast migrate up \[--wait <seconds>\]\n/);
 });
 
 test.each([[['openapi.ts']], [['main.ts', 'demo-data', '--print']]])(
