@@ -1,6 +1,9 @@
+import { expect } from '@jest/globals';
+import type { ScheduleRecord } from '../../api/schedules/schemas.ts';
 import type { WebhookRecord } from '../../api/webhooks/schemas.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { createIds } from '../../platform/ids.ts';
+import type { TestApp } from './app.ts';
 import type { TestClient } from './client.ts';
 
 const ids = createIds();
@@ -134,6 +137,45 @@ export async function seedDelivery(
   return id;
 }
 
+/** Creates a schedule that is disabled. Returns its id. */
+export const createIdleSchedule = async (client: TestClient, name = 'nightly'): Promise<string> =>
+  (
+    await client
+      .post<ScheduleRecord>('/api/schedules', {
+        name,
+        cronExpression: '* * * * *',
+        jobType: 'core.echo',
+        enabled: false,
+      })
+      .expect(201)
+  ).id;
+
+/** Inserts an import of a job that was created days ago, with rows that were created. Returns its id. */
+export async function seedImport(
+  db: Knex,
+  { tenant, days, jobId, rows = 1 }: { tenant: string; days: number; jobId: string; rows?: number },
+): Promise<string> {
+  const at = daysAgo(days);
+  const id = ids.at('imp', at);
+  await db('imports').insert({
+    id,
+    tenant_id: tenant,
+    job_id: jobId,
+    dry_run: false,
+    rows,
+    done: rows,
+    authority: '{}',
+    created_by: 'alice',
+    created_at: at,
+  });
+  await db.raw(
+    `INSERT INTO import_rows (import_id, line, mutation, outcome)
+     SELECT ?, line, '{}', 'created' FROM generate_series(1, ?::int) AS line`,
+    [id, rows],
+  );
+  return id;
+}
+
 /** Inserts runs of a schedule, on the minute; the first was due days ago. Returns their ids. */
 export async function seedRuns(
   db: Knex,
@@ -182,4 +224,16 @@ export async function startPurgeRun(db: Knex): Promise<{
     lines: 0,
   });
   return { jobId, runId: 'run', attempt: 1, signal: new AbortController().signal };
+}
+
+/** Purges everything that is due. Returns the number of deleted rows by kind. */
+export async function purgeDue({ deps: { db, purge } }: TestApp): Promise<Record<string, number>> {
+  const rows: Record<string, number> = {};
+  const count = (kind: string, more: number) => {
+    if (more > 0) rows[kind] = (rows[kind] ?? 0) + more;
+  };
+  const run = await startPurgeRun(db);
+  expect(await purge.run(run, new Date(), Infinity, count)).toBe(true);
+  await db('jobs').where({ id: run.jobId }).delete();
+  return rows;
 }

@@ -2,7 +2,6 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { AuditEntryRecord } from '../../../api/audit/routes.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import type { RetentionRecord } from '../../../api/retention/schemas.ts';
-import type { ScheduleRecord } from '../../../api/schedules/schemas.ts';
 import { lockTenant } from '../../../db/access/quotas.ts';
 import { saveRetention } from '../../../db/retention/settings.ts';
 import { systemCaller } from '../../../domain/shared/caller.ts';
@@ -11,7 +10,9 @@ import { eventually } from '../../support/eventually.ts';
 import type { ProblemBody } from '../../support/client.ts';
 import { admin } from '../../support/users.ts';
 import {
+  createIdleSchedule,
   createIdleWebhook,
+  purgeDue,
   seedDelivery,
   seedEvents,
   seedJobs,
@@ -40,17 +41,7 @@ async function newTenant() {
 
 const db = () => app.deps.db;
 
-/** Purges everything that is due. Returns the number of deleted rows by kind. */
-async function purge(now = new Date()): Promise<Record<string, number>> {
-  const rows: Record<string, number> = {};
-  const count = (kind: string, more: number) => {
-    if (more > 0) rows[kind] = (rows[kind] ?? 0) + more;
-  };
-  const run = await startPurgeRun(db());
-  expect(await app.deps.purge.run(run, now, Infinity, count)).toBe(true);
-  await db()('jobs').where({ id: run.jobId }).delete();
-  return rows;
-}
+const purge = () => purgeDue(app);
 
 const existing = async (table: string, ids: readonly string[], key = 'id'): Promise<string[]> => [
   ...new Set<string>(
@@ -206,14 +197,7 @@ describe('the purge of other records', () => {
 
   test('keeps the last 20 runs of a schedule', async () => {
     const { tenant, client } = await newTenant();
-    const { id: scheduleId } = await client
-      .post<ScheduleRecord>('/api/schedules', {
-        name: 'nightly',
-        cronExpression: '* * * * *',
-        jobType: 'core.echo',
-        enabled: false,
-      })
-      .expect(201);
+    const scheduleId = await createIdleSchedule(client);
     const runs = await seedRuns(db(), { tenant, days: 402, scheduleId, count: 25 });
     expect(await purge()).toEqual({ scheduleRuns: 5 });
     expect(await existing('schedule_runs', runs)).toEqual(runs.slice(5));
