@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
+import { claimKey } from '../../../db/core/idempotency.ts';
+import type { IdempotencyClaim } from '../../../domain/shared/caller.ts';
 import { createVault } from '../../../platform/vault.ts';
 import { createIdempotency } from '../../../services/shared/idempotency.ts';
 import { systemCaller } from '../../../domain/shared/caller.ts';
@@ -132,4 +134,55 @@ test('a request is recognised after a change of the master key, and by a slow ha
   expect(slow).toBe(0);
   await claim([], 'secret', 'one', true);
   expect(slow).toBe(1);
+});
+
+describe('a request whose key another one has taken over', () => {
+  const caller = systemCaller('platform', 'req_keyed');
+  const HOUR_MS = 3_600_000;
+
+  /** The claims of two equal requests: the lease of the first has ended before the second. */
+  async function claimTwice(key: string): Promise<[IdempotencyClaim, IdempotencyClaim]> {
+    const { actorId, tenantId } = caller;
+    const claim = async (now: Date) => {
+      const leaseUntil = new Date(now.getTime() + HOUR_MS / 2);
+      const claimed = { actorId, tenantId, key, leaseUntil };
+      const fingerprints = [Buffer.from(key)] as const;
+      const known = await claimKey(app.deps.db, {
+        claim: claimed,
+        fingerprints,
+        now,
+        keepMs: 24 * HOUR_MS,
+      });
+      expect(known).toBeUndefined();
+      return claimed;
+    };
+    const now = new Date();
+    return [await claim(new Date(now.getTime() - HOUR_MS)), await claim(now)];
+  }
+
+  const commitWith = (idempotency: IdempotencyClaim, id: string) =>
+    app.deps.commit({ ...caller, idempotency }, (work) => {
+      work.audit('thing.make', { type: 'thing', id });
+      work.result(id);
+    });
+  const refusal = { code: 'idempotency_in_progress' };
+  const committed = (...ids: string[]) =>
+    app.deps.db('audit_entries').whereIn('subject_id', ids).pluck<string[]>('subject_id');
+
+  test('commits nothing before the other one', async () => {
+    const [lost, current] = await claimTwice('taken-before');
+    await expect(commitWith(lost, 'lost-first')).rejects.toMatchObject(refusal);
+    await commitWith(current, 'current-last');
+    expect(await committed('lost-first', 'current-last')).toEqual(['current-last']);
+  });
+
+  test('commits nothing after the other one, which cannot commit a second time', async () => {
+    const [lost, current] = await claimTwice('taken-after');
+    await commitWith(current, 'current-first');
+    await expect(commitWith(lost, 'lost-last')).rejects.toMatchObject(refusal);
+    await expect(commitWith(current, 'current-again')).rejects.toMatchObject(refusal);
+    expect(await committed('current-first', 'lost-last', 'current-again')).toEqual([
+      'current-first',
+    ]);
+  });
 });
