@@ -1,9 +1,11 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { Type } from 'typebox';
-import { defineJobType } from '../../../domain/jobs/jobType.ts';
+import { defineJobType, JobFailure } from '../../../domain/jobs/jobType.ts';
 import {
+  countedAttempts,
   DEFAULT_RETRY,
+  lastAttemptOf,
   mayRetry,
   retryDelayMs,
   withPolicy,
@@ -12,6 +14,7 @@ import {
 import { systemCaller } from '../../../domain/shared/caller.ts';
 import { newJobRow } from '../../../services/jobs/newJob.ts';
 import { DEFAULT_DELIVERY_RETRY, jobRetryPolicy } from '../../../domain/webhooks/webhooks.ts';
+import { planRetry } from '../../../services/jobs/lifecycle.ts';
 
 const policies = fc.record<RetryPolicy>({
   maxAttempts: fc.integer({ min: 1, max: 100 }),
@@ -115,3 +118,35 @@ test('the plan of deliveries, and how a webhook shortens it', () => {
   expect(waits({ maxAttempts: 3 })).toEqual([5, 300]);
   expect(waits({ maxIntervalSeconds: 600, maxAttempts: 5 })).toEqual([5, 300, 600, 600]);
 });
+
+test.each([
+  [undefined, 1_000],
+  [300, 1_000],
+  [30_000, 30_000],
+  [3_600_000, 3_600_000],
+  [7_200_000, 3_600_000],
+])(
+  'a Retry-After of %s ms is honoured up to one hour, and not before the plan: %s ms',
+  (retryAfterMs, expected) => {
+    const failure = new JobFailure(
+      'http_status',
+      'busy',
+      retryAfterMs === undefined ? {} : { retryAfterMs },
+    );
+    expect(planRetry(DEFAULT_RETRY, 1, failure).retryInMs).toBe(expected);
+    expect(planRetry(DEFAULT_RETRY, 3, failure).retryInMs).toBeNull();
+  },
+);
+
+test.each([
+  [9, 3],
+  [10, 2],
+  [11, 2],
+])(
+  'the first ten interruptions of attempts are free: of %s, 12 attempts count as %s',
+  (interruptions, counted) => {
+    const job = { attempts: 12, interruptions, retryPolicy: DEFAULT_RETRY };
+    expect(countedAttempts(job)).toBe(counted);
+    expect(lastAttemptOf(job)).toBe(DEFAULT_RETRY.maxAttempts + 12 - counted);
+  },
+);

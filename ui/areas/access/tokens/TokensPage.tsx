@@ -23,12 +23,6 @@ const REFRESH_MS = 15_000;
 
 const keyOf = ({ id }: Token): string => id;
 
-/** The API takes one status. */
-function queryOf({ status, ...query }: Partial<TokensQuery>): Partial<TokensQuery> {
-  const [first] = [status ?? []].flat();
-  return { ...query, ...(first !== undefined && { status: first }) };
-}
-
 /** The API tokens of all accounts. */
 export function TokensPage() {
   const search = route.useSearch();
@@ -37,7 +31,7 @@ export function TokensPage() {
     queryKey: [...LIST, withoutAppearance(search)],
     read: (part, signal, now) => {
       const query = {
-        ...queryOf(toQuery<TokensQuery>(TOKEN_FILTERS, search, now, part)),
+        ...toQuery<TokensQuery>(TOKEN_FILTERS, search, now, part),
         include: 'labels,people',
       };
       return answer(api.GET('/api/auth/tokens', { params: { query }, signal }));
