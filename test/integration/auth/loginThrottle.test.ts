@@ -1,0 +1,40 @@
+import { expect, test } from '@jest/globals';
+import type { Knex } from '../../../db/core/knex.ts';
+import { createLoginThrottle } from '../../../services/auth/loginThrottle.ts';
+import { withDatabase } from '../../support/database.ts';
+
+let db: Knex;
+withDatabase((opened) => (db = opened));
+
+const REFUSAL = { code: 'too_many_requests' };
+
+test('a hundred attempts at an account, whatever their addresses, are the most until it is reset', async () => {
+  const throttle = createLoginThrottle({ db });
+  const attempt = (account: string, n: number) =>
+    throttle.attempt({ account, address: `10.0.${n}.1` });
+  for (let n = 1; n <= 100; n++) await attempt('local:ann', n);
+  await expect(attempt('local:ann', 101)).rejects.toMatchObject(REFUSAL);
+  await attempt('local:bob', 102);
+  await throttle.reset('local:ann');
+  await attempt('local:ann', 103);
+});
+
+test('fifty attempts from an address are the most, whatever their accounts', async () => {
+  const throttle = createLoginThrottle({ db });
+  const attempt = (n: number) => throttle.attempt({ account: `local:${n}`, address: '10.1.0.1' });
+  for (let n = 1; n <= 50; n++) await attempt(n);
+  await expect(attempt(51)).rejects.toMatchObject(REFUSAL);
+});
+
+test('six hundred steps of single sign-on from an address are the most', async () => {
+  const throttle = createLoginThrottle({ db });
+  await throttle.countStep('10.2.0.1');
+  const changed = await db('rate_limits')
+    .where('key', 'like', 'step:%')
+    .where({ points: 1 })
+    .update({ points: 599 });
+  expect(changed).toBe(1);
+  await throttle.countStep('10.2.0.1');
+  await expect(throttle.countStep('10.2.0.1')).rejects.toMatchObject(REFUSAL);
+  await throttle.countStep('10.2.0.2');
+});
