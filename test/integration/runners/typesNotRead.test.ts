@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import type { ApprovalRecord } from '../../../api/approvals/schemas.ts';
 import type { ScheduleRecord } from '../../../api/schedules/schemas.ts';
 import { createRemoteTypes } from '../../../services/runners/remoteTypes.ts';
@@ -9,6 +9,7 @@ import { createHandRunner } from '../../support/runner.ts';
 import {
   backdateSchedule,
   createMinutelySchedule,
+  listRuns,
   minuteFromNow,
   triggerSchedule,
 } from '../../support/schedules.ts';
@@ -33,11 +34,16 @@ beforeAll(async () => {
 });
 afterAll(() => app.stop());
 
+/** As in a version that does not know the types of runners. */
+async function dropTypes(): Promise<void> {
+  app.deps.jobTypes.useRemote(() => Promise.resolve([]));
+  await app.deps.jobTypes.refresh();
+}
+
 /** The process has not read the types of runners, as after its start. The next time it will. */
 async function forgetTypes(): Promise<void> {
   const { db, jobTypes, notifications, log } = app.deps;
-  jobTypes.useRemote(() => Promise.resolve([]));
-  await jobTypes.refresh();
+  await dropTypes();
   createRemoteTypes({ db, jobTypes, notifications, log });
 }
 
@@ -103,4 +109,43 @@ test('requests that name a type find it', async () => {
   const user: { id: string } = await app.deps.db('users').first('id');
   const explained = `/api/rbac/explain?userId=${user.id}&permission=job:write&jobType=${TYPE}`;
   await root.get(explained).expect(200);
+});
+
+describe('with a type that this version does not know', () => {
+  // The next tests know it again.
+  afterEach(forgetTypes);
+
+  test('an occurrence is left to others for ten minutes, and fails then', async () => {
+    const id = await overdueSchedule();
+    await dropTypes();
+    expect(await fire(id, minuteFromNow(-8))).toEqual({ outcome: 'left_to_others' });
+    expect(await listRuns(owner, id)).toEqual([]);
+    expect(await fire(id, minuteFromNow(-11))).toMatchObject({ outcome: 'failed' });
+    expect(await listRuns(owner, id)).toMatchObject([
+      { outcome: 'failed', reason: 'unknown_job_type' },
+    ]);
+  });
+
+  test('an approved request is left to others for ten minutes, and fails then', async () => {
+    const { id } = await createRequest(owner, { jobType: TYPE, jobPayload: {} });
+    await approve(app.client.as({ actor: 'ann', roles: 'approver' }), id).expect(200);
+    await dropTypes();
+    const executeAfter = async (minutes: number) => {
+      await app.deps
+        .db('approvals')
+        .where({ id })
+        .update({ updated_at: new Date(Date.now() - minutes * 60_000) });
+      const askAgainMs = await app.deps.approvals.execution.createBoundJob(id);
+      const { execution, error } = await owner
+        .get<ApprovalRecord>(`/api/workflows/${id}`)
+        .expect(200);
+      return { waits: askAgainMs > 0, execution, error: error?.code };
+    };
+    expect(await executeAfter(9)).toEqual({ waits: true, execution: 'queued' });
+    expect(await executeAfter(11)).toEqual({
+      waits: false,
+      execution: 'failed',
+      error: 'unknown_job_type',
+    });
+  });
 });
