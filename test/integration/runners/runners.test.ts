@@ -1,6 +1,7 @@
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import type { JobTypeRecord } from '../../../api/jobs/typeSchemas.ts';
@@ -365,6 +366,37 @@ describe('artifacts', () => {
     await put(hand.client, id, attemptToken, 'file-3', 'y').expect(200);
     const { end } = attemptCalls(hand.client, id, attemptToken);
     await end({ result: {} }).expect(200);
+  });
+
+  test('are limited in their bytes together, also those that are sent at the same time', async () => {
+    const hand = await handRunner('hand.large');
+    const { id } = await createJob('hand.large');
+    await hand.granted(id);
+    const { attemptToken } = await hand.begin(id, 'run-1').expect(200);
+    const putHere = (name: string, text: string) => put(hand.client, id, attemptToken, name, text);
+    await putHere('large', 'x').expect(200);
+    const { db, artifacts } = app.deps;
+    await db('job_artifacts')
+      .where({ job_id: id })
+      .update({ bytes: 64 * 1_048_576 - 1 });
+    await expectProblem(putHere('two', 'xx'), 409, 'limit_reached');
+    const reading = Promise.withResolvers<void>();
+    const end = Promise.withResolvers<void>();
+    async function* slowly() {
+      reading.resolve();
+      yield Buffer.from('x');
+      await end.promise;
+    }
+    const attempt = await db('jobs').where({ id }).first('run_id', 'attempts');
+    const slow = artifacts.putOwn(
+      { jobId: id, runId: attempt.run_id as string, attempt: attempt.attempts as number },
+      { name: 'slow', source: Readable.from(slowly()) },
+    );
+    await reading.promise;
+    await putHere('one', 'x').expect(200);
+    end.resolve();
+    await expect(slow).rejects.toMatchObject({ code: 'limit_reached' });
+    await attemptCalls(hand.client, id, attemptToken).end({ result: {} }).expect(200);
   });
 });
 
