@@ -1,5 +1,4 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Work } from '../../db/core/commit.ts';
 import { readDatabaseTime } from '../../db/core/databaseTime.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import type { ScopedRepository } from '../../db/core/scopedRepository.ts';
@@ -191,21 +190,27 @@ async function updateOnce(
     : [];
   await permissions.requireCancel(caller, update.overlapPolicy, { tenantId, target });
 
-  const saved = repository.commitLocked(caller, known, expectedVersion, async (work, before, trx) => {
-    // The job, and who may decide when it runs, were checked for the record as it was read.
-    const isChecked = changesOwner || changesRuns(update, known) || changesRuns(update, before);
-    if (isChecked && before.version !== known.version) throw new ConcurrentChange();
-    const timing = await checkUpdatedTiming(trx, before, update);
-    const { takeOver: _, jobType: __, payload: ___, target: ____, ...others } = update;
-    const { retryPolicy: _____, enabled, ...fields } = others;
-    const changed: Partial<Schedule> = { ...fields, ...jobUpdate, timezone: timing.timezone };
-    if (fields.cronExpression !== undefined) changed.cronExpression = fields.cronExpression.trim();
-    if (changesOwner) changed.owner = authorityOf(caller);
-    if (jobUpdate.payload) changed.payloadAuthor = authorKeyOf(caller);
-    if (enabled !== undefined && enabled !== before.enabled)
-      Object.assign(changed, enabledChange(enabled, caller.actorId, null, work.now));
-    return saveSchedule(work, trx, before, { changed, verb: 'update' });
-  });
+  const saved = repository.commitLocked(
+    caller,
+    known,
+    expectedVersion,
+    async (work, before, trx) => {
+      // The job, and who may decide when it runs, were checked for the record as it was read.
+      const isChecked = changesOwner || changesRuns(update, known) || changesRuns(update, before);
+      if (isChecked && before.version !== known.version) throw new ConcurrentChange();
+      const timing = await checkUpdatedTiming(trx, before, update);
+      const { takeOver: _, jobType: __, payload: ___, target: ____, ...others } = update;
+      const { retryPolicy: _____, enabled, ...fields } = others;
+      const changed: Partial<Schedule> = { ...fields, ...jobUpdate, timezone: timing.timezone };
+      if (fields.cronExpression !== undefined)
+        changed.cronExpression = fields.cronExpression.trim();
+      if (changesOwner) changed.owner = authorityOf(caller);
+      if (jobUpdate.payload) changed.payloadAuthor = authorKeyOf(caller);
+      if (enabled !== undefined && enabled !== before.enabled)
+        Object.assign(changed, enabledChange(enabled, caller.actorId, null, work.now));
+      return saveSchedule(work, trx, before, { changed, verb: 'update' });
+    },
+  );
   return {
     saved: await saved.catch(rejectTakenName(update.name ?? known.name)),
     warnings,

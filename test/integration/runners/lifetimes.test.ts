@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Knex } from '../../../db/core/knex.ts';
-import { announceWorker, isKnownToWorker, totalSlots } from '../../../db/jobs/slots.ts';
+import { announceWorker, isKnownToWorker, totalSlots } from '../../../db/jobs/workers.ts';
 import {
   countByDigest,
   countRunners,

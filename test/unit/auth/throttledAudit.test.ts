@@ -10,6 +10,7 @@ test('whether a throttled attempt is audited does not show that the account exis
   const deniedAttempts = createDeniedAttempts({
     commit: () => Promise.resolve(void (entries += 1) as never),
     metrics: { denied: { inc: () => undefined } } as never,
+    log: {} as never,
   });
   const { recordThrottled } = createLoginSession({ deniedAttempts } as never);
   // Within one minute: otherwise the budget is a new one.
