@@ -1,5 +1,5 @@
 /** How long a password is valid that must be changed at the first login. */
-export const ONE_TIME_PASSWORD_HOURS = 72;
+const ONE_TIME_PASSWORD_HOURS = 72;
 
 /** When a one-time password ends that is set at this time. */
 export const oneTimePasswordEnd = (setAt: Date): Date =>

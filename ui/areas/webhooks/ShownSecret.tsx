@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react';
-import { MASK } from '../../../domain/shared/mask.ts';
 import formClasses from '../../parts/form/Form.module.css';
+import { MASK } from '../../parts/mask.ts';
 import { ShownOnce } from '../../parts/ShownOnce.tsx';
 import { ReceiverCode } from '../../parts/webhooks/ReceiverCode.tsx';
 

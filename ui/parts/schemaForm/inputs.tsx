@@ -1,6 +1,6 @@
 import { NativeSelect, PasswordInput, Switch, Textarea, TextInput } from '@mantine/core';
 import { useState, type ClipboardEvent } from 'react';
-import { MASK } from '../../../domain/shared/mask.ts';
+import { MASK } from '../mask.ts';
 import { TimeField } from '../TimeField.tsx';
 import { codeText } from '../CodeText.tsx';
 import { formatCount } from '../format.ts';

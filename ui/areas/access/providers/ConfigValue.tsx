@@ -1,5 +1,5 @@
-import { MASK } from '../../../../domain/shared/mask.ts';
 import { Exact } from '../../../parts/Exact.tsx';
+import { MASK } from '../../../parts/mask.ts';
 import classes from '../Access.module.css';
 
 type Props = { value: unknown; isSecret: boolean };
