@@ -38,6 +38,8 @@ const Reason = (description: string) =>
     description,
   });
 
+const Status = Type.Enum([...HOLD_STATUSES], { title: 'LegalHoldStatus' });
+
 const HoldRecord = Type.Object(
   {
     id: Id('hld'),
@@ -50,7 +52,7 @@ const HoldRecord = Type.Object(
     reason: Type.String(),
     startsAt: Timestamp,
     endsAt: Nullable(Timestamp),
-    status: Type.Enum([...HOLD_STATUSES]),
+    status: Status,
     createdBy: Actor(),
     createdAt: Timestamp,
     releasedBy: Nullable(Actor()),
@@ -91,7 +93,7 @@ const HOLDS = defineList({
     createdAt: timeField(),
   },
   own: {
-    status: severalOf(Type.Enum([...HOLD_STATUSES]), 'Holds with one of these statuses.'),
+    status: severalOf(Status, 'Holds with one of these statuses.'),
   },
 });
 
