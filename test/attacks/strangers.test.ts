@@ -57,15 +57,20 @@ async function expectLimited(send: () => Promise<RawAnswer>, cost: number): Prom
   await eventually(send, ({ status }) => status === 429);
   const costs: number[] = [];
   for (let n = 0; n < FURTHER; n++) {
-    const before = queries;
-    const answer = await send();
-    if (answer.status !== 429) continue;
-    costs.push(queries - before);
-    expect(JSON.parse(answer.text)).toMatchObject({ code: 'too_many_requests' });
-    expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0);
+    const sent = await eventually(
+      async () => {
+        const before = queries;
+        const answer = await send();
+        return { answer, queries: queries - before };
+      },
+      ({ answer }) => answer.status === 429,
+    );
+    costs.push(sent.queries);
+    expect(JSON.parse(sent.answer.text)).toMatchObject({ code: 'too_many_requests' });
+    expect(Number(sent.answer.headers['retry-after'])).toBeGreaterThan(0);
   }
   // Others may ask PostgreSQL at the same time, such as an open stream.
-  if (costs.length > 0) expect(Math.min(...costs)).toBe(0);
+  expect(Math.min(...costs)).toBe(0);
 }
 
 describe('a public route', () => {

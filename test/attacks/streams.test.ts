@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { startApp, type TestApp } from '../support/app.ts';
 import { openEventStream } from '../support/eventStream.ts';
@@ -81,9 +80,17 @@ test('an export ends when its caller loses a part of what they could read', asyn
     headers: user.client.identity,
   });
   expect(response.status).toBe(200);
+  const { exports } = app.deps.slots;
+  const untilHeld = (count: number) =>
+    eventually(
+      () => exports.held(),
+      (held) => held === count,
+    );
+  // The exports of other tests have ended.
+  await untilHeld(1);
   await app.deps.db('grants').where({ user_id: user.id, tenant_id: 'acme' }).delete();
   await app.deps.db('access_state').increment('version', 1);
-  await sleep(1_000);
+  await untilHeld(0);
   await expect(response.text()).rejects.toThrow();
 });
 
