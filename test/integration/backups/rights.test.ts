@@ -26,7 +26,9 @@ withBackups(async (there) => {
   ({ app, root } = there);
   await seedEstate(app);
   await seedEstate(app, 'acme');
-  await seedEstate(app, 'other');
+  await seedTenant(app, 'other');
+  const name = 'other-ams1';
+  await as('platform-admin', 'other').post('/api/inventory/sites', { name }).expect(201);
   await root.post('/api/rbac/roles', {
     id: 'keeper',
     name: 'Keeper',
