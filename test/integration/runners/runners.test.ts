@@ -380,10 +380,10 @@ describe('artifacts', () => {
       .where({ job_id: id })
       .update({ bytes: 64 * 1_048_576 - 1 });
     await expectProblem(putHere('two', 'xx'), 409, 'limit_reached');
-    const reading = Promise.withResolvers<void>();
-    const end = Promise.withResolvers<void>();
+    const reading = Promise.withResolvers<undefined>();
+    const end = Promise.withResolvers<undefined>();
     async function* slowly() {
-      reading.resolve();
+      reading.resolve(undefined);
       yield Buffer.from('x');
       await end.promise;
     }
@@ -394,7 +394,7 @@ describe('artifacts', () => {
     );
     await reading.promise;
     await putHere('one', 'x').expect(200);
-    end.resolve();
+    end.resolve(undefined);
     await expect(slow).rejects.toMatchObject({ code: 'limit_reached' });
     await attemptCalls(hand.client, id, attemptToken).end({ result: {} }).expect(200);
   });

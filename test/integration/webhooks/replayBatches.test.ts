@@ -36,7 +36,7 @@ async function replay(webhookId: string, from: number, until: number): Promise<o
     log: () => undefined,
     progress: () => undefined,
   };
-  return (await type.run(payload, tools as unknown as JobTools)) as object;
+  return type.run(payload, tools as unknown as JobTools);
 }
 
 /** The sequences of the events of a webhook's deliveries, in the order in which these were queued. */
