@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { JobRecord, LogRecord } from '../../../api/jobs/schemas.ts';
+import { LOG_FULL } from '../../../domain/jobs/logLines.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import { expectInvalid } from '../../support/problem.ts';
 import { attemptCalls, createHandRunner } from '../../support/runner.ts';
@@ -22,6 +23,7 @@ async function startAttempt(type: string) {
   const { attemptToken } = await hand.begin(id, 'run-1').expect(200);
   const { linesRequest, end } = attemptCalls(hand.client, id, attemptToken);
   return {
+    id,
     linesRequest,
     /** Sends lines that are JSON already. */
     send: (firstLine: number, lines: readonly string[]) =>
@@ -78,4 +80,22 @@ test('the time of a line is one in RFC 3339, or else that of the request', async
   expect(shown.slice(0, kept.length)).toEqual(kept.map(([, at]) => at));
   for (const at of shown.slice(kept.length))
     expect(Date.parse(at)).toBeGreaterThanOrEqual(before - 1_000);
+});
+
+test('a log ends after 10,000 lines, with one that says so', async () => {
+  const { id, linesRequest } = await startAttempt('hand.full');
+  await app.deps.db('jobs').where({ id }).update({ log_count: 9_998 });
+  const send = (from: number, count: number) =>
+    linesRequest(
+      from,
+      Array.from({ length: count }, (_, n) => ({ level: 'info', message: `line ${from + n}` })),
+    ).expect(200);
+  expect(await send(1, 1)).toMatchObject({ have: 1, remainingLines: 1 });
+  expect(await send(2, 3)).toMatchObject({ have: 4, remainingLines: 0 });
+  expect(await send(5, 1)).toMatchObject({ have: 5, remainingLines: 0 });
+  const lines = await app.deps.db('job_logs').where({ job_id: id }).orderBy('line');
+  expect(lines.slice(1)).toMatchObject([
+    { line: 9_999, level: 'info', message: 'line 1' },
+    { line: 10_000, level: 'warn', message: LOG_FULL },
+  ]);
 });

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { JobRecord, LogRecord } from '../../../api/jobs/schemas.ts';
-import { LOG_FULL } from '../../../domain/jobs/logLines.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { TestClient } from '../../support/client.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -219,28 +218,6 @@ test('a last attempt that was cancelled without a request ends its job only with
   await expect(
     app.deps.remoteAttempts.finalize({ jobId: id, runId: 'run-1' }),
   ).rejects.toMatchObject({ code: 'interrupted', retryInMs: null });
-});
-
-test('a log ends after 10,000 lines, with one that says so', async () => {
-  const hand = await handRunner('hand.full');
-  const { id } = await createJob('hand.full');
-  await hand.granted(id);
-  const { attemptToken } = await hand.begin(id, 'run-1').expect(200);
-  const { linesRequest } = attemptCalls(hand.client, id, attemptToken);
-  await app.deps.db('jobs').where({ id }).update({ log_count: 9_998 });
-  const send = (from: number, count: number) =>
-    linesRequest(
-      from,
-      Array.from({ length: count }, (_, n) => ({ level: 'info', message: `line ${from + n}` })),
-    ).expect(200);
-  expect(await send(1, 1)).toMatchObject({ have: 1, remainingLines: 1 });
-  expect(await send(2, 3)).toMatchObject({ have: 4, remainingLines: 0 });
-  expect(await send(5, 1)).toMatchObject({ have: 5, remainingLines: 0 });
-  const lines = await app.deps.db('job_logs').where({ job_id: id }).orderBy('line');
-  expect(lines.slice(1)).toMatchObject([
-    { line: 9_999, level: 'info', message: 'line 1' },
-    { line: 10_000, level: 'warn', message: LOG_FULL },
-  ]);
 });
 
 test('the last attempt that is lost ends the job, and its outcome is unknown', async () => {
