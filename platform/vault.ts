@@ -33,17 +33,20 @@ export function createVault(keys: readonly NamedKey[]) {
       return `${VERSION}.${current.id}.${sealBytes(current.key, Buffer.from(text), context).toString('base64url')}`;
     },
 
-    /** Decrypts a value. Errors: `master_key_missing`; an `Error` if it was modified. */
+    /** Decrypts a value. Error: `master_key_missing`, also if its key is another one, or it was modified. */
     open(sealed: string, context: string): string {
-      const key = byId.get(keyIdOf(sealed));
+      const [, keyId = '', bytes = ''] = sealed.split('.');
+      const key = byId.get(keyId);
       if (!key)
+        throw new AppError('master_key_missing', `HOLDFAST_MASTER_KEYS has no key ${keyId}.`);
+      try {
+        return openBytes(key, Buffer.from(bytes, 'base64url'), context).toString('utf8');
+      } catch {
         throw new AppError(
           'master_key_missing',
-          `HOLDFAST_MASTER_KEYS has no key ${keyIdOf(sealed)}.`,
+          `The key ${keyId} of HOLDFAST_MASTER_KEYS does not open a stored secret: it is another key of this name, or the secret was modified.`,
         );
-      return openBytes(key, Buffer.from(sealed.split('.')[2] ?? '', 'base64url'), context).toString(
-        'utf8',
-      );
+      }
     },
 
     /**

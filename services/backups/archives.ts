@@ -35,8 +35,8 @@ export const unsealWith =
     let opened: string;
     try {
       opened = vault.open(key.sealed, keyContext(backupId));
-    } catch (error) {
-      if (error instanceof AppError)
+    } catch {
+      if (!vault.has(key.id))
         throw new ArchiveError(
           'master_key_missing',
           `The archive is encrypted with the master key ${name}, which is not in ` +
