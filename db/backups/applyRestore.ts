@@ -79,21 +79,24 @@ export async function lockForRestore(
 }
 
 type ApplyOptions = {
+  /** Tables that have the rows of the backup already. */
   replaced?: ReadonlySet<string>;
+  /** With it, each record of the inventory that changes has an audit entry. */
   author?: RestoreAuthor;
-  signal?: AbortSignal;
+  /** No statement starts after it is aborted. */
+  signal?: AbortSignal | undefined;
+  /** See `BULK_ROWS`. */
+  bulkRows?: number | undefined;
 };
 
 /**
  * Writes the differences that `findDifferences` found. The transaction must hold the locks of
- * `lockForRestore`; it rolls back everything if a statement fails. `replaced`: tables that have the
- * rows of the backup already. With `author`, each record of the inventory that changes has an audit entry.
- * No statement starts after `signal` is aborted. Returns the side effects.
+ * `lockForRestore`; it rolls back everything if a statement fails. Returns the side effects.
  */
 export async function applyDifferences(
   trx: Knex.Transaction,
   plan: RestorePlan,
-  { replaced = new Set(), author, signal }: ApplyOptions = {},
+  { replaced = new Set(), author, signal, bulkRows = BULK_ROWS }: ApplyOptions = {},
 ): Promise<RestoreEffects> {
   const query = queryIn(trx, signal);
   const differing = await findChangedTables(query, plan);
@@ -106,7 +109,7 @@ export async function applyDifferences(
   // Foreign keys of tables outside the restore need the indexes of partly restored tables.
   const large = changed.filter(
     ({ planned, rows }) =>
-      rows >= BULK_ROWS && planned.role !== 'referenced' && plan.scope.tenantId === null,
+      rows >= bulkRows && planned.role !== 'referenced' && plan.scope.tenantId === null,
   );
   if (large.length > 0) undo.push(...(await dropIndexesAndForeignKeys(trx, query, large)));
   const names = new Set(differing.map(({ planned }) => planned.table.name));

@@ -24,7 +24,7 @@ const composeStores = ({ backups: { folder, s3 }, outboundAllow }: Config) => ({
 });
 
 /** Builds backups and restores. */
-export function composeBackups(core: Core) {
+export function composeBackups(core: Core, bulkRows?: number) {
   const { config, vault } = core;
   const stores = composeStores(config);
   const archives = createArchives({ stores, current: config.backups.store, vault });
@@ -58,7 +58,7 @@ export function composeBackups(core: Core) {
       }),
       backupCompletion,
       restoreRun,
-      applyRestore: createApplyRestore({ ...core, concurrencyLimit, steps: restoreRun }),
+      applyRestore: createApplyRestore({ ...core, concurrencyLimit, steps: restoreRun, bulkRows }),
       restoreCompletion,
       preRestoreBackup: createPreRestoreBackup({ ...core, backups }),
     },

@@ -49,16 +49,18 @@ type ComposeOptions = {
   extraJobTypes?: readonly JobType[];
   /** Of new passwords, for tests: hashing is slow on purpose. */
   passwordCost?: PasswordCost;
+  /** From how many changed rows of a table on it is restored in bulk; for tests. */
+  bulkRestoreRows?: number | undefined;
 };
 
 /** Builds everything that a process consists of. Nothing connects or runs before `start`. */
 export function compose(
   config: Config,
   log: Log,
-  { modules = [], extraJobTypes = [], passwordCost }: ComposeOptions = {},
+  { modules = [], extraJobTypes = [], passwordCost, bulkRestoreRows }: ComposeOptions = {},
 ) {
   const core = composeCore(config, log, passwordCost);
-  const areas = composeAreas(core);
+  const areas = composeAreas(core, bulkRestoreRows);
   core.jobTypes.register([...composeJobTypes(core, areas), ...extraJobTypes]);
   core.jobTypes.register(
     modules.map((each) =>
@@ -103,12 +105,12 @@ export function compose(
   };
 }
 
-function composeAreas(core: Core) {
+function composeAreas(core: Core, bulkRestoreRows?: number) {
   const inventory = composeInventory(core);
   const webhooks = composeWebhooks(core);
   const jobs = composeJobs(core, webhooks.deliveryQueue);
   const secrets = composeSecrets(core);
-  const backups = composeBackups(core);
+  const backups = composeBackups(core, bulkRestoreRows);
   return {
     auth: composeAuth(core),
     inventory,

@@ -26,6 +26,8 @@ type Deps = {
   ids: Ids;
   concurrencyLimit: ConcurrencyLimit;
   steps: Pick<RestoreRunSteps, 'loadPlan' | 'evaluate'>;
+  /** From how many changed rows of a table on it is restored in bulk. */
+  bulkRows?: number | undefined;
 };
 
 /** An attempt waits this long for writers. */
@@ -49,6 +51,7 @@ export function createApplyRestore({
   ids,
   concurrencyLimit,
   steps: { loadPlan, evaluate },
+  bulkRows,
 }: Deps) {
   async function applyOnce(tools: StepTools): Promise<void> {
     const { backupId } = await RestoreRun.query(db).findById(tools.jobId).throwIfNotFound();
@@ -86,6 +89,7 @@ export function createApplyRestore({
         effects: await applyDifferences(trx, plan, {
           author: { entryId: ids.next('aud'), at: new Date(), caller },
           signal: tools.signal,
+          bulkRows,
         }),
       };
     });

@@ -78,6 +78,8 @@ type AppOptions = {
   /** One that other processes have used. It is dropped with the application. */
   database?: TestDatabase | undefined;
   consoleBundle?: ConsoleBundle;
+  /** From how many changed rows of a table on it is restored in bulk. */
+  bulkRestoreRows?: number;
 };
 
 /** The SDK's runtime is one for all apps of a file; it ends with the last and is made again for the next. */
@@ -141,6 +143,7 @@ export async function startAppOn(
     slowPasswords = false,
     accessRecheckMs = 300,
     consoleBundle,
+    bulkRestoreRows,
   }: AppOptions = {},
 ): Promise<TestApp> {
   const fullEnv = testEnv(databaseUrl, env);
@@ -152,6 +155,7 @@ export async function startAppOn(
     modules: await loadJobTypeModules(config.jobTypeModules),
     extraJobTypes,
     ...(!slowPasswords && { passwordCost: PASSWORD_COST }),
+    bulkRestoreRows,
   });
   const stopping = new AbortController();
   const version = 'test';

@@ -36,11 +36,14 @@ export type BackupFixture = {
 };
 
 /** Starts an application with an archive folder and an administrator for a test file. */
-export function withBackups(onReady: (fixture: BackupFixture) => Promise<void> | void): void {
+export function withBackups(
+  onReady: (fixture: BackupFixture) => Promise<void> | void,
+  options?: Parameters<typeof startApp>[1],
+): void {
   let fixture: BackupFixture | undefined;
   beforeAll(async () => {
     const archives = await createArchiveFolder();
-    const app = await startApp(archives.env);
+    const app = await startApp(archives.env, options);
     fixture = { app, root: admin(app), archives };
     await onReady(fixture);
   });

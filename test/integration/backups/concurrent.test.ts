@@ -26,11 +26,16 @@ let archives: Awaited<ReturnType<typeof createArchiveFolder>>;
 let app: TestApp;
 let root: TestClient;
 const make = recordFactory(() => root);
-withBackups(async (fixture) => {
-  ({ app, root, archives } = fixture);
-  await seedEstate(app);
-  await make('tenants', { id: 'acme', name: 'acme' });
-});
+/** From how many changed rows on a table is restored in bulk here. */
+const BULK_ROWS = 500;
+withBackups(
+  async (fixture) => {
+    ({ app, root, archives } = fixture);
+    await seedEstate(app);
+    await make('tenants', { id: 'acme', name: 'acme' });
+  },
+  { bulkRestoreRows: BULK_ROWS },
+);
 
 const createBackup = backupCreator(() => root);
 const INVENTORY = { mode: 'partial', sections: ['inventory'] };
@@ -396,7 +401,8 @@ test('a restore of many records does not wait for readers, and readers do not wa
   const { db } = app.deps;
   await db.raw(
     `INSERT INTO tags (id, name, created_at, updated_at)
-     SELECT 'tag_many' || n, 'many ' || n, now(), now() FROM generate_series(1, 50000) AS n`,
+     SELECT 'tag_many' || n, 'many ' || n, now(), now() FROM generate_series(1, ?::int) AS n`,
+    [BULK_ROWS],
   );
   const trx = await db.transaction();
   try {
@@ -406,7 +412,10 @@ test('a restore of many records does not wait for readers, and readers do not wa
         .length;
     const before = await indexes();
     const restored = await restore({ backupId: backup.id }).expect(202);
-    expect([restored.status, restored.outcome]).toMatchObject(['succeeded', { deleted: 50_000 }]);
+    expect([restored.status, restored.outcome]).toMatchObject([
+      'succeeded',
+      { deleted: BULK_ROWS },
+    ]);
     expect(await indexes()).toBe(before);
   } finally {
     await trx.rollback();
@@ -416,10 +425,13 @@ test('a restore of many records does not wait for readers, and readers do not wa
 test('a restore of many records that cannot lock one of its tables locks none of them', async () => {
   const backup = await createBackup(INVENTORY);
   const { db } = app.deps;
+  // Their deletion lasts longer than a read.
+  const MANY = 20_000;
   for (const table of ['manufacturers', 'device_roles'])
     await db.raw(
       `INSERT INTO ${table} (id, name, created_at, updated_at)
-       SELECT 'many_' || n, 'many ' || n, now(), now() FROM generate_series(1, 50000) AS n`,
+       SELECT 'many_' || n, 'many ' || n, now(), now() FROM generate_series(1, ?::int) AS n`,
+      [MANY],
     );
   const trx = await db.transaction();
   try {
@@ -433,9 +445,9 @@ test('a restore of many records that cannot lock one of its tables locks none of
     while ((await locks()).length === 0) await sleep(10);
     // The restore has not ended: it deletes them.
     expect(await trx('manufacturers').whereLike('id', 'many_%').count({ n: '*' })).toEqual([
-      { n: 50_000 },
+      { n: MANY },
     ]);
-    expect(await restored).toMatchObject({ status: 'succeeded', outcome: { deleted: 100_000 } });
+    expect(await restored).toMatchObject({ status: 'succeeded', outcome: { deleted: 2 * MANY } });
   } finally {
     await trx.rollback();
   }
@@ -445,7 +457,7 @@ test('a restore of many records of related tables creates their indexes and fore
   const backup = await createBackup(INVENTORY);
   const { db } = app.deps;
   await db.raw(
-    `INSERT INTO manufacturers (id, name) SELECT 'many_' || n, 'many ' || n FROM generate_series(1, 50000) AS n;
+    `INSERT INTO manufacturers (id, name) SELECT 'many_' || n, 'many ' || n FROM generate_series(1, ${BULK_ROWS}) AS n;
      INSERT INTO device_types (id, manufacturer_id, model, u_height, full_depth)
      SELECT id, id, 'one', 1, true FROM manufacturers WHERE id LIKE 'many\\_%'`,
   );
@@ -462,7 +474,7 @@ test('a restore of many records of related tables creates their indexes and fore
     ).rows;
   const [before, oids] = [await definitions('text'), await definitions('text, oid')];
   const restored = await restore({ backupId: backup.id }).expect(202);
-  expect(restored).toMatchObject({ status: 'succeeded', outcome: { deleted: 100_000 } });
+  expect(restored).toMatchObject({ status: 'succeeded', outcome: { deleted: 2 * BULK_ROWS } });
   expect(await definitions('text')).toEqual(before);
   expect(await definitions('text, oid')).not.toEqual(oids);
 }, 60_000);
