@@ -1,7 +1,16 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
-import os from 'node:os';
+import { createHash } from 'node:crypto';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs';
 import path from 'node:path';
+import { CACHE } from './programs.ts';
 
 const ROOT = path.resolve(import.meta.dirname, '../..');
 
@@ -23,16 +32,30 @@ export function hasLastRelease(): boolean {
   }
 }
 
-/** Writes the files of the last release to a temporary folder, with the packages of this version. */
-export function unpackLastRelease(): { folder: string; remove(): void } {
-  const folder = realpathSync(mkdtempSync(path.join(os.tmpdir(), 'holdfast-last-release-')));
+/**
+ * A folder with the files of the last release and the packages of this version. It stays, one for each checkout: Node
+ * finds what it has compiled by the paths of files.
+ */
+export function lastReleaseFolder(): string {
+  const checkout = createHash('sha256').update(ROOT).digest('hex').slice(0, 12);
+  const folder = path.join(CACHE, `release-${LAST_RELEASE.commit.slice(0, 12)}-${checkout}`);
+  if (existsSync(folder)) return folder;
+  mkdirSync(CACHE, { recursive: true });
+  const unfinished = mkdtempSync(`${folder}-`);
   const archive = execFileSync('git', ['archive', '--format=tar', LAST_RELEASE.commit], {
     cwd: ROOT,
     maxBuffer: 1 << 28,
   });
-  execFileSync('tar', ['-x', '-C', folder, '--exclude=test', '--exclude=docs'], {
+  execFileSync('tar', ['-x', '-C', unfinished, '--exclude=test', '--exclude=docs'], {
     input: archive,
   });
-  symlinkSync(path.join(ROOT, 'node_modules'), path.join(folder, 'node_modules'));
-  return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) };
+  symlinkSync(path.join(ROOT, 'node_modules'), path.join(unfinished, 'node_modules'));
+  try {
+    renameSync(unfinished, folder);
+  } catch (error) {
+    // Another test file was faster.
+    rmSync(unfinished, { recursive: true });
+    if (!existsSync(folder)) throw error;
+  }
+  return folder;
 }

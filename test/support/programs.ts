@@ -15,7 +15,8 @@ function isExecutable(file: string): boolean {
 /** Chromium without what it has for windows: a page needs half the processor time. */
 const HEADLESS_SHELL = '/usr/bin/chromium-headless-shell';
 
-const CACHE = path.join(
+/** What tests keep between runs, for all checkouts of the user. */
+export const CACHE = path.join(
   process.env.XDG_CACHE_HOME ?? path.join(os.homedir(), '.cache'),
   'holdfast',
 );

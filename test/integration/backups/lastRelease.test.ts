@@ -11,29 +11,28 @@ import {
 } from '../../support/backups.ts';
 import { createClient } from '../../support/client.ts';
 import { createDatabase } from '../../support/database.ts';
-import { hasLastRelease, LAST_RELEASE, unpackLastRelease } from '../../support/lastRelease.ts';
+import { hasLastRelease, LAST_RELEASE, lastReleaseFolder } from '../../support/lastRelease.ts';
 import { killAll, startProcess } from '../../support/processes.ts';
 import { admin } from '../../support/users.ts';
 
 let archives: Awaited<ReturnType<typeof createArchiveFolder>>;
 let app: TestApp | undefined;
-let lastRelease: ReturnType<typeof unpackLastRelease> | undefined;
+let lastRelease: string | undefined;
 beforeAll(async () => {
   archives = await createArchiveFolder();
-  if (hasLastRelease()) lastRelease = unpackLastRelease();
+  if (hasLastRelease()) lastRelease = lastReleaseFolder();
 });
 afterAll(async () => {
   await killAll();
   await app?.stop();
   await archives.remove();
-  lastRelease?.remove();
 });
 
 (hasLastRelease() ? test : test.skip)(
   `a backup that ${LAST_RELEASE.version} makes on the schema of this version is tested and restored`,
   async () => {
     const database = await createDatabase();
-    const old = await startProcess(testEnv(database.url, archives.env), lastRelease?.folder);
+    const old = await startProcess(testEnv(database.url, archives.env), lastRelease);
     const asRoot = { actor: 'root', roles: 'platform-admin' };
     const backup = await createClient(old.base)
       .as(asRoot)

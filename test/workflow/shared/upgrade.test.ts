@@ -11,7 +11,7 @@ import { testEnv } from '../../support/app.ts';
 import { createClient, type TestClient } from '../../support/client.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { eventually } from '../../support/eventually.ts';
-import { hasLastRelease, LAST_RELEASE, unpackLastRelease } from '../../support/lastRelease.ts';
+import { hasLastRelease, LAST_RELEASE, lastReleaseFolder } from '../../support/lastRelease.ts';
 import { killAll, startProcess, type TestProcess } from '../../support/processes.ts';
 import { startSink, type Sink } from '../../support/sink.ts';
 
@@ -27,12 +27,12 @@ const hasHistory = hasLastRelease();
 let database: TestDatabase;
 let db: Knex;
 let sink: Sink;
-let lastRelease: ReturnType<typeof unpackLastRelease> | undefined;
+let lastRelease: string | undefined;
 let env: Record<string, string>;
 
 beforeAll(async () => {
   if (!hasHistory) return;
-  lastRelease = unpackLastRelease();
+  lastRelease = lastReleaseFolder();
   database = await createDatabase({ empty: true });
   const log = createLog('silent', false);
   db = openDatabase({ url: database.url, poolSize: 3, statementTimeoutMs: 0, log });
@@ -44,7 +44,6 @@ afterAll(async () => {
   await sink?.stop();
   await db?.destroy();
   await database?.drop();
-  lastRelease?.remove();
 });
 
 /** Writes without a pause to several processes in turn. Returns what was accepted. */
@@ -140,7 +139,7 @@ async function startVersion(root?: string): Promise<TestProcess> {
     const released = Object.keys(MIGRATIONS).indexOf(LAST_RELEASE.migration) + 1;
     const migrations = Object.fromEntries(Object.entries(MIGRATIONS).slice(0, released));
     await migrateUp(db, { migrations });
-    const old = await startVersion(lastRelease?.folder);
+    const old = await startVersion(lastRelease);
     await createClient(old.base, { tenant: TENANT })
       .post<WebhookRecord>('/api/webhooks', {
         endpointUrl: sink.url('/events'),
