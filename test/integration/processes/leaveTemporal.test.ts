@@ -2,8 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Client } from '@temporalio/client';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import { systemScheduleId } from '../../../domain/dispatch/workflowIds.ts';
+import { leaveTemporal } from '../../../processes/cli/leaveTemporal.ts';
 import { findInTemporal, removeFromTemporal } from '../../../temporal/removeInstallation.ts';
 import { startApp, startAppOn, type TestApp } from '../../support/app.ts';
+import { runHere } from '../../support/commands.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { eventually } from '../../support/eventually.ts';
 import { runCommand } from '../../support/processes.ts';
@@ -19,7 +21,7 @@ beforeAll(async () => {
   other = await startAppOn(database.url);
 });
 afterAll(async () => {
-  await runCommand(other.env, 'leave-temporal', '--remove');
+  await runHere(other, leaveTemporal, '--remove');
   await other.stop();
   await database.drop();
   await app.stop();
@@ -67,8 +69,8 @@ test('each deadline covers a limited number of removals', async () => {
 describe('leave-temporal', () => {
   test('lists, then removes what this installation has in the namespace, and nothing of another', async () => {
     const [own] = await Promise.all([startWork(app), startWork(other)]);
-    const listed = await runCommand(app.env, 'leave-temporal');
-    expect(listed.stdout).toMatch(/Schedules {3}3\nWorkflows {3}1\n[^]*Nothing was removed/);
+    const listed = await runHere(app, leaveTemporal);
+    expect(listed.text).toMatch(/Schedules {3}3\nWorkflows {3}1\n[^]*Nothing was removed/);
     expect((await found(app)).schedules.sort()).toEqual(
       [
         `schedule:${own.scheduleId}`,
@@ -77,8 +79,7 @@ describe('leave-temporal', () => {
       ].sort(),
     );
 
-    const removed = await runCommand(app.env, 'leave-temporal', '--remove');
-    expect([removed.status, removed.stderr]).toEqual([0, '']);
+    expect((await runHere(app, leaveTemporal, '--remove')).status).toBe(0);
     expect(await found(app)).toEqual({ schedules: [], workflows: [] });
     const untouched = await found(other);
     expect([untouched.schedules.length, untouched.workflows.length]).toEqual([3, 1]);
