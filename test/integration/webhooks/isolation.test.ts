@@ -1,5 +1,4 @@
 import type { ServerResponse } from 'node:http';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import type { DeliveryRecord } from '../../../api/webhooks/schemas.ts';
 import {
@@ -136,6 +135,11 @@ describe('an endpoint that hangs', () => {
         all.length === 12 &&
         all.every(({ attempts }) => attempts.some(({ httpStatus }) => httpStatus === 500)),
     );
+    const failedAt = deliveries.flatMap(({ attempts }) =>
+      attempts.map(({ startedAt, durationMs }) => Date.parse(startedAt) + (durationMs ?? 0)),
+    );
+    /** The longest planned wait of a retry, and a moment until it begins. */
+    const allDueAt = Math.max(...failedAt) + 2_500;
     const hanging = hangEndpoint('/hang-retries');
     for (const { id } of deliveries.slice(0, 8))
       await client.post(`/api/deliveries/${id}/redeliver`);
@@ -146,8 +150,10 @@ describe('an endpoint that hangs', () => {
       status: 'pending',
     });
     expect(inFlight).toHaveLength(2);
-    // Longer than the longest planned wait of a retry: by now every delivery has been due.
-    await sleep(2_500);
+    await eventually(
+      () => Date.now(),
+      (now) => now > allDueAt,
+    );
     expect(hanging.most()).toBe(2);
     hanging.release();
     await eventually(
