@@ -16,6 +16,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readRunningStack } from '../../../dev/runningStack.ts';
+import { startStack } from '../../../dev/stack.ts';
 import { COMPILE_CACHE } from '../../support/compileCache.ts';
 
 const ROOT = path.resolve(import.meta.dirname, '../../..');
@@ -48,12 +49,12 @@ async function createInstallation(name: string) {
   const installation = {
     folder,
 
+    /** The folders of programs, with its own first. */
+    searchPath: () => `${bin}${path.delimiter}${process.env.PATH ?? ''}`,
+
     /** Runs what `npm start` runs. */
     start(env: Record<string, string> = {}): Start {
-      const started = launch(folder, {
-        PATH: `${bin}${path.delimiter}${process.env.PATH ?? ''}`,
-        ...env,
-      });
+      const started = launch(folder, { PATH: installation.searchPath(), ...env });
       starts.push(started);
       return started;
     },
@@ -290,14 +291,6 @@ describe('on an initialised data folder', () => {
     expect(await installation.serverProcesses()).toEqual([]);
   });
 
-  testCase('a Temporal server that fails to start stops PostgreSQL', async (installation) => {
-    await installation.setTemporal('echo broken; exit 3');
-    const started = installation.start();
-    expect(await started.exited).toBe(1);
-    expect(started.output()).toContain('Temporal ended with code 3');
-    expect(await installation.leftRunning()).toEqual([]);
-  });
-
   testCase('a port that is taken stops PostgreSQL and Temporal', async (installation) => {
     const other = createServer();
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
@@ -324,12 +317,41 @@ describe('on an initialised data folder', () => {
       expect(await installation.leftRunning()).toEqual([]);
     },
   );
+});
 
-  testCase('a database cluster that is damaged stops Temporal', async (installation) => {
-    await rm(path.join(installation.folder, 'postgres/global'), { recursive: true });
-    const started = installation.start();
-    expect(await started.exited).toBe(1);
-    expect(started.output()).toContain('PostgreSQL ended with code');
-    expect(await installation.leftRunning()).toEqual([]);
+describe('the servers of an initialised data folder', () => {
+  const terminal = { line: () => undefined, progress: () => undefined };
+
+  /** Starts the servers in this process, with the programs of the installation, after a change of it. */
+  async function startServers(name: string, change: (installation: Installation) => Promise<void>) {
+    await promisify(execFile)('cp', ['-a', path.join(root, 'first'), path.join(root, name)]);
+    const installation = await createInstallation(name);
+    await change(installation);
+    const searchPath = process.env.PATH;
+    process.env.PATH = installation.searchPath();
+    try {
+      await (await startStack({ folder: installation.folder, env: {}, terminal })).stop();
+      return { outcome: 'started', left: [] };
+    } catch (error) {
+      return { outcome: String(error), left: await installation.leftRunning() };
+    } finally {
+      process.env.PATH = searchPath;
+    }
+  }
+
+  test('stop PostgreSQL when Temporal fails to start', async () => {
+    const { outcome, left } = await startServers('without-temporal', ({ setTemporal }) =>
+      setTemporal('echo broken; exit 3'),
+    );
+    expect(outcome).toContain('Temporal ended with code 3');
+    expect(left).toEqual([]);
+  });
+
+  test('stop Temporal when the database cluster is damaged', async () => {
+    const { outcome, left } = await startServers('damaged', ({ folder }) =>
+      rm(path.join(folder, 'postgres/global'), { recursive: true }),
+    );
+    expect(outcome).toContain('PostgreSQL ended with code');
+    expect(left).toEqual([]);
   });
 });
