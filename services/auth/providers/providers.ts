@@ -204,7 +204,7 @@ export function createProviders({ db, commit, access, ids, vault, cancelRevoked 
     },
 
     /**
-     * Changes the passed fields. Disabling ends the sessions of the provider's users. Errors:
+     * Changes the passed fields. Disabling ends the sessions and running jobs of the provider's users. Errors:
      * `permission_denied`, `not_found`, `invalid_request`, `conflict`, `last_administrator`,
      * `version_conflict`, `master_key_missing`.
      */
@@ -217,7 +217,7 @@ export function createProviders({ db, commit, access, ids, vault, cancelRevoked 
       // An empty object changes nothing, so it needs neither the rights nor the keys for a change.
       const config = Object.keys(requested ?? {}).length > 0 ? requested : undefined;
       await access.require(caller, 'auth:write', PLATFORM_SCOPE);
-      return commitChange(
+      const changed = await commitChange(
         caller,
         'auth:write',
         PLATFORM_SCOPE,
@@ -251,6 +251,8 @@ export function createProviders({ db, commit, access, ids, vault, cancelRevoked 
           return view(after);
         },
       );
+      if (!changed.enabled) await cancelRevoked.afterCommit();
+      return changed;
     },
 
     /**

@@ -86,6 +86,35 @@ describe('a running job is cancelled', () => {
     expect((await ended(ofRobot)).status).toBe('cancelled');
   });
 
+  test('when the provider of the account is disabled', async () => {
+    const { client, id: userId } = await createUser(app, OPERATOR);
+    const provider = await root
+      .post<{ id: string }>('/api/auth/providers', {
+        ...{ kind: 'ldap', name: 'Directory' },
+        config: {
+          url: 'ldaps://ldap.example.net',
+          userBaseDn: 'dc=x',
+          bindDn: 'cn=x',
+          bindPassword: 'x',
+        },
+      })
+      .expect(201);
+    const id = await runningJob(client);
+    await app.deps.db('users').where({ id: userId }).update({ provider_id: provider.id });
+    await root.put(`/api/auth/providers/${provider.id}`, { enabled: false }).expect(200);
+    expect((await ended(id)).status).toBe('cancelled');
+  });
+
+  test('when a restore has deleted the account', async () => {
+    const user = await createUser(app, OPERATOR);
+    const id = await runningJob(user.client);
+    await app.deps.db('sessions').where({ user_id: user.id }).delete();
+    await app.deps.db('grants').where({ user_id: user.id }).delete();
+    await app.deps.db('users').where({ id: user.id }).delete();
+    await app.deps.reconcile.reconcileJobs(new AbortController().signal);
+    expect((await ended(id)).status).toBe('cancelled');
+  });
+
   test('by the reconciler, if the process ended after the token was revoked', async () => {
     const token = await createToken(app, await createUser(app, OPERATOR));
     const id = await runningJob(token.client);

@@ -61,7 +61,7 @@ function StateButton({ provider: { id, name, enabled, version } }: Props) {
         confirm="Disable identity provider"
         danger
       >
-        Nobody can sign in with it, and all sessions of its users end.
+        Nobody can sign in with it, and all sessions and running jobs of its users end.
         {id === LOCAL && ' These are all users with a password, perhaps you too.'} Their API tokens
         are refused and their jobs no longer run until it is enabled again.
       </ConfirmedChange>
