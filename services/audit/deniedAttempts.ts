@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Commit } from '../../db/core/commit.ts';
 import type { Subject } from '../../db/core/unitOfWork.ts';
 import { authorKeyOf, systemCaller, type Caller } from '../../domain/shared/caller.ts';
@@ -26,8 +27,13 @@ const budgetOf = (caller: Caller, action: string) =>
 /** The budget of the attempts beyond `MAX_BUDGETS`. */
 const OTHERS = 'others';
 
-/** Attempts with one action at one tenant that were not audited one by one, with the last of them. */
+/**
+ * Attempts with one action at one tenant that were not audited one by one, with the last caller. The subject is the
+ * record that all of them concern, if there is one.
+ */
 type Omitted = { caller: Caller; action: string; subject: Subject; count: number };
+
+const subjectOfRequest = ({ requestId }: Caller): Subject => ({ type: 'request', id: requestId });
 
 type Budget = { recorded: number; omitted: Map<string, Omitted> };
 
@@ -37,8 +43,10 @@ const MINUTE_MS = 60_000;
 function omit({ omitted }: Budget, attempt: Omit<Omitted, 'count'>): void {
   const key = `${attempt.action} ${attempt.caller.tenantId}`;
   const known = omitted.get(key);
-  if (known || omitted.size < MAX_RECORDED_PER_MINUTE)
-    omitted.set(key, { ...attempt, count: (known?.count ?? 0) + 1 });
+  if (!known && omitted.size >= MAX_RECORDED_PER_MINUTE) return;
+  const isSame = !known || isDeepStrictEqual(known.subject, attempt.subject);
+  const subject = isSame ? attempt.subject : subjectOfRequest(attempt.caller);
+  omitted.set(key, { ...attempt, subject, count: (known?.count ?? 0) + 1 });
 }
 
 /** Writes denied attempts to the audit log, within budgets. */
@@ -61,9 +69,18 @@ export function createDeniedAttempts({
       for (const { caller, action, subject, count } of omitted.values()) {
         // They were of more than one caller.
         const author = name === OTHERS ? systemCaller(caller.tenantId, caller.requestId) : caller;
+        const network = caller.kind === 'anonymous' && { network: networkOf(caller.address) };
         await commit(withoutClaim({ ...author, address: null }), (work) => {
-          work.audit(action, subject, { after: { omitted: count, since }, outcome: 'denied' });
-        });
+          work.audit(action, subject, {
+            after: { omitted: count, since, ...(name !== OTHERS && network) },
+            outcome: 'denied',
+          });
+        }).catch((error: unknown) =>
+          log.warn(
+            { err: error, action, tenantId: caller.tenantId, omitted: count },
+            'denied attempts that were only counted are not audited',
+          ),
+        );
       }
   }
 
@@ -74,10 +91,7 @@ export function createDeniedAttempts({
     const counted = budgets;
     const since = new Date(minute * MINUTE_MS);
     setTimeout(
-      () =>
-        void reportOmitted(counted, since).catch((error: unknown) =>
-          log.warn({ err: error }, 'denied attempts that were only counted are not audited'),
-        ),
+      () => void reportOmitted(counted, since),
       (minute + 1) * MINUTE_MS - Date.now(),
     ).unref();
   }
@@ -105,7 +119,7 @@ export function createDeniedAttempts({
       detail: object,
       {
         accountId,
-        subject = { type: 'request', id: caller.requestId },
+        subject = subjectOfRequest(caller),
       }: { accountId?: string | undefined; subject?: Subject } = {},
     ): Promise<void> {
       const budget = budgetFor(

@@ -29,14 +29,24 @@ describe('at the end of a minute, one entry has the number of attempts that have
   const summaries = () =>
     recorded.filter(({ entry }) => 'omitted' in (entry[2] as { after: object }).after);
   let attempts: ReturnType<typeof createDeniedAttempts>;
+  /** Whether the entry with the number of alice cannot be written. */
+  let fails = false;
   beforeEach(() => {
     recorded.length = 0;
+    fails = false;
     attempts = createDeniedAttempts({
-      commit: ({ tenantId, actorId }: Caller, useCase: (work: object) => void) => {
-        useCase({ audit: (...entry: unknown[]) => recorded.push({ tenantId, actorId, entry }) });
-        return Promise.resolve();
+      commit: async ({ tenantId, actorId }: Caller, useCase: (work: object) => void) => {
+        await Promise.resolve();
+        useCase({
+          audit(...entry: unknown[]) {
+            const isSummary = 'omitted' in (entry[2] as { after: object }).after;
+            if (fails && isSummary && actorId === 'alice') throw new Error('no database');
+            recorded.push({ tenantId, actorId, entry });
+          },
+        });
       },
       metrics: { denied: { inc: () => undefined } },
+      log: { warn: () => undefined },
     } as unknown as Parameters<typeof createDeniedAttempts>[0]);
   });
   /** Runs a test whose time `pass` lets pass. The limit of the test itself is one of real time. */
@@ -91,6 +101,40 @@ describe('at the end of a minute, one entry has the number of attempts that have
         { after: { omitted: 1 } },
         { after: { omitted: 2 } },
       ]);
+    }),
+  );
+
+  test(
+    'with the network of callers without a name, and no record if there were several',
+    withClock(async () => {
+      const stranger = {
+        ...systemCaller('red', 'of a stranger'),
+        kind: 'anonymous' as const,
+        address: '203.0.113.7',
+      };
+      const attack = (id: string) =>
+        attempts.record(stranger, 'login.throttled', {}, { subject: { type: 'user', id } });
+      for (let n = 0; n < 62; n++) await attack('usr_1');
+      await pass(60_000);
+      for (let n = 0; n < 62; n++) await attack(`usr_${n}`);
+      await pass(60_000);
+      expect(
+        summaries().map(({ entry: [, subject, detail] }) => ({ subject, detail })),
+      ).toMatchObject([
+        { subject: { id: 'usr_1' }, detail: { after: { omitted: 2, network: '203.0.113.7' } } },
+        { subject: { type: 'request' }, detail: { after: { omitted: 2 } } },
+      ]);
+    }),
+  );
+
+  test(
+    'although another one of them cannot be written',
+    withClock(async () => {
+      fails = true;
+      await deny(61, actor('alice'));
+      await deny(61, actor('bob'));
+      await pass(60_000);
+      expect(summaries().map(({ actorId }) => actorId)).toEqual(['bob']);
     }),
   );
 });
