@@ -147,9 +147,16 @@ export function attemptSignal(stopping?: AbortSignal): AbortSignal {
   return stopping ? AbortSignal.any([controller.signal, stopping]) : controller.signal;
 }
 
-/** Milliseconds after which another worker is to repeat a local activity; undefined for other errors. */
+/** How often a job asks for a slot in one run of its workflow: each time adds about six events to the history. */
+const MAX_ASKED_IN_RUN = 50;
+
+/** Milliseconds after which another worker or run is to repeat a local activity; undefined for other errors. */
 function otherWorkerIn(error: unknown): number | undefined {
   if (error instanceof TypeNotKnownHere) return error.retryInMs;
+  if (error instanceof AttemptFailed && error.code === 'no_slot')
+    return Context.current().info.attempt < MAX_ASKED_IN_RUN
+      ? undefined
+      : (error.retryInMs ?? undefined);
   return error instanceof WorkerStopping ? 0 : undefined;
 }
 

@@ -93,7 +93,7 @@ function assertNotDeadly(lost: number, runLog: RunLog): void {
 
 /**
  * A run without a slot asks again after this long at the earliest: its workflow then waits for a timer of Temporal
- * (`localRetryThreshold`), and not in a workflow task, which would add to its history as long as it waits.
+ * (`localRetryThreshold`), and not in a workflow task, which would occupy its worker.
  */
 const ASK_AGAIN_MS = 6_000;
 

@@ -2,10 +2,11 @@ import { describe, expect, test } from '@jest/globals';
 import { ActivityCancellationDetails, ApplicationFailure } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { MAX_UNEXPECTED_ATTEMPTS, sanitizeErrors } from '../../../activities/sanitizeErrors.ts';
-import { attemptSignal } from '../../../activities/jobs.ts';
+import { attemptSignal, createJobActivities } from '../../../activities/jobs.ts';
+import { OTHER_WORKER_NEEDED } from '../../../domain/dispatch/tasks.ts';
 import { AppError } from '../../../domain/shared/errors.ts';
 import { createLog } from '../../../platform/log.ts';
-import { WorkerStopping } from '../../../services/jobs/lifecycle.ts';
+import { AttemptFailed, WorkerStopping } from '../../../services/jobs/lifecycle.ts';
 
 const log = createLog('silent', false);
 
@@ -76,4 +77,15 @@ describe('an activity that is cancelled', () => {
   test.each(['cancelRequested', 'notFound', 'timedOut'])('because of %s is not', async (cause) => {
     expect(await reasonOf({ [cause]: true })).not.toBeInstanceOf(WorkerStopping);
   });
+});
+
+test('a job with several steps that finds no slot goes on in a new run from time to time', async () => {
+  const start = () => Promise.reject(new AttemptFailed('no_slot', 6_000));
+  const { startMultiStepJob } = createJobActivities({ multiStepJobs: { start }, log } as never);
+  const failureIn = (attempt: number): Promise<unknown> =>
+    new MockActivityEnvironment({ attempt })
+      .run(startMultiStepJob, 'job_1')
+      .catch((failure: unknown) => failure);
+  expect(await failureIn(49)).toMatchObject({ type: 'no_slot', nextRetryDelay: 6_000 });
+  expect(await failureIn(50)).toMatchObject({ type: OTHER_WORKER_NEEDED, details: [6_000] });
 });
