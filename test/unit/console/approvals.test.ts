@@ -9,6 +9,7 @@ import {
 } from '../../../ui/parts/approvals/states.ts';
 import { partsOfText } from '../../../ui/parts/approvals/words.ts';
 import { statusDisplay } from '../../../ui/parts/statuses.ts';
+import { changesAfter } from '../../../ui/areas/approvals/changesAfter.ts';
 
 describe('the state of a request', () => {
   test('has its own words and a colour, for every status and execution', () => {
@@ -57,4 +58,15 @@ test('a text of the API is split into words, ids and times', () => {
     { kind: 'words', text: '.' },
   ]);
   expect(partsOfText('')).toEqual([]);
+});
+
+test('the changes of a record since a request are those after it, also when a restore has returned to an earlier version', () => {
+  const changes = [
+    { version: 4, at: '2026-11-27T12:00:00.000Z' },
+    { version: 3, at: '2026-11-27T11:00:00.000Z' },
+    { version: 5, at: '2026-11-27T09:00:00.000Z' },
+  ];
+  expect(changesAfter(changes, '2026-11-27T10:00:00Z')).toEqual(changes.slice(0, 2));
+  expect(changesAfter(changes, '2026-11-27T12:00:00Z')).toEqual([]);
+  expect(changesAfter(changes.slice(0, 2), '2026-11-27T10:00:00Z')).toEqual(changes.slice(0, 2));
 });

@@ -10,6 +10,7 @@ import { mergeNames, type Names } from '../../parts/names.ts';
 import { nounOf } from '../../parts/nouns.ts';
 import { RecordLink } from '../../parts/RecordLink.tsx';
 import { Time } from '../../parts/Time.tsx';
+import { changesAfter } from './changesAfter.ts';
 import { driftsOf, rowsOf, type Drift } from '../../parts/plan/effects.ts';
 import type { ApprovalRequest } from '../../parts/approvals/requestQuery.ts';
 import classes from './ChangedSince.module.css';
@@ -25,15 +26,10 @@ type Change = Schemas['RecordChange'];
 const changesPath = (resource: string) =>
   `/api/inventory/${resource as 'prefixes'}/{id}/changes` as const;
 
-/** The changes after a version, of the newest ones. A restore may have returned to an earlier one. */
-function changesAfter(changes: readonly Change[], since: number): readonly Change[] {
-  const end = changes.findIndex(({ restored, version }) => !restored && version <= since);
-  return end === -1 ? changes : changes.slice(0, end);
-}
+type DriftProps = { drift: Drift; names: Names; requestedAt: string };
 
 /** What others have done with a record since the request was made. */
-function ChangesSince({ drift, names }: { drift: Drift; names: Names }) {
-  const { resource, id, since } = drift;
+function ChangesSince({ drift: { resource, id }, names, requestedAt }: DriftProps) {
   const { data } = useQuery({
     queryKey: ['approvals', 'changes', resource, id],
     queryFn: ({ signal }) =>
@@ -46,7 +42,7 @@ function ChangesSince({ drift, names }: { drift: Drift; names: Names }) {
     // Without the right to read the record there is no history here, and no message.
     retry: false,
   });
-  const changes = since === null ? [] : changesAfter(data?.items ?? [], since);
+  const changes = changesAfter(data?.items ?? [], requestedAt);
   if (changes.length === 0) return null;
   const all = mergeNames([names, data?.included]);
   return (
@@ -64,7 +60,8 @@ function ChangesSince({ drift, names }: { drift: Drift; names: Names }) {
   );
 }
 
-function DriftRow({ drift, names, isRead }: { drift: Drift; names: Names; isRead: boolean }) {
+function DriftRow({ isRead, ...props }: DriftProps & { isRead: boolean }) {
+  const { drift, names } = props;
   const { resource, id, label, text, rows } = drift;
   const name = (
     <strong>
@@ -79,14 +76,14 @@ function DriftRow({ drift, names, isRead }: { drift: Drift; names: Names; isRead
         {rows.length > 0 && ' (as requested, and as it would be now):'}
       </div>
       {rows.length > 0 && <FieldDiff resource={resource} rows={rows} names={names} />}
-      {isRead && drift.since !== null && <ChangesSince drift={drift} names={names} />}
+      {isRead && drift.since !== null && <ChangesSince {...props} />}
     </li>
   );
 }
 
 type Difference = NonNullable<ApprovalRequest['difference']>;
 
-function Details({ difference, names }: { difference: Difference; names: Names }) {
+function Details({ difference, ...props }: { difference: Difference } & Omit<DriftProps, 'drift'>) {
   const drifts = driftsOf(difference);
   const shown = drifts.slice(0, MAX_RECORDS);
   const findings = [...difference.errors, ...difference.conflicts];
@@ -104,7 +101,7 @@ function Details({ difference, names }: { difference: Difference; names: Names }
       )}
       <ul className={classes.records}>
         {shown.map((drift, index) => (
-          <DriftRow key={drift.key} drift={drift} names={names} isRead={index < MAX_WITH_HISTORY} />
+          <DriftRow key={drift.key} {...props} drift={drift} isRead={index < MAX_WITH_HISTORY} />
         ))}
       </ul>
       {drifts.length > shown.length && (
@@ -147,7 +144,9 @@ export function ChangedSince({ request, names }: { request: ApprovalRequest; nam
             'An approval would run nothing as long as this is so. A new request is needed.'}
           {isStale && 'Nothing was changed. A new request is needed.'}
         </p>
-        {difference && <Details difference={difference} names={names} />}
+        {difference && (
+          <Details difference={difference} names={names} requestedAt={request.createdAt} />
+        )}
       </div>
     </section>
   );
