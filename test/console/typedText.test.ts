@@ -14,10 +14,10 @@ const TYPE_FAST = `(() => {
   }
 })()`;
 
-/** Pastes text of two lines into the field that has the focus. */
-const PASTE_LINES = `(() => {
+/** Pastes text into the field that has the focus. */
+const pasting = (text: string) => `(() => {
   const clipboardData = new DataTransfer();
-  clipboardData.setData('text', 'Street 1\\nTown');
+  clipboardData.setData('text', ${JSON.stringify(text)});
   const paste = { clipboardData, bubbles: true, cancelable: true };
   document.activeElement.dispatchEvent(new ClipboardEvent('paste', paste));
 })()`;
@@ -94,7 +94,7 @@ describePages('what is typed', (console) => {
     await page.goto(`/inventory/sites/${site}/edit`);
     const address = page.getByLabel('Address', { exact: true });
     await address.focus();
-    await page.evaluate(PASTE_LINES);
+    await page.evaluate(pasting('Street 1\nTown'));
     expect(await address.inputValue()).toBe('Street 1\nTown');
     await page.locator('body').click();
     await page.getByText('must be one line of text').first().waitFor();

@@ -260,6 +260,9 @@ const digitsOf = (number: string): string =>
 /** Reads a decimal number that is typed. One of which a double would lose digits is an error. */
 export function parseNumber(text: string): { value: number } | { error: string } {
   const typed = text.trim();
+  // As small and large numbers are shown: 1e-7.
+  if (String(Number(typed)) === typed && Number.isFinite(Number(typed)))
+    return { value: Number(typed) };
   if (!/^-?(?:\d+\.?\d*|\.\d+)$/.test(typed)) return { error: 'must be a decimal number' };
   const value = Number(typed);
   const shortest = typed.replace(/\.(\d*[1-9])?0*$/, '.$1').replace(/\.$/, '');

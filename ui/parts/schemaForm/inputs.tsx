@@ -14,6 +14,7 @@ import {
 } from './formContext.ts';
 import type { Shape } from './shape.ts';
 import classes from './SchemaForm.module.css';
+import { cellText } from './pasted.ts';
 
 /** What all inputs of a field have in common. */
 function useInput({ pointer, label, description, isRequired, isInline = false }: CommonProps) {
@@ -93,6 +94,18 @@ function useLines({ value, onChange }: Pick<CommonProps, 'value' | 'onChange'>) 
   };
 }
 
+/** Pastes a cell of a spreadsheet into a field that grows, without the line break that ends it. */
+function pasteCell(
+  event: ClipboardEvent<HTMLTextAreaElement>,
+  onChange: (text: string) => void,
+): void {
+  const cell = cellText(event.clipboardData.getData('text'));
+  const { value, selectionStart, selectionEnd } = event.currentTarget;
+  if (cell === undefined || hasLineBreak(value)) return;
+  event.preventDefault();
+  onChange(value.slice(0, selectionStart) + cell + value.slice(selectionEnd));
+}
+
 function SecretInput(props: FieldProps<'text'>) {
   const { value, onChange, shape, isRequired, pointer } = props;
   const input = useInput(props);
@@ -166,9 +179,19 @@ export function TextField(props: FieldProps<'text'>) {
     spellCheck: kind === 'lines',
   };
   // Most texts without a limit are short: their field grows with them.
-  const minRows = kind === 'lines' && maxLength === undefined ? 1 : 2;
+  const isUnlimited = kind === 'lines' && maxLength === undefined;
   if (kind === 'lines' || hasLines)
-    return <Textarea {...shared} {...{ autoFocus, minRows }} autosize maxRows={14} />;
+    return (
+      <Textarea
+        {...shared}
+        {...{ autoFocus, minRows: isUnlimited ? 1 : 2 }}
+        autosize
+        maxRows={14}
+        {...(isUnlimited && {
+          onPaste: (event: ClipboardEvent<HTMLTextAreaElement>) => pasteCell(event, onChange),
+        })}
+      />
+    );
   return (
     <TextInput
       {...shared}
