@@ -4,6 +4,6 @@ const POLL_MS = 20;
 
 /** Resolves when nothing is in progress any more, or after `withinMs`. */
 export async function waitUntilIdle(isIdle: () => boolean, withinMs: number): Promise<void> {
-  const deadline = Date.now() + withinMs;
-  while (!isIdle() && Date.now() < deadline) await sleep(POLL_MS);
+  const deadline = performance.now() + withinMs;
+  while (!isIdle() && performance.now() < deadline) await sleep(POLL_MS);
 }
