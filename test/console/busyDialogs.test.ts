@@ -161,6 +161,7 @@ describePages('what is shown once', (console) => {
     const { isHeld, release } = await holdRequests(page, '**/api/auth/tokens');
     await dialog.getByRole('button', { name: 'Create token' }).click();
     await isHeld;
+    await dialog.locator('button.mantine-Modal-close[disabled]').waitFor();
     await page.goBack();
     await leaving(page).getByRole('button', { name: 'Stay' }).click();
     release();

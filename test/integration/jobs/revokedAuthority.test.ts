@@ -100,7 +100,10 @@ describe('a running job is cancelled', () => {
       })
       .expect(201);
     const id = await runningJob(client);
-    await app.deps.db('users').where({ id: userId }).update({ provider_id: provider.id });
+    await app.deps
+      .db('users')
+      .where({ id: userId })
+      .update({ provider_id: provider.id, external_id: 'x', password_hash: null });
     await root.put(`/api/auth/providers/${provider.id}`, { enabled: false }).expect(200);
     expect((await ended(id)).status).toBe('cancelled');
   });

@@ -418,7 +418,7 @@ test('a runner begins only what was accepted, and what it has announced', async 
     409,
     'job_not_retryable',
   );
-  expect(detail).toContain('payload.more is required');
+  expect(detail).toContain('payload.more: is required');
 });
 
 test('a job with a payload that is not allowed any more waits for the attempt that runs', async () => {
