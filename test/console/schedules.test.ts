@@ -4,6 +4,7 @@ import type { ScheduleRecord } from '../../api/schedules/schemas.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { describeConsole } from '../support/console/console.ts';
 import { accessibilityProblems } from '../support/console/page.ts';
+import { eventually } from '../support/eventually.ts';
 import { listRuns } from '../support/schedules.ts';
 import { createUser, type TestUser } from '../support/users.ts';
 
@@ -151,7 +152,10 @@ describeConsole('schedules', (console) => {
     const before = pages;
     await page.getByRole('button', { name: 'Show the present state' }).click();
     await page.getByText('The list may have changed.').waitFor({ state: 'detached' });
-    expect(pages).toBeGreaterThan(before);
+    await eventually(
+      () => pages,
+      (read) => read > before,
+    );
     // A long list that is shown again after some time.
     await readMany();
     await page.evaluate('{ const now = Date.now; Date.now = () => now() + 60_000; }');
