@@ -1,3 +1,4 @@
+import type { Knex } from '../../db/core/knex.ts';
 import { expect } from '@jest/globals';
 import type { Static } from 'typebox';
 import type {
@@ -80,3 +81,16 @@ export const attemptFactory =
       candidate: validated.candidateRecord,
     };
   };
+
+/** The id of one of the prefixes of `insertLargePrefixes`. */
+export const largePrefixId = (n: number): string => `pfx_${String(n).padStart(26, '0')}`;
+
+/** Adds prefixes of the platform, 10.0.0.0/24 and those that follow it, with custom fields of `size` characters. */
+export const insertLargePrefixes = async (db: Knex, count: number, size: number): Promise<void> =>
+  void (await db.raw(
+    `INSERT INTO prefixes (id, tenant_id, cidr, status, allocation_mode, custom_fields)
+     SELECT 'pfx_' || lpad(n::text, 26, '0'), 'platform', set_masklen('10.0.0.0'::cidr + n * 256, 24),
+       'active', 'static', jsonb_build_object('note', repeat('x', ?))
+     FROM generate_series(0, ?::int - 1) AS n`,
+    [size, count],
+  ));

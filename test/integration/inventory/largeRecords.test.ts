@@ -4,7 +4,7 @@ import { MAX_LOADED } from '../../../db/inventory/load.ts';
 import { MAX_EFFECTS } from '../../../domain/inventory/planning.ts';
 import { systemCaller } from '../../../domain/shared/caller.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
-import type { Validation } from '../../support/inventory.ts';
+import { insertLargePrefixes, largePrefixId, type Validation } from '../../support/inventory.ts';
 import { assignedToApprovers, changeRequest } from '../../support/approvals.ts';
 import { admin } from '../../support/users.ts';
 import type { ProblemBody } from '../../support/client.ts';
@@ -18,22 +18,15 @@ const MANY = Math.ceil((MAX_LOADED.bytes / SIZE) * 1.2);
 let app: TestApp;
 beforeAll(async () => {
   app = await startApp({}, { idle: true });
-  await app.deps.db.raw(
-    `INSERT INTO prefixes (id, tenant_id, cidr, status, allocation_mode, custom_fields)
-     SELECT 'pfx_' || lpad(n::text, 26, '0'), 'platform', set_masklen('10.0.0.0'::cidr + n * 256, 24),
-       'active', 'static', jsonb_build_object('note', repeat('x', ?))
-     FROM generate_series(0, ?::int - 1) AS n`,
-    [SIZE, MANY],
-  );
+  await insertLargePrefixes(app.deps.db, MANY, SIZE);
 });
 afterAll(() => app.stop());
 
-const idOf = (n: number) => `pfx_${String(n).padStart(26, '0')}`;
 const updates = (count: number) =>
   Array.from({ length: count }, (_, n) => ({
     resource: 'prefixes',
     operation: 'update',
-    record: { id: idOf(n), status: 'reserved' },
+    record: { id: largePrefixId(n), status: 'reserved' },
   }));
 
 test('a change that depends on too large records is refused before they are loaded', async () => {

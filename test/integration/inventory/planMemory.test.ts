@@ -6,6 +6,7 @@ import { systemCaller } from '../../../domain/shared/caller.ts';
 import { createPlanMemory } from '../../../services/inventory/planMemory.ts';
 import { createPlanner } from '../../../services/inventory/planner.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
+import { insertLargePrefixes, largePrefixId } from '../../support/inventory.ts';
 
 const SIZE = 65_000;
 const MANY = 60;
@@ -13,13 +14,7 @@ const MANY = 60;
 let app: TestApp;
 beforeAll(async () => {
   app = await startApp({}, { idle: true });
-  await app.deps.db.raw(
-    `INSERT INTO prefixes (id, tenant_id, cidr, status, allocation_mode, custom_fields)
-     SELECT 'pfx_' || lpad(n::text, 26, '0'), 'platform', set_masklen('10.0.0.0'::cidr + n * 256, 24),
-       'active', 'static', jsonb_build_object('note', repeat('x', ?))
-     FROM generate_series(0, ?::int - 1) AS n`,
-    [SIZE, MANY],
-  );
+  await insertLargePrefixes(app.deps.db, MANY, SIZE);
 });
 afterAll(() => app.stop());
 
@@ -30,7 +25,7 @@ const updates = (from: number, count: number): Mutation[] =>
   Array.from({ length: count }, (_, n) => ({
     resource: 'prefixes',
     operation: 'update',
-    record: { id: `pfx_${String(from + n).padStart(26, '0')}`, status: 'reserved' },
+    record: { id: largePrefixId(from + n), status: 'reserved' },
   }));
 
 /** Runs plans in a transaction that is rolled back. */
