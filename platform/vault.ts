@@ -22,6 +22,21 @@ export function createVault(keys: readonly NamedKey[]) {
   );
   const keyIdOf = (sealed: string) => sealed.split('.')[1] ?? '';
 
+  /** Decrypts a value. Error: `master_key_missing`, also if its key is another one, or it was modified. */
+  function open(sealed: string, context: string): string {
+    const [, keyId = '', bytes = ''] = sealed.split('.');
+    const key = byId.get(keyId);
+    if (!key) throw new AppError('master_key_missing', `HOLDFAST_MASTER_KEYS has no key ${keyId}.`);
+    try {
+      return openBytes(key, Buffer.from(bytes, 'base64url'), context).toString('utf8');
+    } catch {
+      throw new AppError(
+        'master_key_missing',
+        `The key ${keyId} of HOLDFAST_MASTER_KEYS does not open a stored secret: it is another key of this name, or the secret was modified.`,
+      );
+    }
+  }
+
   return {
     /** Encrypts `text`. Error: `master_key_missing`. */
     seal(text: string, context: string): string {
@@ -33,19 +48,15 @@ export function createVault(keys: readonly NamedKey[]) {
       return `${VERSION}.${current.id}.${sealBytes(current.key, Buffer.from(text), context).toString('base64url')}`;
     },
 
-    /** Decrypts a value. Error: `master_key_missing`, also if its key is another one, or it was modified. */
-    open(sealed: string, context: string): string {
-      const [, keyId = '', bytes = ''] = sealed.split('.');
-      const key = byId.get(keyId);
-      if (!key)
-        throw new AppError('master_key_missing', `HOLDFAST_MASTER_KEYS has no key ${keyId}.`);
+    open,
+
+    /** Returns true if `open` decrypts a value. */
+    canOpen(sealed: string, context: string): boolean {
       try {
-        return openBytes(key, Buffer.from(bytes, 'base64url'), context).toString('utf8');
+        open(sealed, context);
+        return true;
       } catch {
-        throw new AppError(
-          'master_key_missing',
-          `The key ${keyId} of HOLDFAST_MASTER_KEYS does not open a stored secret: it is another key of this name, or the secret was modified.`,
-        );
+        return false;
       }
     },
 

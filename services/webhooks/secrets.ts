@@ -26,14 +26,8 @@ export function createWebhookSecrets(vault: Vault) {
   const decrypt = (webhookId: string, encrypted: string) =>
     vault.open(encrypted, contextOf(webhookId));
 
-  const canOpen = (webhookId: string, encrypted: string): boolean => {
-    try {
-      decrypt(webhookId, encrypted);
-      return true;
-    } catch {
-      return false;
-    }
-  };
+  const canOpen = (webhookId: string, encrypted: string): boolean =>
+    vault.canOpen(encrypted, contextOf(webhookId));
 
   return {
     /** False for a secret that no configured master key opens. */

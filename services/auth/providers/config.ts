@@ -24,7 +24,11 @@ export function createProviderConfig(vault: Vault) {
    * The configuration with decrypted secrets, for code that connects to the provider. Error:
    * `master_key_missing`.
    */
-  const openConfig = ({ id, config, secrets }: Provider): Config => ({
+  const openConfig = ({
+    id,
+    config,
+    secrets,
+  }: Pick<Provider, 'id' | 'config' | 'secrets'>): Config => ({
     ...config,
     ...Object.fromEntries(
       Object.entries(secrets).map(([field, sealed]) => [
@@ -34,22 +38,13 @@ export function createProviderConfig(vault: Vault) {
     ),
   });
 
-  /**
-   * Decrypts the secrets that a change keeps. Error: `invalid_request` at each one whose key is missing,
-   * or another one.
-   */
-  function openKept(id: string, kept: Readonly<Record<string, string>>): Config {
-    const opened: Config = {};
-    const unreadable: string[] = [];
-    for (const [field, sealed] of Object.entries(kept))
-      try {
-        opened[field] = vault.open(sealed, sealContext(id, field));
-      } catch {
-        unreadable.push(field);
-      }
+  /** Error: `invalid_request` at each secret that a change keeps and no master key opens. */
+  function assertReadable(id: string, kept: Readonly<Record<string, string>>): void {
+    const unreadable = Object.entries(kept)
+      .filter(([field, sealed]) => !vault.canOpen(sealed, sealContext(id, field)))
+      .map(([field]) => field);
     if (unreadable.length > 0)
       throw mustBeSentAgain(unreadable, 'no master key opens the stored one');
-    return opened;
   }
 
   /** Validates a configuration and applies defaults. Error: `invalid_request` under `/config`. */
@@ -93,7 +88,7 @@ export function createProviderConfig(vault: Vault) {
   /**
    * Applies a change to a configuration: fields replace existing ones, null removes a field, the
    * mask keeps a secret. A secret that is replaced or removed is not opened. Errors: as for
-   * `checkConfig` and `openKept`.
+   * `checkConfig` and `assertReadable`.
    */
   function merge(
     known: Provider,
@@ -108,7 +103,8 @@ export function createProviderConfig(vault: Vault) {
     const kept = Object.fromEntries(
       Object.entries(known.secrets).filter(([field]) => !(field in change)),
     );
-    const before = { ...known.config, ...openKept(known.id, kept) };
+    assertReadable(known.id, kept);
+    const before = openConfig({ id: known.id, config: known.config, secrets: kept });
     const merged = Object.fromEntries(
       Object.entries({ ...before, ...change }).filter(([, value]) => value !== null),
     );

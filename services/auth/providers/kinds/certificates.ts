@@ -2,13 +2,12 @@ import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto';
 
 const isPem = (text: string): boolean => text.includes('-----BEGIN');
 
-/** True if `parse` does not throw. */
-function isParsed(parse: () => unknown): boolean {
+/** What `parse` returns; undefined if it throws. */
+function parsed<T>(parse: () => T): T | undefined {
   try {
-    parse();
-    return true;
+    return parse();
   } catch {
-    return false;
+    return undefined;
   }
 }
 
@@ -20,7 +19,8 @@ export function parseCertificate(text: string): X509Certificate {
   return new X509Certificate(pem);
 }
 
-export const isCertificate = (text: string): boolean => isParsed(() => parseCertificate(text));
+export const isCertificate = (text: string): boolean =>
+  parsed(() => parseCertificate(text)) !== undefined;
 
 const CERTIFICATE_BLOCK =
   /-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----[^-]*-----END (?:X509 |TRUSTED )?CERTIFICATE-----/g;
@@ -39,4 +39,4 @@ export const parsePrivateKey = (text: string): KeyObject =>
 
 /** True for a private key of RSA, the algorithm that signed requests name. */
 export const isRsaKey = (text: string): boolean =>
-  isParsed(() => parsePrivateKey(text)) && parsePrivateKey(text).asymmetricKeyType === 'rsa';
+  parsed(() => parsePrivateKey(text))?.asymmetricKeyType === 'rsa';
