@@ -5,8 +5,9 @@ import type { DescribeWorkflow } from '../../domain/dispatch/tasks.ts';
 import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
 import { AttemptFailed, type JobRunRef } from './lifecycle.ts';
 
-/** A run that has taken its job over claims it when it asks again. */
-export const TAKEN_OVER = new AttemptFailed('claim_lost', 200);
+/** A run that has taken its job over claims it when it asks again, after this time. */
+export const TAKEN_OVER_MS = 200;
+export const TAKEN_OVER = new AttemptFailed('claim_lost', TAKEN_OVER_MS);
 
 /**
  * Creates the function with which a run takes its job over from an earlier run of the same workflow, as after a reset in

@@ -24,6 +24,7 @@ import type { JobAttempts } from '../jobs/attempts.ts';
 import { claimReport } from '../jobs/claimReport.ts';
 import { AttemptFailed } from '../jobs/lifecycle.ts';
 import type { JobSlots } from '../jobs/slots.ts';
+import { TAKEN_OVER, TAKEN_OVER_MS } from '../jobs/takeOver.ts';
 import type { SecretsForAttempt } from '../secrets/forAttempt.ts';
 import { wait, type BeginAnswer } from './beginAnswer.ts';
 import { checkConcurrency, concurrencyKey } from './concurrency.ts';
@@ -69,9 +70,6 @@ const END_MARGIN_MS = 60_000;
 
 /** A lease is checked again this long after its end. */
 const LEASE_END_MARGIN_MS = 200;
-
-/** A run that has taken a job over claims it soon. */
-const TAKEN_OVER_MS = 200;
 
 /** A runner that has not announced the type: another one of the pool may have it, or may get it. */
 const OTHER_RUNNER_MS = 1_000;
@@ -163,7 +161,7 @@ export function createBeginAttempt({
     if (!job || isFinal(job.status)) return { outcome: 'ended' };
     if (job.runId !== null && job.runId !== workflowRunId)
       return (await takeOver({ jobId, runId: workflowRunId }))
-        ? wait('claim_lost', TAKEN_OVER_MS)
+        ? wait(TAKEN_OVER.code, TAKEN_OVER_MS)
         : { outcome: 'ended' };
     if (countedAttempts(job) < job.retryPolicy.maxAttempts) return wait('no_slot', 1_000);
     await finalizeAbandoned({ jobId, runId: job.runId }, 'failed', 'worker_lost');
