@@ -239,7 +239,7 @@ function conditionOf({ name, idPrefix }: Resource, condition: ListCondition): Sq
       ? allOf([
           created,
           {
-            sql: "updated_at >= ?::timestamptz - interval '30 minutes'",
+            sql: `updated_at >= ?::timestamptz - interval '${LONGEST_COMMIT_MS} milliseconds'`,
             bindings: [values[0] ?? null],
           },
         ])
