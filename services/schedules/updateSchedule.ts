@@ -157,7 +157,7 @@ export const createUpdateSchedule =
 /** Each attempt fills the defaults of the job type into the payload. */
 const withOwnPayload = ({ payload, ...update }: ScheduleUpdate): ScheduleUpdate => ({
   ...update,
-  ...(payload && { payload: JSON.parse(JSON.stringify(payload)) as Record<string, unknown> }),
+  ...(payload && { payload: structuredClone(payload) }),
 });
 
 /** Error: `ConcurrentChange`, if the schedule changes while the update is checked; those of the update. */
