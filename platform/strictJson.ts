@@ -17,6 +17,15 @@ type StrictJson = {
 /** True for a property of the outermost object in which any text can be stored. */
 type StoresAnyText = (property: string) => boolean;
 
+/** What is wrong with a value, and where below `within`, as one text. */
+export const problemText = (
+  { pointer, message }: Pick<JsonError, 'pointer' | 'message'>,
+  within = '',
+): string => {
+  const at = pointer.startsWith(within) ? pointer.slice(within.length) : pointer;
+  return `${at} ${message}`.trimStart();
+};
+
 /**
  * Parses JSON as I-JSON (RFC 7493) asks: keys are not repeated, and numbers keep their value in a
  * double. `JSON.parse` keeps the last of repeated keys and rounds numbers silently. Keys and strings

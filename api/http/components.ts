@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { TSchema } from 'typebox';
+import { isJsonObject } from '../../domain/shared/jsonObject.ts';
 
 /** A JSON Schema in the OpenAPI document. */
 type Schema = Readonly<Record<string, unknown>>;
@@ -30,9 +31,6 @@ const SCALARS = new Set(['string', 'integer', 'number', 'boolean']);
 
 type Component = { title: string; declared: Schema; schema: Schema; references: Schema[] };
 
-const isSchema = (value: unknown): value is Schema =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 const without = (schema: Schema, keywords: readonly string[]): Schema =>
   Object.fromEntries(Object.entries(schema).filter(([keyword]) => !keywords.includes(keyword)));
 
@@ -46,7 +44,7 @@ const only = (schema: Schema, keywords: readonly string[]): Schema =>
 export function withShortUnions<T>(node: T): T;
 export function withShortUnions(node: unknown): unknown {
   if (Array.isArray(node)) return (node as unknown[]).map((each) => withShortUnions(each));
-  if (!isSchema(node)) return node;
+  if (!isJsonObject(node)) return node;
   const { anyOf, ...rest } = Object.fromEntries(
     Object.entries(node).map(([key, value]) => [key, withShortUnions(value)]),
   );
@@ -98,7 +96,7 @@ export function createComponents(complete: (schema: TSchema) => TSchema) {
   /** A schema whose parts are references to components. */
   function expand(schema: Schema, use: SchemaUse): Schema {
     const parts = Object.entries(schema).map(([keyword, value]): [string, unknown] => {
-      if (ONE.includes(keyword) && isSchema(value)) return [keyword, refer(value, use)];
+      if (ONE.includes(keyword) && isJsonObject(value)) return [keyword, refer(value, use)];
       if (LISTS.includes(keyword))
         return [keyword, (value as Schema[]).map((each) => refer(each, use))];
       if (!MAPS.includes(keyword)) return [keyword, value];

@@ -5,6 +5,7 @@ import {
   type LabelKind,
   type NamedIds,
 } from '../../domain/shared/labels.ts';
+import { isJsonObject } from '../../domain/shared/jsonObject.ts';
 
 /**
  * Keywords of response schemas that say what an id is of: `x-reference` a record of a kind,
@@ -35,9 +36,6 @@ type Collected = {
 };
 type Collect = (value: unknown, found: Collected) => void;
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 function addRecord(kind: LabelKind, id: string, { records }: Collected): void {
   const ids = records.get(kind) ?? new Set();
   records.set(kind, ids.add(id));
@@ -65,7 +63,7 @@ const collectAnyId: Collect = (value, found) => {
 const collectSubject =
   (typeProperty: string): Collect =>
   (value, found) => {
-    if (!isObject(value)) return;
+    if (!isJsonObject(value)) return;
     const { [typeProperty]: type, id } = value;
     if (typeof type !== 'string' || typeof id !== 'string') return;
     const kind = labelKindOf(type);
@@ -85,7 +83,7 @@ function collectorsOf(schema: Schema, changed: Schema | undefined): Map<string, 
 function collectChange(changed: Schema): Collect {
   const byField = collectorsOf(changed, undefined);
   return (value, found) => {
-    if (!isObject(value)) return;
+    if (!isJsonObject(value)) return;
     const collect = byField.get(String(value.field));
     collect?.(value.before, found);
     collect?.(value.after, found);
@@ -98,10 +96,10 @@ function collectProperties(schema: Schema, changed: Schema | undefined): Collect
     (each) => collectorOf(each, changed) ?? [],
   );
   const named: Collect = (value, found) => {
-    if (isObject(value)) for (const [name, collect] of byName) collect(value[name], found);
+    if (isJsonObject(value)) for (const [name, collect] of byName) collect(value[name], found);
   };
   const all: Collect = (value, found) => {
-    if (isObject(value))
+    if (isJsonObject(value))
       for (const each of Object.values(value)) for (const collect of values) collect(each, found);
   };
   return [...(byName.size > 0 ? [named] : []), ...(values.length > 0 ? [all] : [])];

@@ -7,14 +7,12 @@ import {
 import { MAX_MUTATIONS } from '../../domain/inventory/mutations.ts';
 import { pointerTo } from '../../domain/shared/jsonPointer.ts';
 import type { Mutation } from '../../domain/inventory/planning.ts';
+import { isJsonObject } from '../../domain/shared/jsonObject.ts';
 
 const stringOrEmpty = (value: unknown): string => (typeof value === 'string' ? value : '');
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 const toMutation = (value: unknown): Mutation => {
-  const { resource, operation, record } = isObject(value) ? value : {};
+  const { resource, operation, record } = isJsonObject(value) ? value : {};
   return { resource: stringOrEmpty(resource), operation: stringOrEmpty(operation), record };
 };
 
@@ -23,7 +21,7 @@ const MUTATION_FIELDS: readonly string[] = ['resource', 'operation', 'record'];
 const REQUEST_FIELDS: readonly string[] = [...MUTATION_FIELDS, 'mutations'];
 
 const unknownFields = (value: unknown, known: readonly string[], pointer: string): FieldError[] =>
-  Object.keys(isObject(value) ? value : {})
+  Object.keys(isJsonObject(value) ? value : {})
     .filter((name) => !known.includes(name))
     .map((name) => ({
       in: 'body',
@@ -44,7 +42,7 @@ export function readMutations(
   value: unknown,
   pointer: string,
 ): { mutations: Mutation[]; isBatch: boolean } {
-  if (!isObject(value)) throw invalidField('body', pointer, 'type', 'must be object');
+  if (!isJsonObject(value)) throw invalidField('body', pointer, 'type', 'must be object');
   const given = Object.entries(value).filter(([, field]) => field !== null);
   const fields = Object.fromEntries(given);
   const isBatch = Object.hasOwn(fields, 'mutations');

@@ -7,7 +7,7 @@ import type { Caller } from '../../domain/shared/caller.ts';
 import { invalidField, invalidFields, isTooManyRequests } from '../../domain/shared/errors.ts';
 import { compileCheck } from '../../platform/schemaCheck.ts';
 import { once } from '../../platform/once.ts';
-import { parseStrictJson } from '../../platform/strictJson.ts';
+import { parseStrictJson, problemText } from '../../platform/strictJson.ts';
 import type { Slots } from '../../platform/slots.ts';
 import type { Announcements } from '../../services/runners/announcements.ts';
 import type { RemoteAttempts } from '../../services/runners/attempts.ts';
@@ -91,7 +91,7 @@ function parseLine(line: string, i: number): unknown {
     throw invalidFields(
       errors.map(({ pointer, ...error }) => ({ in: 'body', pointer: `/${i}${pointer}`, ...error })),
     );
-  const leftOut = `${first.pointer.replace(/^\/data/, '')} ${first.message}`.trimStart();
+  const leftOut = problemText(first, '/data');
   return { ...(JSON.parse(line) as object), data: { leftOut } };
 }
 

@@ -26,9 +26,7 @@ import { writableFields, type Resource, type Row } from './resource.ts';
 import { RESOURCES } from './resources/index.ts';
 import { checkCustomFields, checkTags } from './rules/customFields.ts';
 import { RULES } from './rules/index.ts';
-
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
+import { isJsonObject } from '../shared/jsonObject.ts';
 
 /**
  * A mutation without the fields in which null only means that they are not given. Called once for
@@ -36,7 +34,7 @@ const isRecord = (value: unknown): value is Record<string, unknown> =>
  */
 export function withGivenFields(mutation: Mutation): Mutation {
   const { record, operation } = mutation;
-  if (!isRecord(record) || !Object.values(record).includes(null)) return mutation;
+  if (!isJsonObject(record) || !Object.values(record).includes(null)) return mutation;
   const fields = Object.hasOwn(RESOURCES, mutation.resource)
     ? RESOURCES[mutation.resource as ResourceName].fields
     : {};
@@ -73,7 +71,7 @@ const unapplied = (planned: Planned): Applicable => ({ planned, apply: [] });
 function planMutation(context: PlanContext, mutation: Mutation): Applicable {
   const invalid = shapeErrors(mutation);
   const { record } = mutation;
-  if (invalid.length > 0 || !isRecord(record))
+  if (invalid.length > 0 || !isJsonObject(record))
     return unapplied({ ...rejectedPlan(mutation, invalid), pointsInto: 'mutation' });
   const resource = RESOURCES[mutation.resource as ResourceName];
   const operation = mutation.operation as Operation;
@@ -127,7 +125,9 @@ function shapeErrors({ resource, operation, record }: Mutation): PlanError[] {
   return [
     ...oneOf('/resource', RESOURCE_NAMES, resource),
     ...oneOf('/operation', OPERATIONS, operation),
-    ...(isRecord(record) ? [] : [{ pointer: '/record', code: 'type', message: 'must be object' }]),
+    ...(isJsonObject(record)
+      ? []
+      : [{ pointer: '/record', code: 'type', message: 'must be object' }]),
   ];
 }
 
@@ -140,7 +140,7 @@ const idError = ({ kind }: Resource, id: unknown): PlanError =>
 const rejectedPlan = ({ resource, operation, record }: Mutation, errors: PlanError[]): Planned => ({
   resource,
   operation,
-  candidateRecord: isRecord(record) ? record : {},
+  candidateRecord: isJsonObject(record) ? record : {},
   presentScopes: [],
   requiredScopes: [],
   revoked: [],
@@ -264,7 +264,7 @@ function updatedRecord(resource: Resource, before: Row, fields: Record<string, u
     const present = before[name];
     // A record has a tenant; without one in the request it keeps it.
     if (name === 'tenantId' && value === null) return [];
-    return field.type === 'object' && isRecord(value) && isRecord(present)
+    return field.type === 'object' && isJsonObject(value) && isJsonObject(present)
       ? [[name, { ...present, ...value }]]
       : [[name, value ?? field.default]];
   });

@@ -1,6 +1,7 @@
 import { RESOURCE_NAMES, type ResourceName } from '../inventory/names.ts';
 import { escapePointer } from '../shared/jsonPointer.ts';
-import { isObject, type Schema } from './anySchema.ts';
+import { isJsonObject } from '../shared/jsonObject.ts';
+import type { Schema } from './anySchema.ts';
 import { schemasOf, type ValueSchemas } from './schemaWalk.ts';
 
 /**
@@ -38,7 +39,7 @@ function* referencesAt(
       if (ofItem.all.size > 0 || resources.length > 0)
         yield* referencesAt(item, ofItem, `${pointer}/${i}`, resources);
     }
-  else if (isObject(value))
+  else if (isJsonObject(value))
     for (const [name, child] of Object.entries(value)) {
       const ofChild = schemas.ofProperty(name);
       if (ofChild.all.size > 0)
@@ -49,9 +50,9 @@ function* referencesAt(
 /** What the keyword has in a schema, wherever it is. */
 function keywordsIn(node: unknown): unknown[] {
   if (Array.isArray(node)) return node.flatMap(keywordsIn);
-  if (!isObject(node)) return [];
+  if (!isJsonObject(node)) return [];
   return Object.entries(node).flatMap(([name, child]) =>
-    name === REFERENCE_KEYWORD && !isObject(child) ? [child] : keywordsIn(child),
+    name === REFERENCE_KEYWORD && !isJsonObject(child) ? [child] : keywordsIn(child),
   );
 }
 

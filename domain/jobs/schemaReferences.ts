@@ -1,6 +1,7 @@
 import { unescapePointer } from '../shared/jsonPointer.ts';
 import { decodePercent } from '../shared/percent.ts';
-import { isObject, type Schema } from './anySchema.ts';
+import { isJsonObject } from '../shared/jsonObject.ts';
+import type { Schema } from './anySchema.ts';
 
 /** Where schemas without an `$id` of their own are. Nothing is read from there. */
 const BASE = 'https://schema.invalid/';
@@ -36,7 +37,7 @@ function indexOf(root: Schema): SchemaIndex {
   for (let next = rest.pop(); next; next = rest.pop()) {
     const { node } = next;
     let { base } = next;
-    if (isObject(node)) {
+    if (isJsonObject(node)) {
       const { $id, $anchor, $dynamicAnchor } = node;
       if (typeof $id === 'string') base = withoutFragment(absolute($id, base) ?? base);
       if (typeof $id === 'string' || node === root) index.byUri.set(base, node);
@@ -105,5 +106,5 @@ function find(index: SchemaIndex, schema: Schema): readonly Schema[] {
     typeof reference === 'string' ? [referred(index, schema, reference)] : [],
   );
   const anchor = typeof $dynamicRef === 'string' ? $dynamicRef.replace(/^.*#/s, '') : '';
-  return [...targets, ...(index.byDynamicAnchor.get(anchor) ?? [])].filter(isObject);
+  return [...targets, ...(index.byDynamicAnchor.get(anchor) ?? [])].filter(isJsonObject);
 }

@@ -1,11 +1,12 @@
 import { linearPattern, type LinearPattern } from '../shared/linearPattern.ts';
-import { isObject, type Schema } from './anySchema.ts';
+import { isJsonObject } from '../shared/jsonObject.ts';
+import type { Schema } from './anySchema.ts';
 import { schemasReferredBy } from './schemaReferences.ts';
 
 /** Keywords with a schema, or a list of schemas, for the same value. */
 const SAME_VALUE = ['allOf', 'anyOf', 'oneOf', 'if', 'then', 'else', 'not'];
 
-const schemasIn = (value: unknown): Schema[] => [value].flat().filter(isObject);
+const schemasIn = (value: unknown): Schema[] => [value].flat().filter(isJsonObject);
 
 /**
  * The schemas of one value. They remember those of its items and properties: a list can have half a million items, all
@@ -59,7 +60,7 @@ function schemasOfValue(root: Schema, schemas: readonly Schema[]): ReadonlySet<S
   for (const schema of all) {
     const further = [
       ...SAME_VALUE.flatMap((keyword) => schemasIn(schema[keyword])),
-      ...(isObject(schema.dependentSchemas)
+      ...(isJsonObject(schema.dependentSchemas)
         ? Object.values(schema.dependentSchemas).flatMap(schemasIn)
         : []),
       ...schemasReferredBy(root, schema),
@@ -91,8 +92,10 @@ function compiled(pattern: string): LinearPattern | undefined {
 const schemasOfProperty = (schema: Schema, name: string): Schema[] => {
   const { properties, patternProperties } = schema;
   return [
-    ...(isObject(properties) && Object.hasOwn(properties, name) ? schemasIn(properties[name]) : []),
-    ...(isObject(patternProperties)
+    ...(isJsonObject(properties) && Object.hasOwn(properties, name)
+      ? schemasIn(properties[name])
+      : []),
+    ...(isJsonObject(patternProperties)
       ? Object.entries(patternProperties).flatMap(([pattern, each]) =>
           matches(pattern, name) ? schemasIn(each) : [],
         )

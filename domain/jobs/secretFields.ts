@@ -1,5 +1,6 @@
 import { MASK } from '../shared/mask.ts';
-import { isObject, type Schema } from './anySchema.ts';
+import { isJsonObject } from '../shared/jsonObject.ts';
+import type { Schema } from './anySchema.ts';
 import { schemasOf, type ValueSchemas } from './schemaWalk.ts';
 
 /** Schema keyword: only the author of a payload sees the value. */
@@ -13,7 +14,7 @@ function replaceIn(value: unknown, schemas: ValueSchemas, replace: Replace): unk
   if ([...schemas.all].some((schema) => schema[SECRET_KEYWORD] === true)) return replace(value);
   if (Array.isArray(value))
     return value.map((item, i) => replaceIn(item, schemas.ofItem(i), replace));
-  if (!isObject(value)) return value;
+  if (!isJsonObject(value)) return value;
   return Object.fromEntries(
     Object.entries(value).map(([name, child]) => [
       name,

@@ -1,6 +1,7 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
-import { parseStrictJson } from '../../platform/strictJson.ts';
+import { problemText, parseStrictJson } from '../../platform/strictJson.ts';
 import { LOG_LEVELS, type LogLevel } from '../../domain/jobs/jobs.ts';
+import { isJsonObject } from '../../domain/shared/jsonObject.ts';
 
 /** What a command appends to its events file, one JSON object a line. */
 export type CommandEvents = {
@@ -15,9 +16,6 @@ export type CommandEvents = {
 const MAX_EVENT_BYTES = 131_072;
 const CHUNK_BYTES = 262_144;
 const LINE_FEED = 0x0a;
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const IN_DATA = /^\/log\/data(?:\/|$)/;
 
@@ -34,7 +32,7 @@ function parseEvent(line: string): { event?: unknown; problem?: string } {
   if (!errors.every((each) => IN_DATA.test(each.pointer)))
     return { problem: pointer === '' ? message : `has an error at ${pointer}: it ${message}` };
   const event = JSON.parse(line) as { log: object };
-  const leftOut = `${pointer.replace(/^\/log\/data/, '')} ${message}`.trimStart();
+  const leftOut = problemText(first, '/log/data');
   return { event: { ...event, log: { ...event.log, data: { leftOut } } } };
 }
 
@@ -43,14 +41,14 @@ function passEvent(line: string, events: CommandEvents): void {
   if (line.trim() === '') return;
   const { event, problem } = parseEvent(line);
   if (problem !== undefined) events.invalid(problem);
-  else if (!isObject(event)) events.invalid('is not an object');
+  else if (!isJsonObject(event)) events.invalid('is not an object');
   else if (typeof event.mask === 'string') events.mask(event.mask);
   else if (typeof event.progress === 'number' && Number.isFinite(event.progress))
     events.progress(event.progress, typeof event.message === 'string' ? event.message : undefined);
-  else if (isObject(event.log) && typeof event.log.message === 'string') {
+  else if (isJsonObject(event.log) && typeof event.log.message === 'string') {
     const { level = 'info', message, data } = event.log;
     const known = LOG_LEVELS.find((each) => each === level);
-    if (known) events.log(known, message, isObject(data) ? data : undefined);
+    if (known) events.log(known, message, isJsonObject(data) ? data : undefined);
     else events.invalid(`has a level that is none of ${LOG_LEVELS.join(', ')}`);
   } else events.invalid('has none of progress, log and mask');
 }

@@ -1,3 +1,4 @@
+import { isJsonObject } from '../../domain/shared/jsonObject.ts';
 /** `{target.name}`, `{payload.host}`: other braces have no meaning. */
 const PLACEHOLDER = /\{(target|payload)\.([^{}]*)\}/g;
 
@@ -27,14 +28,11 @@ export function parseArgument(argument: string): { parts: ArgumentPart[]; proble
 
 type Schema = Record<string, unknown>;
 
-const isObject = (value: unknown): value is Schema =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 const SCALARS = ['string', 'integer', 'number', 'boolean'];
 
 /** True for a schema whose values are all texts, numbers or booleans. */
 function isScalar(schema: unknown): boolean {
-  if (!isObject(schema)) return false;
+  if (!isJsonObject(schema)) return false;
   const { type, enum: values } = schema;
   if (type !== undefined)
     return [type].flat().every((each) => SCALARS.some((name) => name === each));
@@ -46,12 +44,12 @@ function isScalar(schema: unknown): boolean {
 export function problemOfField(payload: Schema, field: string): string | undefined {
   const { properties, required } = payload;
   const schema =
-    isObject(properties) && Object.hasOwn(properties, field) ? properties[field] : null;
+    isJsonObject(properties) && Object.hasOwn(properties, field) ? properties[field] : null;
   if (schema === null) return `{payload.${field}} is not a property of the payload`;
   if (!isScalar(schema))
     return `{payload.${field}} must be a text, a number or a boolean to be part of an argument`;
   const isRequired = Array.isArray(required) && required.includes(field);
-  if (!isRequired && !(isObject(schema) && 'default' in schema))
+  if (!isRequired && !(isJsonObject(schema) && 'default' in schema))
     return `{payload.${field}} must be required or have a default to be part of an argument`;
   return undefined;
 }

@@ -1,4 +1,4 @@
-import { isExactNumber, parseStrictJson } from '../../../platform/strictJson.ts';
+import { isExactNumber, parseStrictJson, problemText } from '../../../platform/strictJson.ts';
 import { formatCount, formatNumberOf } from '../format.ts';
 import { isPlainObject } from '../plainObject.ts';
 import type { FieldError } from '../problems.ts';
@@ -250,7 +250,7 @@ export function parseJson(text: string): { value: unknown } | { error: string } 
   // What texts may contain is a matter of the field, which the service knows.
   const { errors } = parseStrictJson(text, () => true);
   const loss = errors.find(({ code }) => code !== 'characters');
-  return loss ? { error: `${loss.pointer} ${loss.message}`.trimStart() } : { value };
+  return loss ? { error: problemText(loss) } : { value };
 }
 
 /** The digits of a number in decimal or exponential form, without zeros before them. */
