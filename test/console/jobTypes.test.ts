@@ -133,7 +133,7 @@ describeConsole('job types of runners', (console) => {
     });
     await page.getByRole('button', { name: 'Disable' }).click();
     await dialog.getByRole('button', { name: 'Disable job type' }).click();
-    await page.locator('header').getByText('Disabled').waitFor();
+    await page.locator('header').getByText('Disabled', { exact: true }).waitFor();
 
     const viewer = await console.open(
       await createUser(console.app, 'viewer'),
