@@ -2,7 +2,7 @@ import { finished } from 'node:stream/promises';
 import Router from '@koa/router';
 import type { Context, Middleware } from 'koa';
 import type { Access } from '../../services/access/access.ts';
-import type { AccessChanges } from '../../services/access/accessChanges.ts';
+import type { AccessChanges } from '../../services/access/watchAccess.ts';
 import { requireSessionId } from '../../services/auth/sessions.ts';
 import { mismatchError, type Idempotency } from '../../services/shared/idempotency.ts';
 import { shareTenantOf } from '../../domain/access/scope.ts';

@@ -13,7 +13,7 @@ import { RBAC_READERS } from '../../domain/access/permissions.ts';
 import type { Role } from '../../domain/access/roles.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type { Access } from './access.ts';
-import { createAccessChange } from './accessChange.ts';
+import { createCommitAccessChange } from './commitAccessChange.ts';
 import { grantRecordOf } from './grantAudit.ts';
 import { requesterOf, resolveResourceScope, type ResourceScopeRequest } from './resourceScope.ts';
 
@@ -30,7 +30,7 @@ type Deps = { db: Knex; commit: Commit; access: Access; ids: Ids };
 
 /** Grants: role assignments (users) and provider mappings (groups of identity providers). */
 export function createGrants({ db, commit, access, ids }: Deps) {
-  const commitChange = createAccessChange({ commit, access });
+  const commitChange = createCommitAccessChange({ commit, access });
 
   async function findRole(trx: Knex, roleId: string): Promise<Role> {
     const role = (await findRoles(trx, [roleId])).get(roleId);

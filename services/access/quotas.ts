@@ -21,7 +21,7 @@ import { PLATFORM_SCOPE } from '../../domain/access/scope.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { checkVersion, notFound } from '../../domain/shared/errors.ts';
 import type { Access } from './access.ts';
-import { createAccessChange } from './accessChange.ts';
+import { createCommitAccessChange } from './commitAccessChange.ts';
 
 export type Quotas = ReturnType<typeof createQuotas>;
 
@@ -41,7 +41,7 @@ type Deps = { db: Knex; commit: Commit; access: Access; config: { quotas: QuotaV
 
 /** The limits of what tenants own. Only the platform sets them. */
 export function createQuotas({ db, commit, access, config: { quotas: defaults } }: Deps) {
-  const commitChange = createAccessChange({ commit, access });
+  const commitChange = createCommitAccessChange({ commit, access });
 
   const viewOf = ({ tenantId, overrides, used, version }: QuotaRow): TenantQuotas => ({
     tenantId,

@@ -12,7 +12,7 @@ import { BUILT_IN_ROLES, type Role } from '../../domain/access/roles.ts';
 import { PLATFORM_SCOPE } from '../../domain/access/scope.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type { Access } from './access.ts';
-import { createAccessChange } from './accessChange.ts';
+import { createCommitAccessChange } from './commitAccessChange.ts';
 
 export type Roles = ReturnType<typeof createRoles>;
 
@@ -41,7 +41,7 @@ type Deps = { db: Knex; commit: Commit; access: Access; ids: Ids };
 
 /** Built-in roles and custom roles. */
 export function createRoles({ db, commit, access, ids }: Deps) {
-  const commitChange = createAccessChange({ commit, access });
+  const commitChange = createCommitAccessChange({ commit, access });
 
   /** Permissions and job types as a role at the platform, where every role can be granted. */
   const asPlatformGrants = (permissions: readonly Permission[], jobTypes: readonly string[]) => {

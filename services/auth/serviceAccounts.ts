@@ -18,7 +18,7 @@ import { AppError, checkVersion, invalidField } from '../../domain/shared/errors
 import type { ListAnswer, ListRequest } from '../../domain/shared/lists.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type { Access } from '../access/access.ts';
-import { createAccessChange } from '../access/accessChange.ts';
+import { createCommitAccessChange } from '../access/commitAccessChange.ts';
 import type { CancelRevoked } from '../jobs/cancelRevoked.ts';
 import { createAccountChecks } from './accountChecks.ts';
 import { serviceAccountRecord } from './userAudit.ts';
@@ -56,7 +56,7 @@ async function assertNameFree(
 
 /** Accounts of programs: users without password and provider, who authenticate by API tokens. */
 export function createServiceAccounts({ db, commit, access, ids, cancelRevoked }: Deps) {
-  const commitChange = createAccessChange({ commit, access });
+  const commitChange = createCommitAccessChange({ commit, access });
   const { assertMayRevive, requireTenant } = createAccountChecks({ db, access });
   const repository = scopedRepository<User>(User, {
     db,

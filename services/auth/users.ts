@@ -21,7 +21,7 @@ import { LOCAL_PROVIDER, NO_PROVIDER } from '../../domain/auth/providers.ts';
 import type { UserDetails } from '../../domain/auth/users.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type { Access } from '../access/access.ts';
-import { createAccessChange } from '../access/accessChange.ts';
+import { createCommitAccessChange } from '../access/commitAccessChange.ts';
 import type { DeniedAttempts } from '../audit/deniedAttempts.ts';
 import type { CancelRevoked } from '../jobs/cancelRevoked.ts';
 import { createAccountChecks } from './accountChecks.ts';
@@ -79,7 +79,7 @@ export function createUsers({
   deniedAttempts,
   cancelRevoked,
 }: Deps) {
-  const commitChange = createAccessChange({ commit, access });
+  const commitChange = createCommitAccessChange({ commit, access });
   const repository = scopedRepository<User>(User, {
     db,
     commit,

@@ -25,7 +25,7 @@ import {
 import type { Caller } from '../../domain/shared/caller.ts';
 import { checkVersion, invalidField, notFound } from '../../domain/shared/errors.ts';
 import type { Access } from '../access/access.ts';
-import { createAccessChange } from '../access/accessChange.ts';
+import { createCommitAccessChange } from '../access/commitAccessChange.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 
 export type RetentionSettings = ReturnType<typeof createRetentionSettings>;
@@ -62,7 +62,7 @@ export function createRetentionSettings({
   jobTypes,
   config: { retention: defaults },
 }: Deps) {
-  const commitChange = createAccessChange({ commit, access });
+  const commitChange = createCommitAccessChange({ commit, access });
   const readableScope = (caller: Caller) => access.scope(caller, ...RBAC_READERS);
 
   const viewOf = (row: RetentionRow): TenantRetention => ({

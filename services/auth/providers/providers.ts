@@ -19,7 +19,7 @@ import { PLATFORM, PLATFORM_SCOPE } from '../../../domain/access/scope.ts';
 import type { Ids } from '../../../platform/ids.ts';
 import type { Vault } from '../../../platform/vault.ts';
 import type { Access } from '../../access/access.ts';
-import { createAccessChange } from '../../access/accessChange.ts';
+import { createCommitAccessChange } from '../../access/commitAccessChange.ts';
 import type { CancelRevoked } from '../../jobs/cancelRevoked.ts';
 import { reencryptRecords, type Reencryption } from '../../shared/reencrypt.ts';
 import { createProviderConfig } from './config.ts';
@@ -59,7 +59,7 @@ type Deps = {
 /** Identity providers. They belong to the platform. */
 export function createProviders({ db, commit, access, ids, vault, cancelRevoked }: Deps) {
   const { openConfig, checkConfig, sealSecrets, sealingOf, merge } = createProviderConfig(vault);
-  const commitChange = createAccessChange({ commit, access });
+  const commitChange = createCommitAccessChange({ commit, access });
 
   /** A provider for a caller with `permission`. Errors: `permission_denied`, `not_found`. */
   async function find(

@@ -13,7 +13,7 @@ type Change<T> = (work: Work, currentCaller: Caller, trx: Knex) => Promise<T>;
  * another, and the caller's rights are read again after the lock, so that a right that was revoked
  * while the change waited is not used.
  */
-export const createAccessChange =
+export const createCommitAccessChange =
   ({ commit, access }: { commit: Commit; access: Access }) =>
   /**
    * The caller needs `permission` at `resourceScope`; the audit entries belong to its tenant.
