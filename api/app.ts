@@ -111,7 +111,7 @@ type AppDeps = RouteDeps &
     schema: Parameters<typeof schemaGate>[0];
     idempotency: MountDeps['idempotency'];
     findNames: MountDeps['findNames'];
-    accessChanges: MountDeps['accessChanges'];
+    watchAccess: MountDeps['watchAccess'];
     slots: { expensiveReads: Slots; unreadBytes: Slots };
     readBudgets: ReadBudgets;
   };
@@ -207,7 +207,7 @@ export function createApp(
   deps: AppDeps,
   { version, shutdownSignal, consoleBundle, onResponse, onError, accessRecheckMs }: AppOptions,
 ): Koa {
-  const { config, access, accessChanges, idempotency, findNames } = deps;
+  const { config, access, watchAccess, idempotency, findNames } = deps;
   const app = new Koa();
   const { clientAddress, strangers, authenticate, mayReadMetrics } = createAuthentication(deps);
   app.use(requestSpans(clientAddress.isTrusted));
@@ -227,7 +227,7 @@ export function createApp(
   const routes = config.role === 'worker' ? [] : allRoutes(deps, version);
   for (const middleware of mount(routes, {
     access,
-    accessChanges,
+    watchAccess,
     idempotency,
     findNames,
     authenticate,

@@ -2,7 +2,7 @@ import { finished } from 'node:stream/promises';
 import Router from '@koa/router';
 import type { Context, Middleware } from 'koa';
 import type { Access } from '../../services/access/access.ts';
-import type { AccessChanges } from '../../services/access/watchAccess.ts';
+import type { WatchAccess } from '../../services/access/watchAccess.ts';
 import { requireSessionId } from '../../services/auth/sessions.ts';
 import { mismatchError, type Idempotency } from '../../services/shared/idempotency.ts';
 import { shareTenantOf } from '../../domain/access/scope.ts';
@@ -26,7 +26,7 @@ import { permissionsOf, type Route, type StrangerLimits } from './route.ts';
 
 export type MountDeps = {
   access: Access;
-  accessChanges: AccessChanges;
+  watchAccess: WatchAccess;
   idempotency: Idempotency;
   findNames: FindNames;
   authenticate(ctx: Context, options: { requiresTenantHeader: boolean }): Promise<Caller>;
@@ -302,7 +302,7 @@ function endStreamOnLostAccess(
     }
   };
   const timer = setInterval(() => void recheck(), deps.accessRecheckMs ?? ACCESS_RECHECK_MS);
-  const unwatch = deps.accessChanges.watch(request.caller, recheck);
+  const unwatch = deps.watchAccess(request.caller, recheck);
   source.once('close', () => {
     clearInterval(timer);
     unwatch();

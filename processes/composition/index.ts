@@ -8,7 +8,7 @@ import type { JobType } from '../../domain/jobs/jobType.ts';
 import type { Config } from '../../platform/config.ts';
 import { compileForeignSchema } from '../../platform/foreignSchema.ts';
 import type { Log } from '../../platform/log.ts';
-import { createAccessChanges } from '../../services/access/watchAccess.ts';
+import { createWatchAccess } from '../../services/access/watchAccess.ts';
 import { approvalCompletionHook } from '../../services/approvals/completionHook.ts';
 import type { PasswordCost } from '../../services/auth/passwords.ts';
 import { allJobTypes } from '../../services/jobTypes/index.ts';
@@ -95,7 +95,7 @@ export function compose(
     ...rest,
     activities,
     schema,
-    accessChanges: createAccessChanges(core),
+    watchAccess: createWatchAccess(core),
     idempotency: createIdempotency(core),
     findNames: createFindNames(core),
     views: createViews(core),

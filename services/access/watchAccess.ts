@@ -3,7 +3,7 @@ import type { Notifications } from '../../db/core/notifications.ts';
 import { hasAccount, type Caller } from '../../domain/shared/caller.ts';
 import { createBoundedQueue } from '../../platform/boundedQueue.ts';
 
-export type AccessChanges = ReturnType<typeof createAccessChanges>;
+export type WatchAccess = ReturnType<typeof createWatchAccess>;
 
 /** Changes within this time are checked together: one in this process is announced twice. */
 const MERGE_MS = 100;
@@ -21,37 +21,31 @@ const topicsOf = ({ kind, actorId, session, token }: Caller): string[] => [
 ];
 
 /** Says when what a caller may do may have changed. Notifications can be lost, so callers must poll as well. */
-export function createAccessChanges({
-  notifications,
-}: {
-  notifications: Pick<Notifications, 'on'>;
-}) {
+export function createWatchAccess({ notifications }: { notifications: Pick<Notifications, 'on'> }) {
   const checks = createBoundedQueue({
     maxRunning: MAX_CONCURRENT_CHECKS,
     maxQueued: MAX_QUEUED_CHECKS,
     busy: 'Too many access checks are waiting.',
   });
 
-  return {
-    /**
-     * Calls `check`, which must not throw, after each change that may concern a caller. Returns the
-     * function that ends it.
-     */
-    watch(caller: Caller, check: () => Promise<void>): () => void {
-      let timer: NodeJS.Timeout | undefined;
-      let isWatching = true;
-      const run = () => {
-        timer = undefined;
-        // A check that finds the queue full is left to the poll.
-        checks.run(async () => (isWatching ? check() : undefined)).catch(() => undefined);
-      };
-      const onChange = () => void (timer ??= setTimeout(run, MERGE_MS));
-      const unsubscribe = topicsOf(caller).map((topic) => notifications.on(topic, onChange));
-      return () => {
-        isWatching = false;
-        clearTimeout(timer);
-        for (const end of unsubscribe) end();
-      };
-    },
+  /**
+   * Calls `check`, which must not throw, after each change that may concern a caller. Returns the
+   * function that ends it.
+   */
+  return (caller: Caller, check: () => Promise<void>): (() => void) => {
+    let timer: NodeJS.Timeout | undefined;
+    let isWatching = true;
+    const run = () => {
+      timer = undefined;
+      // A check that finds the queue full is left to the poll.
+      checks.run(async () => (isWatching ? check() : undefined)).catch(() => undefined);
+    };
+    const onChange = () => void (timer ??= setTimeout(run, MERGE_MS));
+    const unsubscribe = topicsOf(caller).map((topic) => notifications.on(topic, onChange));
+    return () => {
+      isWatching = false;
+      clearTimeout(timer);
+      for (const end of unsubscribe) end();
+    };
   };
 }
