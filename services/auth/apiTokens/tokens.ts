@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import { lockAccess } from '../../../db/access/access.ts';
 import { addControllers } from '../../../db/auth/accountControllers.ts';
 import { ignoreNoChange, NoChange, type Commit, type Work } from '../../../db/core/commit.ts';
 import { whereDefined } from '../../../db/core/keyset.ts';
@@ -30,6 +29,7 @@ import {
 import type { ListAnswer, ListRequest } from '../../../domain/shared/lists.ts';
 import type { Ids } from '../../../platform/ids.ts';
 import type { Access } from '../../access/access.ts';
+import { createCommitWithCurrentRights } from '../../access/commitAccessChange.ts';
 import type { CancelRevoked } from '../../jobs/cancelRevoked.ts';
 import { createAccountChecks } from '../accountChecks.ts';
 import { requireSessionId } from '../sessions.ts';
@@ -79,6 +79,7 @@ const isOwn = (caller: Caller, { userId }: Pick<TokenDetails, 'userId'>): boolea
 export function createApiTokens({ db, commit, access, ids, config, cancelRevoked }: Deps) {
   const { tokenMaxDays } = config;
   const { assertMayIssue } = createAccountChecks({ db, access });
+  const commitWithCurrentRights = createCommitWithCurrentRights({ commit, access });
 
   /** The tokens that the caller may see: their own, and those of accounts that they may read. */
   function visible(caller: Caller) {
@@ -190,18 +191,13 @@ export function createApiTokens({ db, commit, access, ids, config, cancelRevoked
     change: (work: Work, token: Token, currentCaller: Caller, trx: Knex) => Promise<T>,
   ): Promise<T> {
     const known = await findToChange(caller, id);
-    return access.auditDenials(caller, () =>
-      commit({ ...caller, tenantId: known.tenantId }, async (work) => {
-        const trx = await work.trx();
-        await lockAccess(trx);
-        const currentCaller = await access.withCurrentRights(caller, trx);
-        const token = await Token.query(trx).findById(id).forUpdate().throwIfNotFound();
-        if (!isOwn(caller, token)) access.assertPermission(currentCaller, 'user:write', token);
-        if (token.revokedAt) throw new AppError('conflict', 'The token is revoked.');
-        checkVersion(token, expectedVersion);
-        return change(work, token, currentCaller, trx);
-      }),
-    );
+    return commitWithCurrentRights(caller, known.tenantId, async (work, currentCaller, trx) => {
+      const token = await Token.query(trx).findById(id).forUpdate().throwIfNotFound();
+      if (!isOwn(caller, token)) access.assertPermission(currentCaller, 'user:write', token);
+      if (token.revokedAt) throw new AppError('conflict', 'The token is revoked.');
+      checkVersion(token, expectedVersion);
+      return change(work, token, currentCaller, trx);
+    });
   }
 
   async function revokeLocked(work: Work, token: Token, actorId: string): Promise<void> {
@@ -267,20 +263,15 @@ export function createApiTokens({ db, commit, access, ids, config, cancelRevoked
     ): Promise<NewToken> {
       const owner = await User.query(db).findById(accountId).throwIfNotFound();
       const requestTenantId = await requestTenantOf(owner, request);
-      return access.auditDenials(caller, () =>
-        commit({ ...caller, tenantId: owner.tenantId }, async (work) => {
-          const trx = await work.trx();
-          await lockAccess(trx);
-          const currentCaller = await access.withCurrentRights(caller, trx);
-          const current = await User.query(trx).findById(owner.id).throwIfNotFound();
-          access.assertPermission(currentCaller, 'user:write', current);
-          const kind = request.pools ? 'runner' : 'service';
-          await assertMayIssue(currentCaller, trx, { kind, owner: current });
-          if (request.pools) await checkPools(trx, request.pools);
-          await addControllers(trx, owner.id, { caller: currentCaller }, work.now);
-          return insert(work, currentCaller, { kind, owner: current, requestTenantId }, request);
-        }),
-      );
+      return commitWithCurrentRights(caller, owner.tenantId, async (work, currentCaller, trx) => {
+        const current = await User.query(trx).findById(owner.id).throwIfNotFound();
+        access.assertPermission(currentCaller, 'user:write', current);
+        const kind = request.pools ? 'runner' : 'service';
+        await assertMayIssue(currentCaller, trx, { kind, owner: current });
+        if (request.pools) await checkPools(trx, request.pools);
+        await addControllers(trx, owner.id, { caller: currentCaller }, work.now);
+        return insert(work, currentCaller, { kind, owner: current, requestTenantId }, request);
+      });
     },
 
     /**
