@@ -30,6 +30,7 @@ import { composeCore, type Core } from './core.ts';
 import { composeSearch } from './search.ts';
 import { composeInventory } from './inventory.ts';
 import { composeJobs } from './jobs.ts';
+import { composeOperations } from './operations.ts';
 import { composeRetention } from './retention.ts';
 import { composeRunners } from './runners.ts';
 import { composeSchedules } from './schedules.ts';
@@ -82,7 +83,8 @@ export function compose(
   const health = composeHealth({ ...core, schema }, runsWorker ? workers : undefined);
   core.metrics.measureComponents(() => Promise.resolve(health.readiness.report().components));
   core.metrics.measureInstallation(createReadInstallationState(core));
-  const { auth, webhooks, jobs, runners, schedules, retention, secrets, ...rest } = areas;
+  const { auth, webhooks, jobs, runners, schedules, retention, operations, secrets, ...rest } =
+    areas;
   return {
     ...core,
     ...auth,
@@ -91,6 +93,7 @@ export function compose(
     ...runners,
     ...schedules,
     ...retention,
+    ...operations,
     ...secrets,
     ...rest,
     activities,
@@ -121,6 +124,7 @@ function composeAreas(core: Core, bulkRestoreRows?: number) {
     schedules: composeSchedules(core),
     approvals: composeApprovals(core, inventory),
     retention: composeRetention(core),
+    operations: composeOperations(core),
     secrets,
   };
 }
@@ -147,11 +151,12 @@ const composeJobTypes = (
 
 const composeActivities = (
   { log }: Core,
-  { jobs, runners, schedules, approvals, backups }: Areas,
+  { jobs, runners, schedules, approvals, backups, operations }: Areas,
 ) => ({
   ...createJobActivities({ ...jobs, ...runners, log }),
   ...createReconcileActivities({
     reconcile: jobs.reconcile,
+    housekeeping: operations.housekeeping,
     approvals: approvals.reconcile,
     // Removals come last: nothing waits for them, and they use their time as long as something is due.
     backups: async (signal) => {

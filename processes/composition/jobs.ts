@@ -1,5 +1,3 @@
-import { createStartArchives } from '../../services/audit/startArchives.ts';
-import { createTokenKeeper } from '../../services/auth/apiTokens/keeper.ts';
 import { createJobAttempts } from '../../services/jobs/attempts.ts';
 import { createCancelRevoked } from '../../services/jobs/cancelRevoked.ts';
 import { createImmediateAttempts } from '../../services/jobs/immediateAttempts.ts';
@@ -14,9 +12,7 @@ import { createStopSignal } from '../../services/jobs/stopSignal.ts';
 import { createUnknownTypes } from '../../services/jobs/unknownTypes.ts';
 import { createWorkerPresence } from '../../services/jobs/workerPresence.ts';
 import { createNoteLostRunner } from '../../services/runners/lostAttempt.ts';
-import { createWatchRunners } from '../../services/runners/watch.ts';
 import type { DeliveryQueue } from '../../services/webhooks/deliveryQueue.ts';
-import { createStartPurge } from '../../services/retention/startPurge.ts';
 import type { Core } from './core.ts';
 
 /** Builds jobs. Attempts of deliveries start only with a free slot of `deliveryQueue`. */
@@ -52,11 +48,7 @@ export function composeJobs(core: Core, deliveryQueue: DeliveryQueue) {
       jobAttempts,
       cancelRevoked: createCancelRevoked(core),
       unknownTypes,
-      startPurge: createStartPurge(core),
-      startArchives: createStartArchives(core),
-      watchRunners: createWatchRunners(core),
       noteLostRunner: createNoteLostRunner(core),
-      keepTokens: createTokenKeeper(core),
     }),
   };
 }

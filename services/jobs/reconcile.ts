@@ -1,17 +1,11 @@
 import type { Commit } from '../../db/core/commit.ts';
-import { readDatabaseTime } from '../../db/core/databaseTime.ts';
 import type { Knex } from '../../db/core/knex.ts';
-import { foldQuotaUsage } from '../../db/access/quotas.ts';
-import { purgeKeys } from '../../db/core/idempotency.ts';
-import { purgeAbandonedImportRows } from '../../db/inventory/importRows.ts';
-import { purgeExpired } from '../../db/core/purge.ts';
 import { withPendingTask } from '../../db/core/outbox.ts';
 import { claimUnfinished, findLeasedAttempts } from '../../db/jobs/jobs.ts';
 import { isRunnerLost } from '../../db/runners/attempts.ts';
 import { hasLease } from '../../db/webhooks/firstAttempts.ts';
 import { Job } from '../../db/models/Job.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
-import { KEY_RETENTION_MS } from '../../domain/shared/idempotency.ts';
 import { runEach } from '../../domain/shared/runEach.ts';
 import type { Log } from '../../platform/log.ts';
 import { type DescribeWorkflow, type WorkflowState } from '../../domain/dispatch/tasks.ts';
@@ -36,21 +30,11 @@ type Deps = {
   log: Log;
   jobFactory: JobFactory;
   describeWorkflow: DescribeWorkflow;
-  /** Creates the job that purges records, when it is due. */
-  startPurge(): Promise<unknown>;
-  /** Creates the jobs that archive audit logs, where they are due. */
-  startArchives(signal: AbortSignal): Promise<unknown>;
-  /** Reports jobs that have waited long for a runner, and forgets runners that have ended. */
-  watchRunners(signal: AbortSignal): Promise<void>;
   /** Says in the log of a job that its runner was lost. */
   noteLostRunner(job: Job): Promise<void>;
-  /** Reports API tokens that expire soon, and disables unused ones. */
-  keepTokens(signal: AbortSignal): Promise<void>;
   /** The reconciler checks a job at the earliest this long after its creation or its last check. */
   graceMs: number;
 };
-
-const PURGE_BATCH = 5_000;
 
 /**
  * Finds jobs that are `queued` or `running` although their workflow is missing or closed, or their runner
@@ -67,11 +51,7 @@ export function createReconcile({
   log,
   jobFactory,
   describeWorkflow,
-  startPurge,
-  startArchives,
-  watchRunners,
   noteLostRunner,
-  keepTokens,
   graceMs,
 }: Deps) {
   /** Ends a job without a workflow if no process has known its type for a day. */
@@ -156,30 +136,6 @@ export function createReconcile({
       ];
       const [, repaired = 0] = await runEach(steps, signal);
       return repaired;
-    },
-
-    /**
-     * Deletes technical rows that have expired: idempotency keys, sessions, sign-ins, rows of files
-     * that were not received completely. Folds the ledger of quotas. Starts the purge of records
-     * and archives of audit logs when they are due, and keeps tokens. Errors: those of `runEach`.
-     */
-    async purge(signal: AbortSignal): Promise<void> {
-      const now = await readDatabaseTime(db);
-      const before = new Date(now.getTime() - KEY_RETENTION_MS);
-      const purgeAll = async (purge: typeof purgeKeys) => {
-        while ((await purge(db, before, PURGE_BATCH)) === PURGE_BATCH && !signal.aborted);
-      };
-      const steps: (() => Promise<unknown>)[] = [
-        () => purgeAll(purgeKeys),
-        () => purgeAll(purgeExpired),
-        () => purgeAll(purgeAbandonedImportRows),
-        () => foldQuotaUsage(db),
-        startPurge,
-        () => startArchives(signal),
-        () => watchRunners(signal),
-        () => keepTokens(signal),
-      ];
-      await runEach(steps, signal);
     },
   };
 }

@@ -421,7 +421,7 @@ test('a restore of a tenant obeys its quotas and changes nothing; one of the pla
 test('what counts is what there is, after everything that was created, moved and deleted here', async () => {
   const { id, client } = await newTenant();
   const other = await newTenant();
-  const { db, reconcile } = app.deps;
+  const { db, housekeeping } = app.deps;
   const device = { name: 'leaf', siteId: '' };
   for (let n = 0; n < 110; n += 1) {
     const site = await client.post<Created>('/api/inventory/sites', { name: `s${n}` }).expect(201);
@@ -440,7 +440,7 @@ test('what counts is what there is, after everything that was created, moved and
   expect((await entries()).length).toBeLessThan(110);
   await db.raw("SELECT fold_quota_usage(?, 'inventoryRecords')", [id]);
   expect(await entries()).toHaveLength(1);
-  await reconcile.purge(new AbortController().signal);
+  await housekeeping.run(new AbortController().signal);
   expect(await usedBy(id)).toEqual(await recount(id));
 });
 

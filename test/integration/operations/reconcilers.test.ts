@@ -85,7 +85,7 @@ async function without<T>(table: string, column: string, run: () => Promise<T>):
   }
 }
 
-const purge = () => app.deps.reconcile.purge(new AbortController().signal);
+const purge = () => app.deps.housekeeping.run(new AbortController().signal);
 
 test('a step of a purge that fails does not keep the others from running', async () => {
   const [first, second] = [idOf(daysAgo(3)), idOf(daysAgo(4))];

@@ -83,7 +83,7 @@ test('a preview counts what the next purge deletes', async () => {
 test('a purge is a job that starts when it is due, and only one', async () => {
   const { tenant } = await newTenant();
   await seedJobs(db(), { tenant, days: 91, lines: 3 });
-  const start = () => app.deps.reconcile.purge(new AbortController().signal);
+  const start = () => app.deps.housekeeping.run(new AbortController().signal);
   const purges = () => db()('jobs').where({ type: 'retention.purge' });
   await start();
   expect(await purges()).toEqual([]);

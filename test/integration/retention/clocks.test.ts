@@ -37,7 +37,7 @@ test('a reconciler whose clock is ahead keeps what has not expired', async () =>
   const key = { 'idempotency-key': 'kept' };
   const job = { type: 'core.echo', payload: {} };
   await admin(app).post('/api/jobs', job, key).expect(201);
-  await withClockAhead(9 * DAY_MS, () => app.deps.reconcile.purge(AbortSignal.timeout(20_000)));
+  await withClockAhead(9 * DAY_MS, () => app.deps.housekeeping.run(AbortSignal.timeout(20_000)));
   expect(await app.deps.db('idempotency_keys')).toHaveLength(1);
 });
 

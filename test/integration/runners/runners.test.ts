@@ -546,7 +546,7 @@ describe('a job type of runners', () => {
         return commit(caller, useCase);
       },
     })(signal);
-    await app.deps.reconcile.purge(signal);
+    await app.deps.housekeeping.run(signal);
     const events = await app.deps
       .db('events')
       .where({ subject_id: id })

@@ -56,7 +56,7 @@ test.each(Object.entries(OBSTACLES))(
     await obstruct(name, hand, id);
     await updateJob(id, { created_at: new Date(Date.now() - 600_000) });
     expect((await readJob(id)).waitingFor).toMatchObject({ reason });
-    await app.deps.reconcile.purge(AbortSignal.timeout(20_000));
+    await app.deps.housekeeping.run(AbortSignal.timeout(20_000));
     const events = await app.deps.db('events').where({ subject_id: id, type: 'job.waiting' });
     expect(events).toHaveLength(isReported ? 1 : 0);
   },

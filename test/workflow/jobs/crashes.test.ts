@@ -93,13 +93,13 @@ const PURGED_JOBS = 5_100;
 
 /** Starts a purge, and stops it in the second of the two commits that delete the data of old jobs. */
 async function startPurge() {
-  const { db, reconcile } = api.deps;
+  const { db, housekeeping } = api.deps;
   const old = await seedJobs(db, { tenant: 'purged', days: 91, lines: 1, count: PURGED_JOBS });
   const stops = await stopUpdates(api.databaseUrl, 'jobs', {
     'the second commit': `NEW.id = '${old.at(-1)}' AND NEW.data_purged_at IS NOT NULL`,
   });
   await db('purge_state').update({ next_at: new Date(0) });
-  await reconcile.purge(new AbortController().signal);
+  await housekeeping.run(new AbortController().signal);
   const { id } = (await db('jobs').where({ type: 'retention.purge' }).first()) as { id: string };
   return { id, stops };
 }
