@@ -24,6 +24,7 @@ import { createPasswords, type PasswordCost } from '../../services/auth/password
 import { createPlanMemory } from '../../services/inventory/planMemory.ts';
 import { createJobCompletion } from '../../services/jobs/completion.ts';
 import { createJobFactory } from '../../services/jobs/createJob.ts';
+import { createJobLifecycle } from '../../services/jobs/lifecycle.ts';
 import { createJobReferences } from '../../services/jobs/payloadReferences.ts';
 import { createReportJobEnd } from '../../services/jobs/reportJobEnd.ts';
 import { createJobTargets } from '../../services/jobs/targets.ts';
@@ -80,7 +81,6 @@ export function composeCore(config: Config, log: Log, passwordCost?: PasswordCos
     dispatcher,
     ...writes,
     ...late.workerState,
-    onSlotFreed: late.wakeSlots,
     workerSlots: { activity: config.maxActivityRuns, delivery: config.maxDeliveryRuns },
     sharePercent: config.tenantSharePercent,
     ownEndpoints,
@@ -91,7 +91,7 @@ export function composeCore(config: Config, log: Log, passwordCost?: PasswordCos
     describeWorkflow: createDescribeWorkflow(temporal),
     readRunRetention: createReadRunRetention(temporal),
     ...composeBounds(config, metrics),
-    ...composeJobParts({ db, ids, heartbeatMs, log, metrics, access: checks.access }),
+    ...composeJobParts({ db, ids, heartbeatMs, log, metrics, ...writes, ...checks }),
     taskQueue,
     heartbeatMs,
     /** Records that have not changed for this long are compared with their workflows. */
@@ -116,24 +116,24 @@ const ownServers = ({ databaseUrl, temporal, temporalUiUrl }: Config): string[] 
   [databaseUrl, temporal.address, temporalUiUrl].filter((server) => server !== undefined);
 
 /** What creates jobs, and what happens at their end. */
-function composeJobParts({
-  db,
-  log,
-  metrics,
-  access,
-  ...factory
-}: Parameters<typeof createJobFactory>[0] &
-  Parameters<typeof createJobTargets>[0] &
-  Omit<Parameters<typeof createReportJobEnd>[0], 'jobTypes'>) {
+function composeJobParts(
+  deps: Parameters<typeof createJobFactory>[0] &
+    Parameters<typeof createJobTargets>[0] &
+    Omit<Parameters<typeof createReportJobEnd>[0], 'jobTypes'> &
+    Omit<Parameters<typeof createJobLifecycle>[0], 'jobTargets' | 'reportJobEnd' | 'jobCompletion'>,
+) {
   const jobTypes = createJobTypes();
-  const reportJobEnd = createReportJobEnd({ jobTypes, log, metrics });
+  const jobTargets = createJobTargets(deps);
+  const reportJobEnd = createReportJobEnd({ ...deps, jobTypes });
+  const jobCompletion = createJobCompletion({ jobTypes, reportJobEnd });
   return {
     jobTypes,
-    jobFactory: createJobFactory(factory),
-    jobTargets: createJobTargets({ db, access }),
-    jobReferences: createJobReferences({ db }),
+    jobFactory: createJobFactory(deps),
+    jobTargets,
+    jobReferences: createJobReferences(deps),
     reportJobEnd,
-    jobCompletion: createJobCompletion({ jobTypes, reportJobEnd }),
+    jobCompletion,
+    jobLifecycle: createJobLifecycle({ ...deps, jobTargets, reportJobEnd, jobCompletion }),
   };
 }
 
@@ -169,6 +169,7 @@ const composeWrites = (
   }),
   /** For events that are written outside of commits. */
   onEventsCommitted: late.eventsCommitted,
+  onSlotFreed: late.wakeSlots,
   writeUnaudited: createWriteUnaudited(dispatching),
   dispatchUnaudited: createDispatchUnaudited(dispatching),
 });

@@ -25,7 +25,7 @@ export function composeJobs(core: Core, deliveryQueue: DeliveryQueue) {
     unknownTypes,
     admissionChecks: { delivery: deliveryQueue.acquireSlot },
   });
-  const recordTogether = createRecordTogether({ ...core, jobAttempts });
+  const recordTogether = createRecordTogether(core);
   const sharedRuns = createSharedRuns({ ...core, jobAttempts, recordTogether, unknownTypes });
   return {
     jobs: createJobs({ ...core, jobQueue: createJobQueue(core) }),

@@ -1,3 +1,4 @@
+import type { WriteUnaudited } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import {
   attemptGuard,
@@ -13,19 +14,19 @@ import { isFinal, type JobError } from '../../domain/jobs/jobs.ts';
 import { countedAttempts } from '../../domain/jobs/retry.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import type { Ids } from '../../platform/ids.ts';
+import type { Log } from '../../platform/log.ts';
 import { inSpanOf } from '../../platform/tracing.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import { claimReport } from './claimReport.ts';
 import {
   AttemptFailed,
-  createJobLifecycle,
   interruption,
   interruptionLine,
   LEASE_CHECK_MS,
   serializeResult,
   toJobFailure,
   WorkerStopping,
-  type LifecycleDeps,
+  type JobLifecycle,
   type JobRunRef,
 } from './lifecycle.ts';
 import type { JobSlots } from './slots.ts';
@@ -47,9 +48,11 @@ type RecordSuccess = (job: Job, pendingLog: PendingLog, result: string) => Promi
 /** Asked before an attempt is counted: null admits it, a number is the milliseconds to wait. */
 export type AdmissionCheck = (jobId: string) => Promise<number | null>;
 
-type Deps = LifecycleDeps & {
+type Deps = {
   db: Knex;
   ids: Ids;
+  writeUnaudited: WriteUnaudited;
+  jobLifecycle: JobLifecycle;
   /** Called when the event of a first attempt is committed. Must not throw. */
   onEventsCommitted(): void;
   jobTypes: JobTypes;
@@ -58,6 +61,7 @@ type Deps = LifecycleDeps & {
   describeWorkflow: DescribeWorkflow;
   /** Admission checks by lane. Lanes without one admit every attempt. */
   admissionChecks: Partial<Record<Lane, AdmissionCheck>>;
+  log: Log;
 };
 
 const ERROR_MESSAGES: Readonly<Record<string, string>> = {
@@ -106,16 +110,18 @@ const attemptSpan = (job: Job) => ({
 /** What the job workflow does with the record of its job. Each activity may run more than once. */
 export function createJobAttempts({
   db,
+  ids,
+  writeUnaudited,
+  jobLifecycle: lifecycle,
+  onEventsCommitted,
   jobTypes,
   jobSlots,
   unknownTypes,
   admissionChecks,
   describeWorkflow,
-  ...deps
+  log,
 }: Deps) {
-  const { writeUnaudited, ids, log } = deps;
   const takeOver = createTakeOver({ db, describeWorkflow });
-  const lifecycle = createJobLifecycle(deps);
 
   /** Runs the job type within its time limit. Returns the result as JSON text. */
   async function runJobType(
@@ -171,7 +177,7 @@ export function createJobAttempts({
         ...report,
       }),
     );
-    if (claimed.some(({ attempts }) => attempts === 1)) deps.onEventsCommitted();
+    if (claimed.some(({ attempts }) => attempts === 1)) onEventsCommitted();
     return claimed;
   }
 
@@ -343,8 +349,6 @@ export function createJobAttempts({
   }
 
   return {
-    lifecycle,
-
     /**
      * Makes one attempt of a job. Resolves when the job has finished or this run has nothing to do.
      * Errors: `AttemptFailed`; the reason of `signal` when it ended the attempt; database errors.

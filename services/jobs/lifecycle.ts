@@ -29,6 +29,8 @@ import { retryWrite } from './retryWrite.ts';
 import type { JobTargets } from './targets.ts';
 import type { PendingLog, RunLog } from './runLog.ts';
 
+export type JobLifecycle = ReturnType<typeof createJobLifecycle>;
+
 /** A workflow run of a job. */
 export type JobRunRef = { jobId: string; runId: string };
 
@@ -46,7 +48,7 @@ export class AttemptFailed extends Error {
   }
 }
 
-export type LifecycleDeps = {
+type LifecycleDeps = {
   commit: Commit;
   writeUnaudited: WriteUnaudited;
   rights: UserRights;

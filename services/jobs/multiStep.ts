@@ -25,6 +25,7 @@ import {
   serializeResult,
   toJobFailure,
   WorkerStopping,
+  type JobLifecycle,
   type JobRunRef,
 } from './lifecycle.ts';
 import type { JobSlots } from './slots.ts';
@@ -66,7 +67,8 @@ type Deps = {
   onEventsCommitted(): void;
   writeUnaudited: WriteUnaudited;
   jobTypes: JobTypes;
-  jobAttempts: Pick<JobAttempts, 'lifecycle' | 'takeOver'>;
+  jobLifecycle: JobLifecycle;
+  jobAttempts: Pick<JobAttempts, 'takeOver'>;
   jobSlots: JobSlots;
   unknownTypes: UnknownTypes;
   log: Log;
@@ -117,7 +119,8 @@ export function createMultiStepJobs({
   onEventsCommitted,
   writeUnaudited,
   jobTypes,
-  jobAttempts: { lifecycle, takeOver },
+  jobLifecycle: lifecycle,
+  jobAttempts: { takeOver },
   jobSlots,
   unknownTypes,
   log,

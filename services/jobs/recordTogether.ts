@@ -5,10 +5,10 @@ import type { Job } from '../../db/models/Job.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
 import { createBatches } from '../../platform/batches.ts';
 import type { Log } from '../../platform/log.ts';
-import type { JobAttempts, SharedRunRef } from './attempts.ts';
+import type { SharedRunRef } from './attempts.ts';
 import type { JobCompletion } from './completion.ts';
 import { jobFinishedTopic, jobLogTopic, jobRecord } from './jobAudit.ts';
-import { toJobView } from './lifecycle.ts';
+import { toJobView, type JobLifecycle } from './lifecycle.ts';
 import type { ReportJobEnd } from './reportJobEnd.ts';
 import type { PendingLog } from './runLog.ts';
 
@@ -17,7 +17,7 @@ export type RecordTogether = ReturnType<typeof createRecordTogether>;
 type Deps = {
   commit: Commit;
   jobCompletion: JobCompletion;
-  jobAttempts: Pick<JobAttempts, 'lifecycle'>;
+  jobLifecycle: JobLifecycle;
   reportJobEnd: ReportJobEnd;
   log: Log;
 };
@@ -31,12 +31,12 @@ type Success = { job: Job; pendingLog: PendingLog; result: string };
 export function createRecordTogether({
   commit,
   jobCompletion,
-  jobAttempts,
+  jobLifecycle,
   reportJobEnd,
   log,
 }: Deps) {
   const recordAlone = ({ job, pendingLog, result }: Success): Promise<boolean> =>
-    jobAttempts.lifecycle.finish(job, pendingLog, {
+    jobLifecycle.finish(job, pendingLog, {
       status: 'succeeded',
       result,
       guard: attemptGuard(job),

@@ -22,7 +22,7 @@ import { hashToken } from '../auth/tokens.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import type { JobAttempts } from '../jobs/attempts.ts';
 import { claimReport } from '../jobs/claimReport.ts';
-import { AttemptFailed } from '../jobs/lifecycle.ts';
+import { AttemptFailed, type JobLifecycle } from '../jobs/lifecycle.ts';
 import type { JobSlots } from '../jobs/slots.ts';
 import { TAKEN_OVER, TAKEN_OVER_MS } from '../jobs/takeOver.ts';
 import type { SecretsForAttempt } from '../secrets/forAttempt.ts';
@@ -58,7 +58,8 @@ export type BeginDeps = {
   ids: Ids;
   jobTypes: JobTypes;
   jobSlots: Pick<JobSlots, 'claim' | 'wake'>;
-  jobAttempts: Pick<JobAttempts, 'lifecycle' | 'finalizeAbandoned' | 'takeOver'>;
+  jobLifecycle: JobLifecycle;
+  jobAttempts: Pick<JobAttempts, 'finalizeAbandoned' | 'takeOver'>;
   secretsForAttempt: SecretsForAttempt;
   endAttempt: Pick<EndAttempt, 'fail'>;
   /** Called when the event of a first attempt is committed. Must not throw. */
@@ -81,7 +82,8 @@ export function createBeginAttempt({
   ids,
   jobTypes,
   jobSlots,
-  jobAttempts: { lifecycle, finalizeAbandoned, takeOver },
+  jobLifecycle: lifecycle,
+  jobAttempts: { finalizeAbandoned, takeOver },
   secretsForAttempt,
   endAttempt,
   onEventsCommitted,

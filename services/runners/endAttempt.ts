@@ -11,7 +11,7 @@ import { assertDefined } from '../../domain/shared/assert.ts';
 import type { Log } from '../../platform/log.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import type { JobAttempts } from '../jobs/attempts.ts';
-import type { JobRunRef } from '../jobs/lifecycle.ts';
+import type { JobLifecycle, JobRunRef } from '../jobs/lifecycle.ts';
 import { AttemptFailed, interruption, planRetry, serializeResult } from '../jobs/lifecycle.ts';
 import { countedAttempts } from '../../domain/jobs/retry.ts';
 import { createRunLog } from '../jobs/runLog.ts';
@@ -38,7 +38,8 @@ export type EndDeps = {
   db: Knex;
   writeUnaudited: WriteUnaudited;
   jobTypes: JobTypes;
-  jobAttempts: Pick<JobAttempts, 'lifecycle' | 'finalizeAbandoned' | 'takeOver'>;
+  jobLifecycle: JobLifecycle;
+  jobAttempts: Pick<JobAttempts, 'finalizeAbandoned' | 'takeOver'>;
   log: Log;
 };
 
@@ -49,7 +50,8 @@ export function createEndAttempt({
   db,
   writeUnaudited,
   jobTypes,
-  jobAttempts: { lifecycle, finalizeAbandoned, takeOver },
+  jobLifecycle: lifecycle,
+  jobAttempts: { finalizeAbandoned, takeOver },
   log,
 }: EndDeps) {
   /**

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ignoreNoChange, type DispatchUnaudited } from '../../db/core/commit.ts';
+import { ignoreNoChange, type Commit, type DispatchUnaudited } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import type { LogLine } from '../../db/jobs/jobs.ts';
 import { Job } from '../../db/models/Job.ts';
@@ -21,12 +21,8 @@ import { createBatches } from '../../platform/batches.ts';
 import { useConnectionsForProcess } from '../../platform/connectionUser.ts';
 import type { JobFactory } from '../jobs/createJob.ts';
 import { jobFinishedTopic, jobLogTopic } from '../jobs/jobAudit.ts';
-import {
-  checkedBefore,
-  createJobLifecycle,
-  planRetry,
-  type LifecycleDeps,
-} from '../jobs/lifecycle.ts';
+import { checkedBefore, planRetry, type JobLifecycle } from '../jobs/lifecycle.ts';
+import type { ReportJobEnd } from '../jobs/reportJobEnd.ts';
 import { retryWrite } from '../jobs/retryWrite.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import type { HealthRecorder } from './health.ts';
@@ -49,8 +45,11 @@ export type EndedAttempt = {
 /** Records how an attempt ended. Attempts that end together are recorded together. */
 export type FirstAttemptRecorder = (ended: EndedAttempt) => Promise<void>;
 
-type Deps = LifecycleDeps & {
+type Deps = {
   db: Knex;
+  commit: Commit;
+  jobLifecycle: JobLifecycle;
+  reportJobEnd: ReportJobEnd;
   dispatchUnaudited: DispatchUnaudited;
   jobTypes: JobTypes;
   jobFactory: JobFactory;
@@ -137,7 +136,6 @@ function toFailure(ended: FailedAttempt): {
 /** Records the outcomes of first attempts, and starts the workflows of those that failed. */
 export function createFirstAttemptRecorder(deps: Deps): FirstAttemptRecorder {
   const { db, commit, dispatchUnaudited, jobTypes, jobFactory, health, reportJobEnd } = deps;
-  const lifecycle = createJobLifecycle(deps);
 
   /**
    * Ends the job of a delivery whose endpoint was removed. That disables the webhook, also while
@@ -148,7 +146,7 @@ export function createFirstAttemptRecorder(deps: Deps): FirstAttemptRecorder {
     if (job?.status !== 'running' || job.runId !== null || !job.error) return;
     const lines = [line('error', `Failed: ${job.error.code}`, finishedAt)];
     const guard = { statuses: ['running'] };
-    await lifecycle.finish(
+    await deps.jobLifecycle.finish(
       job,
       { lines, progress: {} },
       { status: 'failed', guard, error: job.error },
