@@ -7,8 +7,7 @@ import { expectedVersion } from '../http/etag.ts';
 import { listResponse, listSchema, pageQuery } from '../http/pagination.ts';
 import { noContent, ok } from '../http/response.ts';
 import { route, type Route } from '../http/route.ts';
-import { Nullable } from '../http/schemas.ts';
-import { TenantId } from './schemas.ts';
+import { Nullable, TenantId } from '../http/schemas.ts';
 
 const tag = 'Quotas';
 const closed = { additionalProperties: false };

@@ -17,13 +17,20 @@ import {
   JobTypePattern,
   MappingRecord,
   PermissionName,
-  ProviderId,
   RoleId,
   RoleRecord,
   scopeRequest,
-  TenantId,
 } from './schemas.ts';
-import { accountIn, Actor, Id, Name, Nullable, Reference } from '../http/schemas.ts';
+import {
+  accountIn,
+  Actor,
+  Id,
+  Name,
+  Nullable,
+  ProviderId,
+  Reference,
+  TenantId,
+} from '../http/schemas.ts';
 
 const tag = 'RBAC';
 const closed = { additionalProperties: false };

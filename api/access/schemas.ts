@@ -1,5 +1,4 @@
 import { Type, type Static } from 'typebox';
-import { TENANT_ID, TENANT_ID_RULE } from '../../domain/access/tenantId.ts';
 import { PERMISSIONS } from '../../domain/access/permissions.ts';
 import { JOB_TYPE_PATTERN } from '../../domain/access/jobTypePatterns.ts';
 import { LEVELS } from '../../domain/access/scope.ts';
@@ -9,8 +8,10 @@ import {
   Id,
   Name,
   Nullable,
+  ProviderId,
   Reference,
   referenceTo,
+  TenantId,
   Timestamp,
 } from '../http/schemas.ts';
 
@@ -24,16 +25,6 @@ export const JobTypePattern = Type.String({
   'x-rule': 'must be the name of a job type such as core.echo, an area such as inventory.*, or *',
 });
 
-/** Id of a tenant: short and readable. */
-export const TenantId = (description?: string) =>
-  Type.String({
-    title: 'TenantId',
-    pattern: TENANT_ID,
-    'x-rule': TENANT_ID_RULE,
-    ...(description !== undefined && { description }),
-    'x-reference': 'tenants',
-  });
-
 /** Id of a role: built-in, chosen at creation, or generated (`rol_…`). */
 export const RoleId = Type.String({
   title: 'RoleId',
@@ -41,13 +32,6 @@ export const RoleId = Type.String({
   'x-rule':
     'must be the id of a role: 2 to 63 of a to z, 0 to 9, hyphens and underscores, a letter first',
   examples: ['operator'],
-});
-
-/** Id of an identity provider. */
-export const ProviderId = Type.String({
-  title: 'ProviderId',
-  pattern: '^(local|idp_[0-9a-z]{26})$',
-  'x-rule': 'must be local, or an id such as idp_01jd0cmxk5e5v8kyzwq0q8s3rt',
 });
 
 export const RoleRecord = Type.Object(

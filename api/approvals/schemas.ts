@@ -8,7 +8,6 @@ import {
   MAX_REQUIRED_APPROVALS,
 } from '../../domain/approvals/approvals.ts';
 import { EFFECT_REASONS, OPERATIONS } from '../../domain/inventory/planning.ts';
-import { TenantId } from '../access/schemas.ts';
 import { choiceField, idField, textField, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
 import {
@@ -22,6 +21,7 @@ import {
   Nullable,
   Reference,
   referenceTo,
+  TenantId,
   Timestamp,
 } from '../http/schemas.ts';
 import { JobReference, JobTarget, TargetRequest } from '../jobs/schemas.ts';

@@ -13,8 +13,15 @@ import { defineList } from '../http/lists.ts';
 import { hasAccount, viaOf, type Caller } from '../../domain/shared/caller.ts';
 import { route, type Route } from '../http/route.ts';
 import { REQUEST_ID } from '../middleware/requestContext.ts';
-import { TenantId } from '../access/schemas.ts';
-import { Actor, Id, JsonObject, Nullable, Reference, Timestamp } from '../http/schemas.ts';
+import {
+  Actor,
+  Id,
+  JsonObject,
+  Nullable,
+  Reference,
+  TenantId,
+  Timestamp,
+} from '../http/schemas.ts';
 import { jobReference } from '../jobs/presenter.ts';
 import { JobReference } from '../jobs/schemas.ts';
 

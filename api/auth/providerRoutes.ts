@@ -10,8 +10,7 @@ import { defineList } from '../http/lists.ts';
 import { listSchema } from '../http/pagination.ts';
 import { route, type Route } from '../http/route.ts';
 import { LOOKUP } from '../http/strangerLimits.ts';
-import { ProviderId } from '../access/schemas.ts';
-import { JsonObject, Name, Nullable, Timestamp } from '../http/schemas.ts';
+import { JsonObject, Name, Nullable, ProviderId, Timestamp } from '../http/schemas.ts';
 
 const tag = 'Authentication';
 const closed = { additionalProperties: false };

@@ -12,14 +12,8 @@ import { defineList } from '../http/lists.ts';
 import { route, type Route } from '../http/route.ts';
 import { LOGIN, PROVIDER_LOGIN, SESSION } from '../http/strangerLimits.ts';
 import { sessionView, userView } from '../access/presenter.ts';
-import {
-  CurrentSession,
-  ProviderId,
-  SessionRecord,
-  TenantId,
-  TokenResponse,
-} from '../access/schemas.ts';
-import { Id } from '../http/schemas.ts';
+import { CurrentSession, SessionRecord, TokenResponse } from '../access/schemas.ts';
+import { Id, ProviderId, TenantId } from '../http/schemas.ts';
 import { Password, Username } from './userRoutes.ts';
 
 const tag = 'Authentication';

@@ -16,7 +16,7 @@ import { readCookie, setCookie } from '../http/cookies.ts';
 import { htmlPage } from '../http/page.ts';
 import { route, type Route } from '../http/route.ts';
 import { LOGIN, LOOKUP, PROVIDER_LOGIN, SAML_RESPONSE, STATIC } from '../http/strangerLimits.ts';
-import { ProviderId } from '../access/schemas.ts';
+import { ProviderId } from '../http/schemas.ts';
 import { REQUEST_ID } from '../middleware/requestContext.ts';
 import { refreshCookie, requestSource, type SignInRequest } from './routes.ts';
 

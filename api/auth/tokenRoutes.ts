@@ -4,14 +4,13 @@ import { TOKEN_STATUSES, type TokenDetails } from '../../domain/auth/tokens.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import type { AccessReport } from '../../services/access/report.ts';
 import type { ApiTokens, NewToken } from '../../services/auth/apiTokens/tokens.ts';
-import { TenantId } from '../access/schemas.ts';
 import { expectedVersion } from '../http/etag.ts';
 import { choiceField, idField, severalOf, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
 import { parseTime } from '../http/queryTime.ts';
 import { created, noContent, ok, type HttpResponse } from '../http/response.ts';
 import { route, type Route } from '../http/route.ts';
-import { Id } from '../http/schemas.ts';
+import { Id, TenantId } from '../http/schemas.ts';
 import { secretView, tokenView } from './tokenPresenter.ts';
 import {
   CurrentToken,

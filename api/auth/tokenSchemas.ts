@@ -9,9 +9,18 @@ import {
   MAX_TOKEN_POOLS,
   TOKEN_STATUSES,
 } from '../../domain/auth/tokens.ts';
-import { JobTypePattern, PermissionName, scopeRequest, TenantId } from '../access/schemas.ts';
+import { JobTypePattern, PermissionName, scopeRequest } from '../access/schemas.ts';
 import { POOL_NAME } from '../../domain/runners/definition.ts';
-import { accountIn, Actor, Id, Name, Nullable, Reference, Timestamp } from '../http/schemas.ts';
+import {
+  accountIn,
+  Actor,
+  Id,
+  Name,
+  Nullable,
+  Reference,
+  TenantId,
+  Timestamp,
+} from '../http/schemas.ts';
 
 const closed = { additionalProperties: false };
 

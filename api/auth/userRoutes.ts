@@ -7,8 +7,8 @@ import { flagField, idField, textField, timeField } from '../http/listFields.ts'
 import { defineList } from '../http/lists.ts';
 import { route, type Route } from '../http/route.ts';
 import { userView } from '../access/presenter.ts';
-import { ProviderId, TenantId, UserRecord, UserWithPassword } from '../access/schemas.ts';
-import { Id, Name, Nullable } from '../http/schemas.ts';
+import { UserRecord, UserWithPassword } from '../access/schemas.ts';
+import { Id, Name, Nullable, ProviderId, TenantId } from '../http/schemas.ts';
 
 const tag = 'Users';
 const closed = { additionalProperties: false };

@@ -3,10 +3,18 @@ import { ENGINES, MODES, SECTIONS } from '../../domain/backups/backups.ts';
 import { KEPT_AS } from '../../domain/backups/retention.ts';
 import { BackupPayload, RetentionRule, LABEL } from '../../services/jobTypes/backups/create.ts';
 import { RestoreRequest, ValidatePayload } from '../../services/jobTypes/backups/restore.ts';
-import { TenantId } from '../access/schemas.ts';
 import { choiceField, idField, integerField, textField, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
-import { Actor, MaybeId, Id, Nullable, Reference, Timestamp, Warnings } from '../http/schemas.ts';
+import {
+  Actor,
+  MaybeId,
+  Id,
+  Nullable,
+  Reference,
+  Timestamp,
+  Warnings,
+  TenantId,
+} from '../http/schemas.ts';
 import { JobReference, JobStatus } from '../jobs/schemas.ts';
 
 const closed = { additionalProperties: false };

@@ -1,9 +1,8 @@
 import { Type, type Static } from 'typebox';
 import { SUPPORTED_EVENT_TYPES } from '../../domain/events/events.ts';
-import { TenantId } from '../access/schemas.ts';
 import { choiceField, declareField, idField, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
-import { Actor, Id, Name, Reference, Timestamp } from '../http/schemas.ts';
+import { Actor, Id, Name, Reference, TenantId, Timestamp } from '../http/schemas.ts';
 import { DeliveryRecord } from '../webhooks/schemas.ts';
 
 const closed = { additionalProperties: false };

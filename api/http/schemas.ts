@@ -1,4 +1,5 @@
 import { Type, type TSchema, type TSchemaOptions } from 'typebox';
+import { TENANT_ID, TENANT_ID_RULE } from '../../domain/access/tenantId.ts';
 import type { LabelKind } from '../../domain/shared/labels.ts';
 
 /** The names of the schemas of ids. */
@@ -40,6 +41,23 @@ export const InventoryId = (prefix: string) =>
     pattern: `^${prefix}_[0-9a-z]{26}$`,
     'x-rule': `must be an id such as ${prefix}_01jd0cmxk5e5v8kyzwq0q8s3rt`,
   });
+
+/** Id of a tenant: short and readable. */
+export const TenantId = (description?: string) =>
+  Type.String({
+    title: 'TenantId',
+    pattern: TENANT_ID,
+    'x-rule': TENANT_ID_RULE,
+    ...(description !== undefined && { description }),
+    'x-reference': 'tenants',
+  });
+
+/** Id of an identity provider. */
+export const ProviderId = Type.String({
+  title: 'ProviderId',
+  pattern: '^(local|idp_[0-9a-z]{26})$',
+  'x-rule': 'must be local, or an id such as idp_01jd0cmxk5e5v8kyzwq0q8s3rt',
+});
 
 /** The id of a record of `kind`, in a response: `include=labels` adds its label. */
 export const referenceTo = <S extends TSchema>(kind: LabelKind, schema: S): S => ({

@@ -19,11 +19,18 @@ import { defineList } from '../http/lists.ts';
 import type { Preferences } from '../http/prefer.ts';
 import { presentAll } from '../http/presentAll.ts';
 import { route, type Route } from '../http/route.ts';
-import { TenantId } from '../access/schemas.ts';
 import { PoolName } from '../runners/schemas.ts';
 import { jobPresenter, jobState, logPresenter } from './presenter.ts';
 import { JobRecord, JobSummary, LogRecord, TargetRequest } from './schemas.ts';
-import { ACCEPTS_ANY_TEXT, Id, InventoryId, Name, Nullable, Timestamp } from '../http/schemas.ts';
+import {
+  ACCEPTS_ANY_TEXT,
+  Id,
+  InventoryId,
+  Name,
+  Nullable,
+  TenantId,
+  Timestamp,
+} from '../http/schemas.ts';
 
 const JobRequest = Type.Object(
   {

@@ -6,14 +6,13 @@ import {
   type LegalHoldData,
 } from '../../domain/retention/holds.ts';
 import type { LegalHolds } from '../../services/retention/legalHolds.ts';
-import { TenantId } from '../access/schemas.ts';
 import { expectedVersion } from '../http/etag.ts';
 import { choiceField, idField, severalOf, textField, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
 import { parseTime } from '../http/queryTime.ts';
 import { created, ok } from '../http/response.ts';
 import { route, type Route } from '../http/route.ts';
-import { Actor, Id, Name, Nullable, Timestamp } from '../http/schemas.ts';
+import { Actor, Id, Name, Nullable, TenantId, Timestamp } from '../http/schemas.ts';
 
 const tag = 'Legal holds';
 const closed = { additionalProperties: false };

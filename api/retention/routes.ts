@@ -3,7 +3,7 @@ import { TENANT_ID } from '../../domain/access/tenantId.ts';
 import { RBAC_READERS } from '../../domain/access/permissions.ts';
 import type { RetentionPreviews } from '../../services/retention/preview.ts';
 import type { RetentionSettings, TenantRetention } from '../../services/retention/settings.ts';
-import { TenantId } from '../access/schemas.ts';
+import { TenantId } from '../http/schemas.ts';
 import { expectedVersion } from '../http/etag.ts';
 import { listResponse, listSchema, pageQuery } from '../http/pagination.ts';
 import { noContent, ok } from '../http/response.ts';

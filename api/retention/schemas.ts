@@ -9,8 +9,7 @@ import {
   RETENTION_KINDS,
   type PeriodName,
 } from '../../domain/retention/retention.ts';
-import { TenantId } from '../access/schemas.ts';
-import { Nullable, Timestamp } from '../http/schemas.ts';
+import { Nullable, TenantId, Timestamp } from '../http/schemas.ts';
 
 const closed = { additionalProperties: false };
 

@@ -14,7 +14,6 @@ import {
 } from '../../domain/schedules/schedules.ts';
 import { choiceField, flagField, idField, textField, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
-import { TenantId } from '../access/schemas.ts';
 import {
   ACCEPTS_ANY_TEXT,
   Actor,
@@ -24,6 +23,7 @@ import {
   Nullable,
   Reference,
   referenceTo,
+  TenantId,
   Timestamp,
   Warnings,
 } from '../http/schemas.ts';

@@ -1,13 +1,12 @@
 import { Type } from 'typebox';
 import { SecretName, type SecretData } from '../../domain/secrets/secrets.ts';
 import type { Secrets } from '../../services/secrets/secrets.ts';
-import { TenantId } from '../access/schemas.ts';
 import { expectedVersion } from '../http/etag.ts';
 import { idField, textField, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
 import { created, noContent, ok } from '../http/response.ts';
 import { route, type Route } from '../http/route.ts';
-import { Id } from '../http/schemas.ts';
+import { Id, TenantId } from '../http/schemas.ts';
 import { SecretChange, SecretRecord, SecretRequest } from './schemas.ts';
 
 const tag = 'Secrets';

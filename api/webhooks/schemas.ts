@@ -14,13 +14,13 @@ import {
   timeField,
 } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
-import { TenantId } from '../access/schemas.ts';
 import {
   Actor,
   Id,
   Nullable,
   Reference,
   referenceTo,
+  TenantId,
   Timestamp,
   Warnings,
 } from '../http/schemas.ts';
