@@ -11,8 +11,8 @@ import { idField, textField, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
 import { route, type Route } from '../http/route.ts';
 import { LOGIN, PROVIDER_LOGIN, SESSION } from '../http/strangerLimits.ts';
-import { sessionView, userView } from '../access/presenter.ts';
-import { CurrentSession, SessionRecord, TokenResponse } from '../access/schemas.ts';
+import { sessionView, userView } from './presenter.ts';
+import { CurrentSession, SessionRecord, TokenResponse } from './schemas.ts';
 import { Id, ProviderId, TenantId } from '../http/schemas.ts';
 import { Password, Username } from './userRoutes.ts';
 

@@ -6,8 +6,8 @@ import { expectedVersion } from '../http/etag.ts';
 import { flagField, idField, textField, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
 import { route, type Route } from '../http/route.ts';
-import { userView } from '../access/presenter.ts';
-import { UserRecord, UserWithPassword } from '../access/schemas.ts';
+import { userView } from './presenter.ts';
+import { UserRecord, UserWithPassword } from './schemas.ts';
 import { Id, Name, Nullable, ProviderId, TenantId } from '../http/schemas.ts';
 
 const tag = 'Users';

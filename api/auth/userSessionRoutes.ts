@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import type { UserSessions } from '../../services/auth/userSessions.ts';
-import { sessionView } from '../access/presenter.ts';
+import { sessionView } from './presenter.ts';
 import { noContent } from '../http/response.ts';
 import { route, type Route } from '../http/route.ts';
 import { Id } from '../http/schemas.ts';

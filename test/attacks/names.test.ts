@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { ApprovalList, ApprovalRecord } from '../../api/approvals/schemas.ts';
-import type { UserWithPassword } from '../../api/access/schemas.ts';
+import type { UserWithPassword } from '../../api/auth/schemas.ts';
 import type { JobRecord } from '../../api/jobs/schemas.ts';
 import type { ScheduleRecord } from '../../api/schedules/schemas.ts';
 import type { WebhookRecord } from '../../api/webhooks/schemas.ts';

@@ -1,11 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
-import type {
-  AssignmentRecord,
-  MappingRecord,
-  RoleRecord,
-  UserRecord,
-} from '../../api/access/schemas.ts';
+import type { AssignmentRecord, MappingRecord, RoleRecord } from '../../api/access/schemas.ts';
+import type { UserRecord } from '../../api/auth/schemas.ts';
 import type { ProviderRecord } from '../../api/auth/providerRoutes.ts';
 import type { TokenRecord } from '../../api/auth/tokenSchemas.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
-import type { UserRecord, UserWithPassword } from '../../api/access/schemas.ts';
+import type { UserRecord, UserWithPassword } from '../../api/auth/schemas.ts';
 import { describePages, signIn } from '../support/console/console.ts';
 import { accessibilityProblems } from '../support/console/page.ts';
 import { eventually } from '../support/eventually.ts';

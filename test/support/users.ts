@@ -1,8 +1,5 @@
-import type {
-  AssignmentRecord,
-  TokenResponse,
-  UserWithPassword,
-} from '../../api/access/schemas.ts';
+import type { AssignmentRecord } from '../../api/access/schemas.ts';
+import type { TokenResponse, UserWithPassword } from '../../api/auth/schemas.ts';
 import type { TestClient, TestRequest } from './client.ts';
 import type { TestApp } from './app.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';

@@ -11,7 +11,8 @@ import {
   seedTenant,
   type Page,
 } from '../../support/users.ts';
-import type { AssignmentRecord, RoleRecord, UserRecord } from '../../../api/access/schemas.ts';
+import type { AssignmentRecord, RoleRecord } from '../../../api/access/schemas.ts';
+import type { UserRecord } from '../../../api/auth/schemas.ts';
 import type { AuditEntryRecord } from '../../../api/audit/routes.ts';
 import type { ProviderRecord } from '../../../api/auth/providerRoutes.ts';
 import { expectProblem } from '../../support/problem.ts';

@@ -2,12 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { startApp, type TestApp } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
 import { admin, createUser, first, seedSiteAndDevice, type Page } from '../../support/users.ts';
-import type {
-  AssignmentRecord,
-  MappingRecord,
-  RoleRecord,
-  UserRecord,
-} from '../../../api/access/schemas.ts';
+import type { AssignmentRecord, MappingRecord, RoleRecord } from '../../../api/access/schemas.ts';
+import type { UserRecord } from '../../../api/auth/schemas.ts';
 import type { JobRecord, JobSummary } from '../../../api/jobs/schemas.ts';
 import type { AuditEntryRecord } from '../../../api/audit/routes.ts';
 import type { Explanation, PermissionSummary, RbacOverview } from '../../../api/access/routes.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import type { TokenResponse } from '../../../api/access/schemas.ts';
+import type { TokenResponse } from '../../../api/auth/schemas.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import { admin, createUser, login, PASSWORD, seedTenant } from '../../support/users.ts';
 

@@ -12,7 +12,7 @@ import { startOidcPeer } from '../../support/oidcPeer.ts';
 import { respondWith, startSink } from '../../support/sink.ts';
 import { admin, seedTenant, type Page } from '../../support/users.ts';
 import type { ProviderRecord, TestReport } from '../../../api/auth/providerRoutes.ts';
-import type { CurrentSession } from '../../../api/access/schemas.ts';
+import type { CurrentSession } from '../../../api/auth/schemas.ts';
 import type { PermissionSummary } from '../../../api/access/routes.ts';
 import type { AuditEntryRecord } from '../../../api/audit/routes.ts';
 import type { SsoStartResponse } from '../../../api/auth/ssoRoutes.ts';

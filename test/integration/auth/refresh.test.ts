@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { TokenResponse } from '../../../api/access/schemas.ts';
+import type { TokenResponse } from '../../../api/auth/schemas.ts';
 import type { ConsoleSettings } from '../../../api/console/routes.ts';
 import { createSessions } from '../../../services/auth/sessions.ts';
 import { startApp, type TestApp } from '../../support/app.ts';

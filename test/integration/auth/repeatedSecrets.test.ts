@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import type { UserWithPassword } from '../../../api/access/schemas.ts';
+import type { UserWithPassword } from '../../../api/auth/schemas.ts';
 import type { TokenRecord, TokenWithSecret } from '../../../api/auth/tokenSchemas.ts';
 import { assertDefined } from '../../../domain/shared/assert.ts';
 import { startApp, type TestApp } from '../../support/app.ts';

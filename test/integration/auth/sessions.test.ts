@@ -10,12 +10,8 @@ import {
   type Page,
   type TestUser,
 } from '../../support/users.ts';
-import type {
-  AssignmentRecord,
-  CurrentSession,
-  SessionRecord,
-  TokenResponse,
-} from '../../../api/access/schemas.ts';
+import type { AssignmentRecord } from '../../../api/access/schemas.ts';
+import type { CurrentSession, SessionRecord, TokenResponse } from '../../../api/auth/schemas.ts';
 import type { AuditEntryRecord } from '../../../api/audit/routes.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import { Job as JobRow } from '../../../db/models/Job.ts';

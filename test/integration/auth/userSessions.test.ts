@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { SessionRecord, UserRecord } from '../../../api/access/schemas.ts';
+import type { SessionRecord, UserRecord } from '../../../api/auth/schemas.ts';
 import type { AuditEntryRecord } from '../../../api/audit/routes.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import { expectProblem } from '../../support/problem.ts';

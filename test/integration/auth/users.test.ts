@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { systemCaller } from '../../../domain/shared/caller.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import { PASSWORD, admin, createUser, login, seedTenant, type Page } from '../../support/users.ts';
-import type { TokenResponse, UserRecord, UserWithPassword } from '../../../api/access/schemas.ts';
+import type { TokenResponse, UserRecord, UserWithPassword } from '../../../api/auth/schemas.ts';
 import type { PermissionSummary } from '../../../api/access/routes.ts';
 import type { AuditEntryRecord } from '../../../api/audit/routes.ts';
 import { expectInvalid, expectProblem } from '../../support/problem.ts';
