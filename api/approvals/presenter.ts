@@ -1,13 +1,12 @@
 import { INVENTORY_APPLY, type Execution } from '../../domain/approvals/approvals.ts';
 import { HIDDEN_CHANGE, mayReadChanges } from '../../domain/approvals/jobContent.ts';
-import type { ApprovalData } from '../../domain/approvals/records.ts';
+import { scopeOfApproval, type ApprovalData } from '../../domain/approvals/records.ts';
 import { approvalWorkflowId } from '../../domain/dispatch/workflowIds.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { maskText } from '../../domain/shared/credentials.ts';
 import type { FrozenEffect, PlanDifference } from '../../domain/inventory/frozenPlan.ts';
 import type { Mutation } from '../../domain/inventory/planning.ts';
-import { scopeOfApproval } from '../../services/approvals/approvalAudit.ts';
 import type { ApprovalDetails } from '../../services/approvals/details.ts';
 import { NOT_EVALUATED } from '../../services/approvals/evaluations.ts';
 import { canCancel } from '../../services/approvals/approvals.ts';

@@ -1,9 +1,16 @@
+import type { ResourceScope, Rights } from '../access/scope.ts';
+import { approvalWorkflowId } from '../dispatch/workflowIds.ts';
 import type { FrozenPlan, PlanDifference } from '../inventory/frozenPlan.ts';
 import type { Mutation } from '../inventory/planning.ts';
 import type { JobError } from '../jobs/jobs.ts';
 import type { TargetRef } from '../jobs/targets.ts';
-import type { Authority } from '../shared/caller.ts';
-import type { ApprovalStatus, DecisionOutcome, Execution } from './approvals.ts';
+import { systemCaller, type Authority, type Caller } from '../shared/caller.ts';
+import {
+  INVENTORY_APPLY,
+  type ApprovalStatus,
+  type DecisionOutcome,
+  type Execution,
+} from './approvals.ts';
 
 /** A request as it is stored: what is requested, its decisions and the execution of its job. */
 export type ApprovalData = {
@@ -79,3 +86,41 @@ export type CommentData = {
   text: string;
   createdAt: Date;
 };
+
+/**
+ * The resource scope that a request belongs to. A site or a device that has moved to another tenant
+ * takes no part in it: rights there are none over the request.
+ */
+export const scopeOfApproval = ({
+  tenantId,
+  scopeSiteId,
+  scopeDeviceId,
+}: Pick<ApprovalData, 'tenantId' | 'scopeSiteId' | 'scopeDeviceId'>): ResourceScope => ({
+  tenantId,
+  siteId: scopeSiteId,
+  deviceId: scopeDeviceId,
+});
+
+/** A copy of a request with changed values. */
+export const withChanges = (
+  approval: ApprovalData,
+  values: Partial<ApprovalData>,
+): ApprovalData => ({ ...approval, ...values });
+
+/** The payload of the bound job. */
+export const boundPayload = ({
+  jobType,
+  jobPayload,
+  mutations,
+}: Pick<ApprovalData, 'jobType' | 'jobPayload' | 'mutations'>): Record<string, unknown> =>
+  jobType === INVENTORY_APPLY ? { mutations } : (jobPayload ?? {});
+
+/** The caller for steps that the platform takes in the name of the requester. */
+export const callerForRequester = (
+  { id, tenantId, authority }: Pick<ApprovalData, 'id' | 'tenantId' | 'authority'>,
+  rights?: Rights,
+): Caller => ({
+  ...systemCaller(tenantId, approvalWorkflowId(id)),
+  actorId: authority.actorId,
+  ...(rights && { rights }),
+});

@@ -15,7 +15,12 @@ import {
   type DecisionRefusal,
   type RecordedOutcome,
 } from '../../domain/approvals/approvals.ts';
-import type { ApprovalData, DecisionData } from '../../domain/approvals/records.ts';
+import {
+  scopeOfApproval,
+  withChanges,
+  type ApprovalData,
+  type DecisionData,
+} from '../../domain/approvals/records.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, checkVersion, notFound } from '../../domain/shared/errors.ts';
@@ -25,15 +30,8 @@ import type { Ids } from '../../platform/ids.ts';
 import { signalApprovalTask } from '../../domain/dispatch/tasks.ts';
 import type { Slots } from '../../platform/slots.ts';
 import type { Access } from '../access/access.ts';
-import {
-  approvalEventData,
-  approvalSubject,
-  approvalSnapshot,
-  withChanges,
-  closeApproval,
-  scopeOfApproval,
-  emitClosed,
-} from './approvalAudit.ts';
+import { approvalEventData, approvalSubject, approvalSnapshot } from './approvalAudit.ts';
+import { closeApproval, emitClosed } from './closeApproval.ts';
 import type { DeniedAttempts } from '../audit/deniedAttempts.ts';
 import { createWaitForEnd, type WaitLimits } from '../shared/waitForEnd.ts';
 import { createApprovalViews, type ApprovalView } from './views.ts';

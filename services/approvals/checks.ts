@@ -6,7 +6,11 @@ import {
   STALE_PLAN,
   STALE_TYPE,
 } from '../../domain/approvals/approvals.ts';
-import type { ApprovalData } from '../../domain/approvals/records.ts';
+import {
+  boundPayload,
+  callerForRequester,
+  type ApprovalData,
+} from '../../domain/approvals/records.ts';
 import { AppError } from '../../domain/shared/errors.ts';
 import { mayCreateJob } from '../../domain/jobs/jobRights.ts';
 import { planDifference } from '../../domain/inventory/frozenPlan.ts';
@@ -15,7 +19,7 @@ import { scopeOfTarget, type Target } from '../../domain/jobs/targets.ts';
 import { contains, type Rights } from '../../domain/access/scope.ts';
 import { allowsJobType } from '../../domain/access/tokenScope.ts';
 import type { Access } from '../access/access.ts';
-import { callerForRequester, boundPayload, type ExecutionOutcome } from './approvalAudit.ts';
+import type { ExecutionOutcome } from './finishExecution.ts';
 import type { Asker, InventoryQuestions } from '../inventory/questions.ts';
 import type { JobReferences } from '../jobs/payloadReferences.ts';
 import type { JobTargets } from '../jobs/targets.ts';

@@ -1,7 +1,7 @@
 import { lockApproval } from '../../db/approvals/approvals.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import type { CompletionHook } from '../jobs/completion.ts';
-import { executionOutcomeOf, finishExecution } from './approvalAudit.ts';
+import { executionOutcomeOf, finishExecution } from './finishExecution.ts';
 
 /** Ends the execution of an approval request when its bound job has finished. */
 export const approvalCompletionHook: CompletionHook = {

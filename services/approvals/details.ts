@@ -4,7 +4,12 @@ import { findReadable } from '../../db/inventory/records.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { knownNamesOf } from '../../db/approvals/names.ts';
 import { isSamePerson, namesMeaning } from '../../domain/approvals/names.ts';
-import type { ApprovalData, CommentData, DecisionData } from '../../domain/approvals/records.ts';
+import {
+  scopeOfApproval,
+  type ApprovalData,
+  type CommentData,
+  type DecisionData,
+} from '../../domain/approvals/records.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import type { FrozenEffect } from '../../domain/inventory/frozenPlan.ts';
 import { externalReadersOf } from '../../domain/inventory/externalReaders.ts';
@@ -18,7 +23,6 @@ import type { Log } from '../../platform/log.ts';
 import type { Access } from '../access/access.ts';
 import type { JobTargets } from '../jobs/targets.ts';
 import type { ApprovalChecks, Blocker } from './checks.ts';
-import { scopeOfApproval } from './approvalAudit.ts';
 import { createEvaluations } from './evaluations.ts';
 import type { ApprovalView } from './views.ts';
 

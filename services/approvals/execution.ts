@@ -11,6 +11,7 @@ import type { Knex } from '../../db/core/knex.ts';
 import { Approval } from '../../db/models/Approval.ts';
 import { Job } from '../../db/models/Job.ts';
 import { reminderTimes } from '../../domain/approvals/approvals.ts';
+import { boundPayload, callerForRequester, withChanges } from '../../domain/approvals/records.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import type { Rights } from '../../domain/access/scope.ts';
 import { systemCaller, type Caller } from '../../domain/shared/caller.ts';
@@ -20,18 +21,9 @@ import { isPermissionDenied, isQuotaExceeded } from '../../domain/shared/errors.
 import type { ApprovalState, StartJobTask } from '../../domain/dispatch/tasks.ts';
 import { approvalWorkflowId } from '../../domain/dispatch/workflowIds.ts';
 import { permissionLost, TARGET_NOT_FOUND, type ApprovalChecks, type Blocker } from './checks.ts';
-import {
-  approvalEventData,
-  approvalSubject,
-  approvalSnapshot,
-  callerForRequester,
-  boundPayload,
-  withChanges,
-  closeApproval,
-  executionOutcomeOf,
-  finishExecution,
-  emitClosed,
-} from './approvalAudit.ts';
+import { approvalEventData, approvalSubject, approvalSnapshot } from './approvalAudit.ts';
+import { closeApproval, emitClosed } from './closeApproval.ts';
+import { executionOutcomeOf, finishExecution } from './finishExecution.ts';
 import type { JobFactory } from '../jobs/createJob.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 

@@ -19,13 +19,16 @@ import {
   type DecisionRefusal,
 } from '../../domain/approvals/approvals.ts';
 import { isSamePerson, namesMeaning, recordedNames } from '../../domain/approvals/names.ts';
-import type { ApprovalData, DecisionData } from '../../domain/approvals/records.ts';
+import {
+  scopeOfApproval,
+  type ApprovalData,
+  type DecisionData,
+} from '../../domain/approvals/records.ts';
 import type { JobMark } from '../../domain/jobs/records.ts';
 import { authorKeyOf, storedAuthorKeyOf, type Caller } from '../../domain/shared/caller.ts';
 import { notFound } from '../../domain/shared/errors.ts';
 import { withItems, type ListAnswer, type ListRequest } from '../../domain/shared/lists.ts';
 import type { Access } from '../access/access.ts';
-import { scopeOfApproval } from './approvalAudit.ts';
 
 /** A request as a caller sees it. */
 export type ApprovalView = JobMark & {
