@@ -13,7 +13,7 @@ import {
   tokenInvalid,
   type TokenAuthentication,
 } from '../../services/auth/apiTokens/authentication.ts';
-import { hashToken } from '../../services/auth/tokens.ts';
+import { hashToken } from '../../services/auth/hashToken.ts';
 import type { ClientAddress } from './clientAddress.ts';
 import type { Strangers } from './strangers.ts';
 

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { Agent, request } from 'undici';
 import type { Knex } from '../../db/core/knex.ts';
 import { tokenText } from '../../domain/auth/tokenText.ts';
-import { hashToken } from '../../services/auth/tokens.ts';
+import { hashToken } from '../../services/auth/hashToken.ts';
 import { startProgram } from '../fixture.ts';
 import { ms, quantile, type BenchResult } from '../report.ts';
 

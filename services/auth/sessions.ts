@@ -25,7 +25,7 @@ import type { UserRights } from '../access/rights.ts';
 import type { DeniedAttempts } from '../audit/deniedAttempts.ts';
 import { applyClaims, type IdentityClaims } from './identityClaims.ts';
 import { resolveSessionTenant } from './sessionTenant.ts';
-import { newToken, hashToken } from './tokens.ts';
+import { newToken, hashToken } from './hashToken.ts';
 
 export type Sessions = ReturnType<typeof createSessions>;
 

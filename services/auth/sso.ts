@@ -23,7 +23,7 @@ import type { Providers } from './providers/providers.ts';
 import type { ProviderWaits } from './providers/waits.ts';
 import type { RequestSource, SessionTokens } from './sessions.ts';
 import type { LoginThrottle } from './loginThrottle.ts';
-import { newToken, hashToken } from './tokens.ts';
+import { newToken, hashToken } from './hashToken.ts';
 
 export type Sso = ReturnType<typeof createSso>;
 

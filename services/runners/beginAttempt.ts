@@ -18,7 +18,7 @@ import { countedAttempts } from '../../domain/jobs/retry.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { notFound } from '../../domain/shared/errors.ts';
 import type { Ids } from '../../platform/ids.ts';
-import { hashToken } from '../auth/tokens.ts';
+import { hashToken } from '../auth/hashToken.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import type { JobAttempts } from '../jobs/attempts.ts';
 import { claimReport } from '../jobs/claimReport.ts';

@@ -1,7 +1,7 @@
 import type { Knex } from '../../db/core/knex.ts';
 import { lockRemoteAttempt, type RemoteAttempt } from '../../db/runners/attempts.ts';
 import { AppError } from '../../domain/shared/errors.ts';
-import { hashToken } from '../auth/tokens.ts';
+import { hashToken } from '../auth/hashToken.ts';
 import type { RunnerIdentity } from './identity.ts';
 
 export const attemptLost = () =>

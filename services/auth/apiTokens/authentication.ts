@@ -8,7 +8,7 @@ import { AppError } from '../../../domain/shared/errors.ts';
 import { isInNetworks } from '../../../platform/network.ts';
 import type { UserRights } from '../../access/rights.ts';
 import type { DeniedAttempts } from '../../audit/deniedAttempts.ts';
-import { hashToken } from '../tokens.ts';
+import { hashToken } from '../hashToken.ts';
 import { createTokenRate } from './rate.ts';
 import type { TokenUses } from './uses.ts';
 

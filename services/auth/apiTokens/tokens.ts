@@ -34,7 +34,7 @@ import type { CancelRevoked } from '../../jobs/cancelRevoked.ts';
 import { createAccountChecks } from '../accountChecks.ts';
 import { requireSessionId } from '../sessions.ts';
 import { resolveSessionTenant } from '../sessionTenant.ts';
-import { hashToken } from '../tokens.ts';
+import { hashToken } from '../hashToken.ts';
 import { checkExpiry, checkLimits, wideningOf, type TokenLimits } from './scopeRequest.ts';
 import { tokenRecord } from './tokenAudit.ts';
 

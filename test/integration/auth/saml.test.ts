@@ -2,7 +2,7 @@ import { inflateRawSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { readConfig } from '../../../platform/config.ts';
 import { createVault } from '../../../platform/vault.ts';
-import { hashToken } from '../../../services/auth/tokens.ts';
+import { hashToken } from '../../../services/auth/hashToken.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import {
   createBrowser,

@@ -13,7 +13,7 @@ import type { ScheduleRecord } from '../../../api/schedules/schemas.ts';
 import { allRoutes } from '../../../api/app.ts';
 import { findTokenByHash, findTokenState } from '../../../db/auth/tokens.ts';
 import { findUserAuthState } from '../../../db/access/access.ts';
-import { hashToken } from '../../../services/auth/tokens.ts';
+import { hashToken } from '../../../services/auth/hashToken.ts';
 import { createTokenKeeper } from '../../../services/auth/apiTokens/keeper.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { TestClient } from '../../support/client.ts';
