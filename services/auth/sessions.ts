@@ -25,7 +25,8 @@ import type { UserRights } from '../access/rights.ts';
 import type { DeniedAttempts } from '../audit/deniedAttempts.ts';
 import { applyClaims, type IdentityClaims } from './identityClaims.ts';
 import { resolveSessionTenant } from './sessionTenant.ts';
-import { newToken, hashToken } from './hashToken.ts';
+import { hashToken } from './hashToken.ts';
+import { newLoginSecret } from './loginSecrets.ts';
 
 export type Sessions = ReturnType<typeof createSessions>;
 
@@ -87,8 +88,8 @@ export function createSessions({ db, commit, rights, ids, deniedAttempts, limits
     }: Pick<RefreshState, 'sessionId' | 'generation' | 'absoluteExpiresAt'>,
     now: Date,
   ) {
-    const access = newToken('access');
-    const refresh = newToken('refresh');
+    const access = newLoginSecret('access');
+    const refresh = newLoginSecret('refresh');
     const refreshExpiresAt = addSeconds(now, limits.sessionIdleSeconds, absoluteExpiresAt);
     const accessExpiresAt = addSeconds(now, limits.accessTokenSeconds, refreshExpiresAt);
     return {

@@ -23,7 +23,8 @@ import type { Providers } from './providers/providers.ts';
 import type { ProviderWaits } from './providers/waits.ts';
 import type { RequestSource, SessionTokens } from './sessions.ts';
 import type { LoginThrottle } from './loginThrottle.ts';
-import { newToken, hashToken } from './hashToken.ts';
+import { hashToken } from './hashToken.ts';
+import { newLoginSecret } from './loginSecrets.ts';
 
 export type Sso = ReturnType<typeof createSso>;
 
@@ -109,11 +110,11 @@ export function createSso({
   async function savePendingLogin(
     provider: Provider,
     { returnTo, failureTo }: Pick<SsoStart, 'returnTo' | 'failureTo'>,
-    state: ReturnType<typeof newToken>,
+    state: ReturnType<typeof newLoginSecret>,
     pending: object,
   ): Promise<string> {
     const id = ids.next('lgn');
-    const browser = newToken('browser');
+    const browser = newLoginSecret('browser');
     await insertPendingLogin(db, {
       id,
       provider_id: provider.id,
@@ -187,7 +188,7 @@ export function createSso({
     await loginThrottle.countStep(source.address);
     const provider = await providers.findEnabled(kind, providerId);
     try {
-      const state = newToken('state');
+      const state = newLoginSecret('state');
       const { url, pending } = await buildRedirect(provider, state.token);
       return {
         redirectUrl: url,
@@ -316,7 +317,7 @@ export function createSso({
             samlResponse,
           ),
         );
-        const ticket = newToken('ticket');
+        const ticket = newLoginSecret('ticket');
         const received: ReceivedProfile = { profile, ticketHash: ticket.hash.toString('base64') };
         const isSaved = await savePendingProfile(
           db,
