@@ -3,6 +3,7 @@ import { access, constants, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/
 import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
+import { errorMessage } from '../domain/shared/errorMessage.ts';
 import type { TerminalConsole } from './console.ts';
 
 const run = promisify(execFile);
@@ -140,9 +141,4 @@ export async function temporalBinary(
 }
 
 /** The end of a message: the output of a failed build has its cause in the last lines. */
-const lastLines = (error: unknown) =>
-  (error instanceof Error ? error.message : String(error))
-    .trim()
-    .split('\n')
-    .slice(-5)
-    .join('\n  ');
+const lastLines = (error: unknown) => errorMessage(error).trim().split('\n').slice(-5).join('\n  ');

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { errorMessage } from '../domain/shared/errorMessage.ts';
 import { readAllowedNetwork } from './addressGuard.ts';
 import { readNetwork } from './network.ts';
 
@@ -73,10 +74,7 @@ export function createEnvReader(env: Env) {
       try {
         return readFileSync(path);
       } catch (error) {
-        addProblem(
-          name,
-          `cannot read the file (${error instanceof Error ? error.message : String(error)})`,
-        );
+        addProblem(name, `cannot read the file (${errorMessage(error)})`);
         return undefined;
       }
     },

@@ -1,6 +1,7 @@
 import { _, Ajv2020, type CodeKeywordDefinition, type ValidateFunction } from 'ajv/dist/2020.js';
 import type { RegExpEngine } from 'ajv/dist/types/index.js';
 import addFormats from 'ajv-formats';
+import { errorMessage } from '../domain/shared/errorMessage.ts';
 import { linearPattern } from '../domain/shared/linearPattern.ts';
 import { sizeOf } from './checkEffort.ts';
 import {
@@ -118,7 +119,7 @@ export function compileForeignSchema(schema: object): SchemaCheck {
     try {
       return createAjv(allErrors, spend).compile(schema);
     } catch (error) {
-      throw new SchemaError(error instanceof Error ? error.message : String(error));
+      throw new SchemaError(errorMessage(error));
     }
   };
   const all = compile(true);

@@ -1,6 +1,7 @@
 import './beginning.ts';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { errorMessage } from '../domain/shared/errorMessage.ts';
 import { isOutage } from '../domain/shared/outage.ts';
 import { migrateUp } from '../db/core/migrate.ts';
 import { openDatabase } from '../db/core/knex.ts';
@@ -148,7 +149,7 @@ async function buildConsoleIfPossible(terminal: TerminalConsole): Promise<void> 
   try {
     await buildConsole();
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = errorMessage(error);
     terminal.line(`The console could not be built, so only the API is served: ${reason}`);
   }
 }
@@ -237,7 +238,7 @@ async function createFirstAdmin(
     return await retryWhileUnavailable(() => bootstrapAdmin.createFirst(), signal);
   } catch (error) {
     signal.throwIfAborted();
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = errorMessage(error);
     terminal.line(
       `The first administrator could not be created (${reason}). Run npm run admin to create one.`,
     );
@@ -263,7 +264,7 @@ async function startRunnerIfPossible(
     });
   } catch (error) {
     signal.throwIfAborted();
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = errorMessage(error);
     terminal.line(`The runner could not be started, so declared commands do not run: ${reason}`);
   }
 }
@@ -305,7 +306,7 @@ Press Ctrl-C to stop everything. The data is kept.
 
 main().catch((error: unknown) => {
   const isExpected = error instanceof ConfigError || error instanceof FolderInUse;
-  const message = error instanceof Error ? error.message : String(error);
+  const message = errorMessage(error);
   process.stderr.write(`${isExpected ? message : `Holdfast cannot start: ${message}`}\n`);
   process.exit(1);
 });

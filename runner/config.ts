@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { POOL_NAME } from '../domain/runners/definition.ts';
+import { errorMessage } from '../domain/shared/errorMessage.ts';
 import { configError, LOG_LEVELS, readInstance, readTemporal } from '../platform/config.ts';
 import { createEnvReader, type Env, type EnvReader } from '../platform/envReader.ts';
 import type { LogLevelName } from '../platform/log.ts';
@@ -65,7 +66,7 @@ function readTokenText(read: EnvReader): [name: string, value: string | undefine
   try {
     return [`${name}_FILE`, readFileSync(file, 'utf8').trim()];
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = errorMessage(error);
     read.addProblem(`${name}_FILE`, `cannot read the file (${reason})`);
     return [name, ''];
   }

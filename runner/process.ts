@@ -2,6 +2,7 @@ import { NativeConnection, Worker } from '@temporalio/worker';
 import type { DataConverter } from '@temporalio/common';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { errorMessage } from '../domain/shared/errorMessage.ts';
 import type { Log } from '../platform/log.ts';
 import { activitySpans } from '../platform/tracing/activitySpans.ts';
 import { createActivity, FORCE_AFTER_MS, runnerStopRequest } from './activity.ts';
@@ -152,7 +153,7 @@ function servePool(deps: PoolDeps) {
         await serveOnce();
       } catch (error) {
         if (stopping.aborted) break;
-        const reason = error instanceof Error ? error.message : String(error);
+        const reason = errorMessage(error);
         log.warn({ reason }, 'the runner cannot run yet and will try again');
       }
       const hasRun = performance.now() - startedAt > MAX_PAUSE_MS;

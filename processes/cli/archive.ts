@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createReadStream, existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
+import { errorMessage } from '../../domain/shared/errorMessage.ts';
 import type { Composition } from '../composition/index.ts';
 import { openDatabase, type Knex } from '../../db/core/knex.ts';
 import { migrateUp } from '../../db/core/migrate.ts';
@@ -171,7 +172,7 @@ async function restore(name: string): Promise<number> {
     if (!target.hasStore) return;
     await registerIn(target).catch((error: unknown) => {
       process.stderr.write(
-        `Warning: the restore is complete, but the archives in the store are not registered: ${error instanceof Error ? error.message : String(error)} ` +
+        `Warning: the restore is complete, but the archives in the store are not registered: ${errorMessage(error)} ` +
           `Run \`${commandLine('archive', 'register')}\` when the store can be used.\n`,
       );
     });

@@ -1,6 +1,7 @@
 import type { Dirent } from 'node:fs';
 import { lstat, opendir } from 'node:fs/promises';
 import path from 'node:path';
+import { errorMessage } from '../../domain/shared/errorMessage.ts';
 import type { AttemptTools } from './attempt.ts';
 import type { Output } from './output.ts';
 
@@ -37,7 +38,7 @@ export async function storeArtifacts(
       await tools.artifact(entry.name, file);
     } catch (error) {
       signal.throwIfAborted();
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = errorMessage(error);
       output.note('warn', `The artifact ${entry.name} was not stored: ${reason}`);
     }
   }

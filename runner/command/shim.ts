@@ -5,6 +5,7 @@ import net from 'node:net';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Duplex } from 'node:stream';
+import { errorMessage } from '../../domain/shared/errorMessage.ts';
 import type { Pipe } from './pipes.ts';
 import { killLeft, signalGroup } from './processTree.ts';
 
@@ -62,10 +63,7 @@ export function startShim(pipes: readonly [stdout: Pipe, stderr: Pipe]): Shim {
     env: { PATH: process.env.PATH, LC_ALL: 'C' },
     stdio: ['ignore', ...writeFds, 'pipe'],
   });
-  const ended = once(shim, 'exit').then(
-    () => undefined,
-    (error: unknown) => (error instanceof Error ? error.message : String(error)),
-  );
+  const ended = once(shim, 'exit').then(() => undefined, errorMessage);
   for (const fd of writeFds) closeSync(fd);
   const connection = shim.stdio[3] as Duplex;
   // The shim may have ended; `ended` says so.

@@ -1,6 +1,7 @@
 import { open, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { RemoteTypeDefinition } from '../../domain/runners/definition.ts';
+import { errorMessage } from '../../domain/shared/errorMessage.ts';
 import { DigestError, digestOf } from './digest.ts';
 import {
   DeclarationError,
@@ -51,7 +52,7 @@ export async function loadDeclaration(file: string, known?: DeclaredType): Promi
   } catch (error) {
     if (error instanceof DeclarationError) throw error;
     if (error instanceof DigestError) throw new DeclarationError([`${absolute}: ${error.message}`]);
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = errorMessage(error);
     throw new DeclarationError([`${absolute}: cannot be read (${reason})`]);
   }
 }

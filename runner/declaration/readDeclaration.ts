@@ -4,6 +4,7 @@ import { isReservedTypeName } from '../../domain/jobs/jobTypeNames.ts';
 import { MAX_DEFINITION_BYTES, RemoteTypeDefinition } from '../../domain/runners/definition.ts';
 import { compileForeignSchema } from '../../platform/foreignSchema.ts';
 import { isDeeperThan, MAX_DEPTH } from '../../platform/jsonDepth.ts';
+import { errorMessage } from '../../domain/shared/errorMessage.ts';
 import { unescapePointer } from '../../domain/shared/jsonPointer.ts';
 import { compileCheck } from '../../platform/schemaCheck.ts';
 import { parseArgument, problemOfField } from './placeholders.ts';
@@ -69,7 +70,7 @@ function toValue(document: Document, file: string): unknown {
   try {
     return document.toJS({ maxAliasCount: 0 });
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = errorMessage(error);
     throw new DeclarationError([`${file}: ${reason}`]);
   }
 }
@@ -119,7 +120,7 @@ function problemsOfSchemas(declaration: Declaration): Problem[] {
     try {
       if (schema) compileForeignSchema(schema);
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = errorMessage(error);
       problems.push({ pointer: `/${name}`, message: `is not a valid JSON Schema: ${reason}` });
     }
   }

@@ -1,6 +1,7 @@
 import os from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MAX_ANNOUNCED_TYPES } from '../../domain/runners/definition.ts';
+import { errorMessage } from '../../domain/shared/errorMessage.ts';
 import type { Log } from '../../platform/log.ts';
 import { APP_VERSION } from '../../platform/version.ts';
 import type { Catalog } from '../catalog.ts';
@@ -79,7 +80,7 @@ export function createAnnouncer({ api, catalog, runnerId, pool, slots, log }: De
   };
 
   const logFailure = (error: unknown) => {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = errorMessage(error);
     log.warn({ reason }, 'the runner could not report to the API');
   };
 

@@ -3,6 +3,7 @@ import { open } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request as send, type Dispatcher } from 'undici';
 import type { RemoteTypeDefinition } from '../../domain/runners/definition.ts';
+import { errorMessage } from '../../domain/shared/errorMessage.ts';
 
 /** What the API says about a type that a runner has announced. */
 export type AnnouncedState = {
@@ -230,7 +231,7 @@ export function createRunnerApi({ url, readToken, ...connection }: Connection) {
       );
     } catch (error) {
       if (error instanceof RunnerApiError) throw error;
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = errorMessage(error);
       if (isNotSendable(error))
         throw new RunnerApiError(400, 'not_sendable', `The request cannot be sent: ${reason}`);
       throw new RunnerApiError(0, 'api_unreachable', `The API cannot be reached: ${reason}`);

@@ -1,3 +1,5 @@
+import { errorMessage } from '../../domain/shared/errorMessage.ts';
+
 /** A bad field of a request; `pointer` is a JSON Pointer into the part `in` of it. */
 type FieldProblem = { in: string; pointer: string; code: string; detail: string };
 
@@ -120,6 +122,6 @@ export const toProblem = (error: unknown): Problem =>
         status: 0,
         code: 'console_error',
         title: 'This page has a mistake',
-        detail: error instanceof Error ? error.message : String(error),
+        detail: errorMessage(error),
         body: error,
       });

@@ -1,3 +1,5 @@
+import { errorMessage } from '../../domain/shared/errorMessage.ts';
+
 /** A bad field of a request: a JSON Pointer (RFC 6901), and what is wrong. */
 export type FieldError = { pointer: string; detail: string };
 
@@ -28,7 +30,7 @@ export const problemFields = (error: unknown): ProblemFields =>
         status: 0,
         code: 'console_error',
         title: 'This page has a mistake',
-        detail: error instanceof Error ? error.message : String(error),
+        detail: errorMessage(error),
         errors: [],
       };
 

@@ -2,6 +2,7 @@ import { glob, stat } from 'node:fs/promises';
 import { registerHooks } from 'node:module';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { errorMessage } from '../../../domain/shared/errorMessage.ts';
 import { configError } from '../../../platform/config.ts';
 import { definitionProblems } from './definition.ts';
 import { JOB_TYPE_MARK, type ModuleJobType } from './jobType.ts';
@@ -61,8 +62,7 @@ const isFile = (entry: string): boolean =>
   path.isAbsolute(entry) ||
   /\.[cm]?[jt]s$/.test(entry);
 
-const messageOf = (error: unknown): string =>
-  (error instanceof Error ? error.message : String(error)).split('\n', 1)[0] ?? '';
+const firstLine = (error: unknown): string => errorMessage(error).split('\n', 1)[0] ?? '';
 
 /**
  * Loads the job types of modules: files, patterns of files and packages. Error: `ConfigError` with
@@ -134,7 +134,7 @@ async function typesOf(
       ? types.map((type) => ({ type, from: shown }))
       : 'exports no job type; call jobType of holdfast/job-type and export what it returns';
   } catch (error) {
-    return `cannot be loaded: ${messageOf(error)}`;
+    return `cannot be loaded: ${firstLine(error)}`;
   }
 }
 

@@ -4,6 +4,7 @@ import { JobFailure } from '../../../domain/jobs/jobType.ts';
 import { LOG_LEVELS } from '../../../domain/jobs/jobs.ts';
 import { secretValuesIn } from '../../../domain/jobs/secretFields.ts';
 import type { FailedResponse } from '../../../domain/jobs/jobs.ts';
+import { errorMessage } from '../../../domain/shared/errorMessage.ts';
 import type { Masker } from '../../../domain/shared/masker.ts';
 import { responseExcerpt } from '../../../domain/shared/responseExcerpt.ts';
 import type { JobTools, JobTypeDefinition } from './jobType.ts';
@@ -115,7 +116,7 @@ function asResult(result: unknown): object {
   try {
     return JSON.parse(JSON.stringify(result)) as object;
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = errorMessage(error);
     throw new JobFailure('result_invalid', `The result is not JSON: ${reason}`, {
       retryable: false,
     });

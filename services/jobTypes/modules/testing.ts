@@ -7,6 +7,7 @@ import { JobFailure } from '../../../domain/jobs/jobType.ts';
 import { MAX_LOG_LINES, MAX_RESULT_BYTES, type JobProgress } from '../../../domain/jobs/jobs.ts';
 import { logData, logText, progressOf } from '../../../domain/jobs/logLines.ts';
 import { checkArtifactLimits } from '../../../domain/runners/artifacts.ts';
+import { errorMessage } from '../../../domain/shared/errorMessage.ts';
 import { createGuardedHttp } from '../../../platform/guardedHttp.ts';
 import { createOwnEndpoints } from '../../../platform/ownEndpoints.ts';
 import { compileForeignSchema } from '../../../platform/foreignSchema.ts';
@@ -126,7 +127,7 @@ function failureOf(error: unknown): Pick<TestJobOutcome, 'failure' | 'error'> {
       failure: { code, message, retryable, ...(retryAfterMs !== undefined && { retryAfterMs }) },
     };
   }
-  const message = error instanceof Error ? error.message : String(error);
+  const message = errorMessage(error);
   return { failure: { code: 'unexpected', message, retryable: true }, error };
 }
 

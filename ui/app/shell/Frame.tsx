@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { useRouter } from '@tanstack/react-router';
 import { useEffect, useMemo } from 'react';
+import { errorMessage } from '../../../domain/shared/errorMessage.ts';
 import { PermissionsProvider } from '../../parts/permissions.tsx';
 import { queryClient } from '../queryClient.ts';
 import { Problem } from '../problem.ts';
@@ -51,9 +52,7 @@ function MissingPage({ error, retry }: FailedProps) {
   useEffect(() => {
     if (isMissingPart(error)) void reloadIfOutdated();
   }, [error]);
-  return (
-    <Unreachable detail={error instanceof Error ? error.message : String(error)} onRetry={retry} />
-  );
+  return <Unreachable detail={errorMessage(error)} onRetry={retry} />;
 }
 
 const PRELOAD_MS = 1_500;

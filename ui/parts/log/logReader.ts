@@ -1,3 +1,4 @@
+import { errorMessage } from '../../../domain/shared/errorMessage.ts';
 import { isProblem, type ProblemFields } from '../problems.ts';
 import type { LineRange, LogLine, LogStore } from './logStore.ts';
 
@@ -80,7 +81,7 @@ const problemOf = (error: unknown): ProblemFields =>
         status: 0,
         code: 'network',
         title: 'The connection was interrupted',
-        detail: error instanceof Error ? error.message : String(error),
+        detail: errorMessage(error),
         errors: [],
       };
 

@@ -1,3 +1,4 @@
+import { errorMessage } from '../../../domain/shared/errorMessage.ts';
 import { isExactNumber, parseStrictJson, problemText } from '../../../platform/strictJson.ts';
 import { formatCount, formatNumberOf } from '../format.ts';
 import { isPlainObject } from '../plainObject.ts';
@@ -274,7 +275,7 @@ export function parseNumber(text: string): { value: number } | { error: string }
 
 /** Engines say where an error is in different ways; all that name a position get a line. */
 function describeJsonError(text: string, error: unknown): string {
-  const message = error instanceof Error ? error.message : String(error);
+  const message = errorMessage(error);
   const position = /position (\d+)/.exec(message)?.[1];
   const words = message
     .replace(/^JSON\.parse: /, '')

@@ -3,6 +3,7 @@ import net from 'node:net';
 import tls from 'node:tls';
 import type { TObject } from 'typebox';
 import type { ProviderKind, TestStep } from '../../../../domain/auth/providers.ts';
+import { errorMessage } from '../../../../domain/shared/errorMessage.ts';
 import { hostOf, portOf, type AddressGuard } from '../../../../platform/addressGuard.ts';
 
 /** Definition of one kind of identity provider. */
@@ -58,7 +59,7 @@ export function createStepRunner() {
         return value;
       } catch (error) {
         failed = true;
-        return void add('failed', error instanceof Error ? error.message : String(error));
+        return void add('failed', errorMessage(error));
       }
     },
   };
