@@ -66,10 +66,10 @@ module.exports = {
       '^ui/build\\.ts$',
       '^runner/command/(runFolder|preparedRun)\\.ts$',
     ]),
-    // Networks, JSON and errors are the same in the browser: the files need nothing of Node.
+    // Networks, JSON, errors and times are the same in the browser: the files need nothing of Node.
     layer('ui', [
       '^domain/inventory/(cabling|cidr|importLimits)\\.ts$',
-      '^domain/shared/errorMessage\\.ts$',
+      '^domain/shared/(durations|errorMessage)\\.ts$',
       '^domain/views/views\\.ts$',
       '^platform/strictJson\\.ts$',
     ]),

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { Agent, request } from 'undici';
+import { MINUTE_MS } from '../domain/shared/durations.ts';
 import { startBenchEnvironment, startProgram } from './fixture.ts';
 import { load } from './load.ts';
 import { ms, quantile, type BenchResult } from './report.ts';
@@ -8,7 +9,6 @@ import { ms, quantile, type BenchResult } from './report.ts';
 const SCHEDULES = 1_000;
 const ROUNDS = 3;
 const EVERY_MINUTES = 2;
-const MINUTE_MS = 60_000;
 const PATIENCE_MS = 4 * MINUTE_MS;
 
 /** Delay of the jobs of many schedules with an occurrence in the same minute. */

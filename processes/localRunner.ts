@@ -4,6 +4,7 @@ import { startChild, type Child } from '../dev/child.ts';
 import { PLATFORM } from '../domain/access/scope.ts';
 import { statusOf } from '../domain/auth/tokens.ts';
 import { systemCaller } from '../domain/shared/caller.ts';
+import { DAY_MS } from '../domain/shared/durations.ts';
 import { AppError } from '../domain/shared/errors.ts';
 import { pageOf } from '../domain/shared/lists.ts';
 import type { Composition } from './composition/index.ts';
@@ -15,7 +16,7 @@ const COMPILE_CACHE = path.resolve(import.meta.dirname, 'compileCache.js');
 const MAIN = path.resolve(import.meta.dirname, 'main.ts');
 
 /** A token is replaced this long before it expires. */
-const RENEW_BEFORE_MS = 30 * 86_400_000;
+const RENEW_BEFORE_MS = 30 * DAY_MS;
 const STOP_LIMIT_MS = 45_000;
 
 /** Variables of `npm start` that its runner gets, too. All others are its own. */

@@ -20,6 +20,7 @@ const SHARED = [
   'domain/inventory/cabling.ts',
   'domain/inventory/cidr.ts',
   'domain/inventory/importLimits.ts',
+  'domain/shared/durations.ts',
   'domain/shared/errorMessage.ts',
   'domain/shared/errors.ts',
   'domain/shared/excerpt.ts',

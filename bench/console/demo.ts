@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { assertDefined } from '../../domain/shared/assert.ts';
+import { DAY_MS } from '../../domain/shared/durations.ts';
 import type { Mutation } from '../../domain/inventory/planning.ts';
 import { demoEstate } from '../../processes/cli/demoEstate.ts';
 import type { Identity, Installation } from './installation.ts';
@@ -20,7 +21,6 @@ const SITES = 3;
 const BATCH_SIZE = 500;
 
 type WithId = { id: string };
-const DAY_MS = 86_400_000;
 
 /** What people have done in an installation with the example estate: requests, jobs, schedules, tokens. */
 export async function seedDemo(installation: Installation): Promise<Demo> {

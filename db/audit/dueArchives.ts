@@ -1,11 +1,10 @@
 import { ARCHIVE_JOB } from '../../domain/audit/archives.ts';
+import { DAY_MS } from '../../domain/shared/durations.ts';
 import { minIdAt } from '../../platform/ids.ts';
 import type { Knex } from '../core/knex.ts';
 
 /** A tenant whose audit log is due to be archived, and after how many days. */
 export type DueArchive = { tenantId: string; days: number };
-
-const DAY_MS = 86_400_000;
 
 /**
  * The tenants with entries in whole months (UTC) that are older than their period, or with an archive

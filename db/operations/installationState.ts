@@ -1,5 +1,6 @@
 import { PLATFORM } from '../../domain/access/scope.ts';
 import { CATCH_UP_DELAY_SECONDS } from '../../domain/schedules/schedules.ts';
+import { DAY_MS } from '../../domain/shared/durations.ts';
 import { minIdAt } from '../../platform/ids.ts';
 import type { InstallationState } from '../../platform/metrics/installationGauges.ts';
 import { tryLockUntilCommit } from '../core/advisoryLocks.ts';
@@ -11,8 +12,6 @@ const MEASURE_TIMEOUT_MS = 3_000;
 
 /** Rows of a kind that are counted. Each branch reads them from the index that has only such rows. */
 const MAX_COUNTED = 100_000;
-
-const DAY_MS = 86_400_000;
 
 /** SQL: seconds since a time; 0 if it is null. */
 const secondsSince = (time: string) =>

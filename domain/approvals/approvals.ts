@@ -4,6 +4,7 @@ import type { FrozenPlan } from '../inventory/frozenPlan.ts';
 import type { TargetRef } from '../jobs/targets.ts';
 import { isSamePerson } from './names.ts';
 import { scopeOfRole, scopeOf, covers, type ResourceScope, type Rights } from '../access/scope.ts';
+import { DAY_MS } from '../shared/durations.ts';
 
 /** Statuses of a request: `pending → approved | rejected | expired | cancelled`. */
 export const APPROVAL_STATUSES = [
@@ -51,7 +52,6 @@ export const MAX_PLANNED_EFFECTS = 2_000;
 /** The size of a plan as JSON: each read of the request has it. */
 export const MAX_PLAN_BYTES = 8 * 1_048_576;
 
-const DAY_MS = 86_400_000;
 export const DEFAULT_EXPIRY_MS = 14 * DAY_MS;
 /** How far in the future `expiresAt` and `executeAt` may be. */
 export const MAX_AHEAD_MS = 366 * DAY_MS;

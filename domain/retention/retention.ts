@@ -1,3 +1,5 @@
+import { DAY_MS } from '../shared/durations.ts';
+
 /**
  * What is deleted after a time. `byJobType`: a job type may have a period of its own.
  */
@@ -98,8 +100,6 @@ export type Cutoffs = {
   other: Date | null;
   jobTypes: Readonly<Record<string, Date | null>>;
 };
-
-const DAY_MS = 86_400_000;
 
 /** Records become due once a day, at midnight UTC. */
 export const startOfDay = (now: Date): Date =>

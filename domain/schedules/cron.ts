@@ -1,5 +1,6 @@
 import { cut } from '../shared/excerpt.ts';
 import { assertDefined } from '../shared/assert.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../shared/durations.ts';
 
 /** The five fields of a cron expression, in order. */
 export const CRON_FIELDS = ['minute', 'hour', 'dayOfMonth', 'month', 'dayOfWeek'] as const;
@@ -204,10 +205,6 @@ function parseValue({ min, max, names, label }: FieldRule, text: string, item: s
     throw new CronFieldError(`has ${value} in ${quoted(item)}; ${allowed}`);
   return value;
 }
-
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
 
 /** True when a wall clock time matches. `wallMs` is in milliseconds as if the zone were UTC. */
 export function matchesCron(cron: Cron, wallMs: number): boolean {

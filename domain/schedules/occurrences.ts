@@ -1,3 +1,4 @@
+import { DAY_MS, HOUR_MS } from '../shared/durations.ts';
 import { matchesCron, wallTimes, type Cron } from './cron.ts';
 import { offsetPeriodAt, type OffsetPeriod } from './timeZone.ts';
 
@@ -21,8 +22,6 @@ export type UpcomingOccurrence = {
   daylight: 'skipped' | 'first' | 'second' | null;
 };
 
-const DAY_MS = 86_400_000;
-
 /**
  * How far ahead occurrences are searched, from the start of the search: after 400 years the
  * calendar repeats. This also bounds the work of a search, whatever the expression.
@@ -30,7 +29,7 @@ const DAY_MS = 86_400_000;
 const HORIZON_MS = 400 * 365.2425 * DAY_MS;
 
 /** More than any UTC offset, and more than any change of one. */
-const MAX_OFFSET_MS = 26 * 3_600_000;
+const MAX_OFFSET_MS = 26 * HOUR_MS;
 
 /** True when `at` is exactly an occurrence. */
 export function isDue({ cron, timezone, startAt, endAt }: Timing, at: Date): boolean {

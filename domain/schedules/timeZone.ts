@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { Temporal } from 'temporal-polyfill';
+import { DAY_MS } from '../shared/durations.ts';
 
 /**
  * A period in which a zone has one UTC offset, up to `endMs` (epoch, exclusive). `startMs`
@@ -55,7 +56,7 @@ export function offsetPeriodAt(zone: string, epochMs: number): OffsetPeriod {
 }
 
 /** Who needs the offset at an instant also needs to know whether it changed shortly before. */
-const LOOKBACK_MS = 2 * 86_400_000;
+const LOOKBACK_MS = 2 * DAY_MS;
 
 function findOffsetPeriod(zone: string, epochMs: number): OffsetPeriod {
   const period = offsetPeriodFrom(zone, epochMs - LOOKBACK_MS);

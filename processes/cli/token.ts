@@ -4,6 +4,7 @@ import { PLATFORM } from '../../domain/access/scope.ts';
 import { statusOf, type TokenDetails } from '../../domain/auth/tokens.ts';
 import { AppError } from '../../domain/shared/errors.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
+import { DAY_MS } from '../../domain/shared/durations.ts';
 import { pageOf, type ListCondition, type ListKey } from '../../domain/shared/lists.ts';
 import type { TokenRequest } from '../../services/auth/apiTokens/tokens.ts';
 import type { Composition } from '../composition/index.ts';
@@ -129,7 +130,7 @@ async function createToken(
   const made = await deps.apiTokens.createForService(callerAt(account.tenantId), id, {
     name,
     ...limits,
-    ...(days !== undefined && { expiresAt: new Date(Date.now() + days * 86_400_000) }),
+    ...(days !== undefined && { expiresAt: new Date(Date.now() + days * DAY_MS) }),
   });
   print(known ? `The service account ${service} exists.` : `The service account was created.`);
   print('');

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Commit } from '../../db/core/commit.ts';
 import type { Subject } from '../../db/core/unitOfWork.ts';
 import { authorKeyOf, systemCaller, type Caller } from '../../domain/shared/caller.ts';
+import { MINUTE_MS } from '../../domain/shared/durations.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import { networkOf } from '../../platform/network.ts';
@@ -36,8 +37,6 @@ type Omitted = { caller: Caller; action: string; subject: Subject; count: number
 const subjectOfRequest = ({ requestId }: Caller): Subject => ({ type: 'request', id: requestId });
 
 type Budget = { recorded: number; omitted: Map<string, Omitted> };
-
-const MINUTE_MS = 60_000;
 
 /** Adds an attempt above its budget. A budget names as many actions and tenants as it audits attempts. */
 function omit({ omitted }: Budget, attempt: Omit<Omitted, 'count'>): void {

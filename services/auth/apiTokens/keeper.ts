@@ -5,6 +5,7 @@ import { Token } from '../../../db/models/Token.ts';
 import { statusOf, UNUSED_DAYS, WARNING_DAYS } from '../../../domain/auth/tokens.ts';
 import { runEach } from '../../../domain/shared/runEach.ts';
 import { systemCaller } from '../../../domain/shared/caller.ts';
+import { DAY_MS } from '../../../domain/shared/durations.ts';
 import { tokenRecord } from './tokenAudit.ts';
 
 const BATCH = 200;
@@ -33,7 +34,7 @@ export const createTokenKeeper = ({ db, commit }: { db: Knex; commit: Commit }) 
   const disable: Step = {
     find: () => findUnused(db, UNUSED_DAYS, BATCH),
     isDue: ({ lastUsedAt, createdAt }) =>
-      (lastUsedAt ?? createdAt).getTime() < Date.now() - UNUSED_DAYS * 86_400_000,
+      (lastUsedAt ?? createdAt).getTime() < Date.now() - UNUSED_DAYS * DAY_MS,
     async apply(work, token) {
       const after = await Token.query(await work.trx()).patchAndFetchById(token.id, {
         disabledAt: work.now,

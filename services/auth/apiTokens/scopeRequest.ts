@@ -4,6 +4,7 @@ import type { ResourceScope } from '../../../domain/access/scope.ts';
 import { wideningErrors, widening } from '../../../domain/access/tokenScope.ts';
 import type { TokenDetails } from '../../../domain/auth/tokens.ts';
 import type { Caller } from '../../../domain/shared/caller.ts';
+import { DAY_MS } from '../../../domain/shared/durations.ts';
 import {
   AppError,
   invalidField,
@@ -33,8 +34,6 @@ export type TokenLimits = {
 export type CheckedLimits = Omit<TokenLimits, 'resourceScopes'> & {
   resourceScopes?: ResourceScope[] | null;
 };
-
-const DAY_MS = 86_400_000;
 
 /** Errors about a field of one of several objects get the position of the object. */
 async function at<T>(pointer: string, check: () => Promise<T>): Promise<T> {

@@ -19,6 +19,7 @@ import {
   type TokenStatus,
 } from '../../../domain/auth/tokens.ts';
 import type { Caller } from '../../../domain/shared/caller.ts';
+import { DAY_MS } from '../../../domain/shared/durations.ts';
 import {
   AppError,
   checkVersion,
@@ -61,8 +62,6 @@ type Deps = {
   config: { tokenMaxDays: number };
   cancelRevoked: Pick<CancelRevoked, 'afterCommit'>;
 };
-
-const DAY_MS = 86_400_000;
 
 const daysAfter = (time: Date, days: number): Date => new Date(time.getTime() + days * DAY_MS);
 

@@ -1,4 +1,4 @@
-import { DAY_MS } from '../../parts/durations.ts';
+import { DAY_MS } from '../../../domain/shared/durations.ts';
 import { fromLocalInput } from '../../parts/localInput.ts';
 
 /** A scope in a request, by the narrowest id. */

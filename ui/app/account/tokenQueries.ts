@@ -1,6 +1,6 @@
 import { keepPreviousData } from '@tanstack/react-query';
+import { DAY_MS } from '../../../domain/shared/durations.ts';
 import { serverNow } from '../../parts/clock.ts';
-import { DAY_MS } from '../../parts/durations.ts';
 import { answer, api, type Schemas } from '../api.ts';
 import { WARNING_DAYS } from './tokenText.ts';
 

@@ -1,4 +1,4 @@
-import { DAY_MS } from '../../parts/durations.ts';
+import { DAY_MS } from '../../../domain/shared/durations.ts';
 import { labelOf, type Names } from '../../parts/names.ts';
 
 /** What texts need of a token. */

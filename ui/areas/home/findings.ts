@@ -1,4 +1,4 @@
-import { DAY_MS } from '../../parts/durations.ts';
+import { DAY_MS } from '../../../domain/shared/durations.ts';
 import { formatNumberOf } from '../../parts/format.ts';
 import { labelOf, type Names } from '../../parts/names.ts';
 

@@ -1,7 +1,7 @@
+import { DAY_MS } from '../../../domain/shared/durations.ts';
 import { answer, api, type Schemas } from '../../app/api.ts';
 import type { paths } from '../../app/schema.d.ts';
 import { serverNow } from '../../parts/clock.ts';
-import { DAY_MS } from '../../parts/durations.ts';
 import { mergeNames } from '../../parts/names.ts';
 import { isFullBackup, upcoming } from './findings.ts';
 

@@ -1,10 +1,10 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useRef, useState } from 'react';
+import { DAY_MS } from '../../../domain/shared/durations.ts';
 import { answer, api, type Schemas } from '../../app/api.ts';
 import { useIdempotencyKeys } from '../../app/idempotency.ts';
 import { serverNow } from '../../parts/clock.ts';
 import { PLATFORM, TENANT_HEADER } from '../../app/session/tenant.ts';
-import { DAY_MS } from '../../parts/durations.ts';
 
 /** Instead of the id of an account. */
 export const NEW_ACCOUNT = 'new';

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { useEffect, useRef, type KeyboardEvent } from 'react';
+import { DAY_MS } from '../../../domain/shared/durations.ts';
 import type { Schemas } from '../../app/api.ts';
-import { DAY_MS } from '../../parts/durations.ts';
 import { formatCount } from '../../parts/format.ts';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { Section } from '../../parts/Section.tsx';

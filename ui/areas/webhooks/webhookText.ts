@@ -1,4 +1,4 @@
-import { DAY_MS } from '../../parts/durations.ts';
+import { DAY_MS } from '../../../domain/shared/durations.ts';
 import { formatDuration } from '../../parts/format.ts';
 import { ownValue } from '../../parts/ownValue.ts';
 import type { Tone } from '../../parts/statuses.ts';

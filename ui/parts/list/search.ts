@@ -1,5 +1,6 @@
 /** Filters, order and columns of a list, as they are in the address of the page. */
 
+import { DAY_MS, HOUR_MS } from '../../../domain/shared/durations.ts';
 import { ownValue } from '../ownValue.ts';
 
 /** What can be found by a reference filter. */
@@ -71,14 +72,12 @@ export function splitValues(text: string | undefined): string[] {
   return [...values, value].filter((each) => each !== '');
 }
 
-const MINUTE = 60_000;
-
 /** Ranges up to now, by their name in the address. */
 export const TIME_PRESETS: Readonly<Record<string, { label: string; ms: number }>> = {
-  '1h': { label: 'Last hour', ms: 60 * MINUTE },
-  '24h': { label: 'Last 24 hours', ms: 24 * 60 * MINUTE },
-  '7d': { label: 'Last 7 days', ms: 7 * 24 * 60 * MINUTE },
-  '30d': { label: 'Last 30 days', ms: 30 * 24 * 60 * MINUTE },
+  '1h': { label: 'Last hour', ms: HOUR_MS },
+  '24h': { label: 'Last 24 hours', ms: DAY_MS },
+  '7d': { label: 'Last 7 days', ms: 7 * DAY_MS },
+  '30d': { label: 'Last 30 days', ms: 30 * DAY_MS },
 };
 
 export type TimeRange = { from?: Date | undefined; to?: Date | undefined };
