@@ -69,7 +69,7 @@ module.exports = {
     // Networks, JSON, errors and times are the same in the browser: the files need nothing of Node.
     layer('ui', [
       '^domain/inventory/(cabling|cidr|importLimits)\\.ts$',
-      '^domain/shared/(durations|errorMessage)\\.ts$',
+      '^domain/shared/(durations|errorMessage|jsonObject)\\.ts$',
       '^domain/views/views\\.ts$',
       '^platform/strictJson\\.ts$',
     ]),

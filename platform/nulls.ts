@@ -1,4 +1,5 @@
 import type { TSchema } from 'typebox';
+import { isJsonObject } from '../domain/shared/jsonObject.ts';
 
 /** The keywords of a schema that say where null may be. */
 type Node = {
@@ -56,10 +57,9 @@ function dropOf({ anyOf, items, ...node }: Node): Drop | undefined {
   });
   if (droppable.length === 0 && inner.length === 0) return undefined;
   return (value) => {
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) return;
-    const object = value as Record<string, unknown>;
-    for (const name of droppable) if (object[name] === null) Reflect.deleteProperty(object, name);
-    for (const [name, drop] of inner) if (Object.hasOwn(object, name)) drop(object[name]);
+    if (!isJsonObject(value)) return;
+    for (const name of droppable) if (value[name] === null) Reflect.deleteProperty(value, name);
+    for (const [name, drop] of inner) if (Object.hasOwn(value, name)) drop(value[name]);
   };
 }
 

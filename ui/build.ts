@@ -24,6 +24,7 @@ const SHARED = [
   'domain/shared/errorMessage.ts',
   'domain/shared/errors.ts',
   'domain/shared/excerpt.ts',
+  'domain/shared/jsonObject.ts',
   'domain/shared/jsonPointer.ts',
   'domain/views/views.ts',
   'platform/jsonDepth.ts',

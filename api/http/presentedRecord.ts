@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Type, type TObject, type TSchema } from 'typebox';
 import { invalidFields, versionConflict, type FieldError } from '../../domain/shared/errors.ts';
+import { isJsonObject } from '../../domain/shared/jsonObject.ts';
 import { escapePointer } from '../../domain/shared/jsonPointer.ts';
 import { expectedVersion } from './etag.ts';
 import type { Route } from './route.ts';
@@ -73,7 +74,7 @@ export async function changedProperties(
   request: PutRequest,
   body: unknown,
 ): Promise<unknown> {
-  if (!current || typeof body !== 'object' || body === null || Array.isArray(body)) return body;
+  if (!current || !isJsonObject(body)) return body;
   const writable = (schema as TObject | undefined)?.properties ?? {};
   const known = JSON.parse(JSON.stringify(await current(request))) as Record<string, unknown>;
   const version = expectedVersion(request.ifMatch);

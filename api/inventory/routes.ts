@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { AppError, invalidField } from '../../domain/shared/errors.ts';
+import { isJsonObject } from '../../domain/shared/jsonObject.ts';
 import {
   addressBits,
   blockAt,
@@ -239,9 +240,8 @@ const historyRoutes = (resource: Resource, { records }: Deps): Route[] => [
 
 /** A body that is an object. The planner validates its fields. */
 function objectOf(body: unknown): Record<string, unknown> {
-  if (typeof body !== 'object' || body === null || Array.isArray(body))
-    throw invalidField('body', '', 'type', 'must be object');
-  return body as Record<string, unknown>;
+  if (!isJsonObject(body)) throw invalidField('body', '', 'type', 'must be object');
+  return body;
 }
 
 /** Converts the query of a list to what its fields alone do not say. Error: `invalid_request`. */

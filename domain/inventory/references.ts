@@ -1,4 +1,5 @@
 import { PLATFORM } from '../access/scope.ts';
+import { isJsonObject } from '../shared/jsonObject.ts';
 import type { OpenDraft } from './draft.ts';
 import { allContainersOf } from './inheritance.ts';
 import { tenantOf } from './ownership.ts';
@@ -41,8 +42,7 @@ export function resolveReferences(draft: OpenDraft, viewer: Viewer): void {
     const value = after[name];
     const isNew = !before || draft.isProvided(name);
     if (!isNew || !draft.isValid(name)) continue;
-    if (typeof value === 'object' && value !== null && !Array.isArray(value))
-      resolveByField(draft, viewer, name, reference, Object.entries(value));
+    if (isJsonObject(value)) resolveByField(draft, viewer, name, reference, Object.entries(value));
     else if (typeof value === 'string') checkReference(draft, viewer, name, reference, value);
   }
 }

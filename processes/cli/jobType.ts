@@ -2,6 +2,7 @@ import { copyFile, mkdir, readFile, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { JobFailure } from '../../domain/jobs/jobType.ts';
+import { isJsonObject } from '../../domain/shared/jsonObject.ts';
 import { compileForeignSchema } from '../../platform/foreignSchema.ts';
 import { parseStrictJson } from '../../platform/strictJson.ts';
 import { StopRequest } from '../../runner/command/attempt.ts';
@@ -59,9 +60,8 @@ async function readPayload(option: string): Promise<Record<string, unknown>> {
   const [first] = errors;
   if (first)
     throw new UsageError(`the payload ${first.pointer} ${first.message}`.replace('  ', ' '));
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw new UsageError('the payload is not a JSON object');
-  return value as Record<string, unknown>;
+  if (!isJsonObject(value)) throw new UsageError('the payload is not a JSON object');
+  return value;
 }
 
 type TryOptions = { payload?: string; target?: string; artifacts?: string };

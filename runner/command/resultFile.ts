@@ -2,6 +2,7 @@ import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { JobFailure } from '../../domain/jobs/jobType.ts';
 import { MAX_RESULT_BYTES } from '../../domain/jobs/jobs.ts';
+import { isJsonObject } from '../../domain/shared/jsonObject.ts';
 import { compileForeignSchema } from '../../platform/foreignSchema.ts';
 import type { SchemaCheck } from '../../platform/schemaCheck.ts';
 import { parseStrictJson } from '../../platform/strictJson.ts';
@@ -59,8 +60,7 @@ export async function readResult(
     text === undefined || text.trim() === '' ? { value: {}, errors: [] } : parseStrictJson(text);
   const [broken] = errors;
   if (broken) throw invalid(`The result ${broken.pointer} ${broken.message}`);
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw invalid('The result is not a JSON object');
+  if (!isJsonObject(value)) throw invalid('The result is not a JSON object');
   const problems = schema ? checkOf(schema)(value) : [];
   if (problems.length > 0)
     throw invalid(
@@ -69,5 +69,5 @@ export async function readResult(
         .map(({ pointer, message }) => `${pointer || 'it'} ${message}`)
         .join('; ')}`,
     );
-  return value as Record<string, unknown>;
+  return value;
 }

@@ -14,6 +14,7 @@ import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Resource } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { counted } from '../../domain/shared/counted.ts';
+import { isJsonObject } from '../../domain/shared/jsonObject.ts';
 import { isDeeperThan, MAX_DEPTH } from '../../platform/jsonDepth.ts';
 import { parseStrictJson, unstorable } from '../../platform/strictJson.ts';
 
@@ -183,10 +184,9 @@ function readLine(text: string, line: number, resource: Resource | undefined): F
   const { value, errors } = parseStrictJson(text, () => true);
   const [error] = errors;
   if (error) throw lineError(line, `${error.pointer} ${error.message}`.trim());
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw lineError(line, 'is not an object');
-  if (resource) return mutationFromRecord(resource, value as Record<string, unknown>);
-  const { resource: name, operation, record, ...more } = value as Record<string, unknown>;
+  if (!isJsonObject(value)) throw lineError(line, 'is not an object');
+  if (resource) return mutationFromRecord(resource, value);
+  const { resource: name, operation, record, ...more } = value;
   if (
     typeof name !== 'string' ||
     !Object.hasOwn(RESOURCES, name) ||

@@ -5,6 +5,7 @@ import { unknownReferencesIn } from '../../../domain/jobs/payloadReferences.ts';
 import { RetryPolicy } from '../../../domain/jobs/retry.ts';
 import { TARGET_KINDS } from '../../../domain/jobs/targets.ts';
 import { TYPE_ACCESS, WantedSecrets } from '../../../domain/runners/definition.ts';
+import { isJsonObject } from '../../../domain/shared/jsonObject.ts';
 import { compileForeignSchema, SchemaError } from '../../../platform/foreignSchema.ts';
 import { compileCheck } from '../../../platform/schemaCheck.ts';
 import { API_VERSION } from './jobType.ts';
@@ -49,10 +50,8 @@ const nameOf = (definition: Record<string, unknown>): string =>
 
 /** What is wrong with a definition, each with the name of the type; nothing if it can be used. */
 export function definitionProblems(definition: unknown): string[] {
-  if (typeof definition !== 'object' || definition === null || Array.isArray(definition))
-    return ['jobType was called without a definition'];
-  const fields = definition as Record<string, unknown>;
-  return problemsOf(fields).map((problem) => `${nameOf(fields)}: ${problem}`);
+  if (!isJsonObject(definition)) return ['jobType was called without a definition'];
+  return problemsOf(definition).map((problem) => `${nameOf(definition)}: ${problem}`);
 }
 
 function problemsOf(fields: Record<string, unknown>): string[] {

@@ -5,6 +5,7 @@ import { LOG_LEVELS } from '../../../domain/jobs/jobs.ts';
 import { secretValuesIn } from '../../../domain/jobs/secretFields.ts';
 import type { FailedResponse } from '../../../domain/jobs/jobs.ts';
 import { errorMessage } from '../../../domain/shared/errorMessage.ts';
+import { isJsonObject } from '../../../domain/shared/jsonObject.ts';
 import type { Masker } from '../../../domain/shared/masker.ts';
 import { responseExcerpt } from '../../../domain/shared/responseExcerpt.ts';
 import type { JobTools, JobTypeDefinition } from './jobType.ts';
@@ -111,7 +112,7 @@ function asData(data: unknown, mask: (value: object) => object): object | undefi
 /** The result as JSON. Error: `JobFailure('result_invalid')`. */
 function asResult(result: unknown): object {
   if (result === undefined || result === null) return {};
-  if (typeof result !== 'object' || Array.isArray(result))
+  if (!isJsonObject(result))
     throw new JobFailure('result_invalid', 'The result must be an object', { retryable: false });
   try {
     return JSON.parse(JSON.stringify(result)) as object;

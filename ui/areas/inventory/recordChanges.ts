@@ -1,5 +1,5 @@
+import { isJsonObject } from '../../../domain/shared/jsonObject.ts';
 import { isSameValue } from '../../parts/diff/change.ts';
-import { isPlainObject } from '../../parts/plainObject.ts';
 
 type Values = Record<string, unknown>;
 
@@ -19,7 +19,7 @@ export function emptyValue({ nullable, type, default: initial }: Field): unknown
 
 const objectAt = (values: Values, name: string): Values => {
   const value = values[name];
-  return isPlainObject(value) ? { ...value } : {};
+  return isJsonObject(value) ? { ...value } : {};
 };
 
 /** The names and values that differ; null for those that are taken away. */

@@ -1,4 +1,4 @@
-import { isPlainObject } from '../plainObject.ts';
+import { isJsonObject } from '../../../domain/shared/jsonObject.ts';
 import type { FieldError } from '../problems.ts';
 
 const isUnder = (pointer: string, prefix: string): boolean =>
@@ -25,4 +25,4 @@ export const otherErrors = (
 
 /** A payload is an object, whatever was typed. */
 export const objectOf = (value: unknown): Record<string, unknown> =>
-  isPlainObject(value) ? { ...value } : {};
+  isJsonObject(value) ? { ...value } : {};

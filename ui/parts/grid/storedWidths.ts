@@ -1,4 +1,4 @@
-import { isPlainObject } from '../plainObject.ts';
+import { isJsonObject } from '../../../domain/shared/jsonObject.ts';
 import type { Widths } from './widths.ts';
 
 /** Widths of columns by user and list; the users who have changed one last come first. */
@@ -16,12 +16,12 @@ const isWidth = (entry: [string, unknown]): entry is [string, number] =>
   typeof entry[1] === 'number' && entry[1] > 0 && entry[1] <= MOST_PIXELS;
 
 const widthsIn = (value: unknown): Widths =>
-  isPlainObject(value) ? Object.fromEntries(Object.entries(value).filter(isWidth)) : {};
+  isJsonObject(value) ? Object.fromEntries(Object.entries(value).filter(isWidth)) : {};
 
 /** What was stored, without what this version does not know. */
 export const readWidths = (stored: unknown): StoredWidths =>
-  (Array.isArray(stored) ? stored : []).filter(isPlainObject).flatMap(({ userId, lists }) =>
-    typeof userId === 'string' && isPlainObject(lists)
+  (Array.isArray(stored) ? stored : []).filter(isJsonObject).flatMap(({ userId, lists }) =>
+    typeof userId === 'string' && isJsonObject(lists)
       ? {
           userId,
           lists: Object.fromEntries(

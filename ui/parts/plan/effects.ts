@@ -1,8 +1,8 @@
+import { isJsonObject } from '../../../domain/shared/jsonObject.ts';
 import { formatCount } from '../format.ts';
 import { mergeNames, type Names, type Person } from '../names.ts';
 import { capitalized, nounOf } from '../nouns.ts';
 import { ownValue } from '../ownValue.ts';
-import { isPlainObject } from '../plainObject.ts';
 
 /** One record that a plan changes, as the API presents it. */
 export type Effect = {
@@ -159,7 +159,7 @@ const isNothing = (value: unknown): boolean =>
 
 /** The custom fields of a change, each as a field of its own. */
 function customRows({ field, before, after }: FieldRow): FieldRow[] {
-  const [old, now] = [before, after].map((value) => (isPlainObject(value) ? value : {}));
+  const [old, now] = [before, after].map((value) => (isJsonObject(value) ? value : {}));
   const names = new Set([...Object.keys(old ?? {}), ...Object.keys(now ?? {})]);
   return [...names]
     .map((name) => ({

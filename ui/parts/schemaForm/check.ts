@@ -1,7 +1,7 @@
 import { errorMessage } from '../../../domain/shared/errorMessage.ts';
+import { isJsonObject } from '../../../domain/shared/jsonObject.ts';
 import { isExactNumber, parseStrictJson, problemText } from '../../../platform/strictJson.ts';
 import { formatCount, formatNumberOf } from '../format.ts';
-import { isPlainObject } from '../plainObject.ts';
 import type { FieldError } from '../problems.ts';
 import { childPointer } from './pointer.ts';
 import type { NumberShape, Property, Shape, TextShape } from './shape.ts';
@@ -135,19 +135,19 @@ export function checkValue(shape: Shape, value: unknown, pointer = ''): FieldErr
     case 'choices':
       return Array.isArray(value) ? listErrors(shape, value, pointer) : one('must be a list');
     case 'map':
-      return isPlainObject(value) ? mapErrors(shape, value, pointer) : one('must be an object');
+      return isJsonObject(value) ? mapErrors(shape, value, pointer) : one('must be an object');
     case 'object':
-      return isPlainObject(value)
+      return isJsonObject(value)
         ? objectErrors(shape.properties, value, pointer)
         : one('must be an object');
     case 'variants': {
-      const tagged = isPlainObject(value) ? value : {};
+      const tagged = isJsonObject(value) ? value : {};
       const variant = shape.variants.find((each) => each.value === tagged[shape.tag]);
       if (!variant) return one(REQUIRED);
       return checkValue(variant.shape, value, pointer);
     }
     case 'json':
-      return one(shape.isObject && !isPlainObject(value) ? 'must be a JSON object' : undefined);
+      return one(shape.isObject && !isJsonObject(value) ? 'must be a JSON object' : undefined);
     case 'flag':
     case 'choice':
     case 'constant':
@@ -167,13 +167,13 @@ export function fieldPointers(shape: Shape, value: unknown, pointer = ''): strin
         shape.properties.flatMap(({ name, shape: inner }) =>
           fieldPointers(
             inner,
-            isPlainObject(value) ? value[name] : undefined,
+            isJsonObject(value) ? value[name] : undefined,
             childPointer(pointer, name),
           ),
         ),
       );
     case 'variants': {
-      const tag = isPlainObject(value) ? value[shape.tag] : undefined;
+      const tag = isJsonObject(value) ? value[shape.tag] : undefined;
       const variant = shape.variants.find((each) => each.value === tag);
       const inside = variant ? fieldPointers(variant.shape, value, pointer).slice(1) : [];
       return own.concat(childPointer(pointer, shape.tag), inside);
@@ -186,7 +186,7 @@ export function fieldPointers(shape: Shape, value: unknown, pointer = ''): strin
       );
     case 'map':
       return own.concat(
-        Object.entries(isPlainObject(value) ? value : {}).flatMap(([key, each]) =>
+        Object.entries(isJsonObject(value) ? value : {}).flatMap(([key, each]) =>
           fieldPointers(shape.value, each, childPointer(pointer, key)),
         ),
       );

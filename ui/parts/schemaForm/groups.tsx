@@ -1,9 +1,9 @@
 import { codeText } from '../CodeText.tsx';
 import { Button, Checkbox, NativeSelect, TextInput } from '@mantine/core';
 import { useEffect, useRef, useState, type ReactNode } from 'react';
+import { isJsonObject } from '../../../domain/shared/jsonObject.ts';
 import { Icon } from '../icons.tsx';
 import { IconButton } from '../PermissionButton.tsx';
-import { isPlainObject } from '../plainObject.ts';
 import { initialValue } from './check.ts';
 import {
   useDraft,
@@ -64,7 +64,7 @@ type PropertiesProps = {
 /** The properties of an object, below each other. */
 export function Properties({ shape, value, onChange, pointer }: PropertiesProps) {
   const { Field } = useForm();
-  const own = isPlainObject(value) ? value : {};
+  const own = isJsonObject(value) ? value : {};
   return (
     <>
       {shape.properties.map((property) => (
@@ -117,7 +117,7 @@ export function ObjectField(props: FieldProps<'object'>) {
   const { disabled } = useForm();
   const empty = useEmptyValue(shape, pointer, isRequired);
   const taken = useRef<unknown>(undefined);
-  const isThere = isRequired || isPlainObject(value);
+  const isThere = isRequired || isJsonObject(value);
   const add = () => onChange(taken.current ?? initialValue(shape));
   const remove = () => {
     taken.current = value;
@@ -174,7 +174,7 @@ export function ChoicesField(props: FieldProps<'choices'>) {
 type Entry = { id: number; key: string; value: unknown };
 
 const entriesOf = (value: unknown): Entry[] =>
-  Object.entries(isPlainObject(value) ? value : {}).map(([key, each], id) => ({
+  Object.entries(isJsonObject(value) ? value : {}).map(([key, each], id) => ({
     id,
     key,
     value: each,
@@ -273,7 +273,7 @@ export function VariantsField(props: FieldProps<'variants'>) {
   const { id, disabled } = useForm();
   const empty = useEmptyValue(shape, pointer, isRequired);
   const typed = useRef(new Map<number, unknown>());
-  const tag = isPlainObject(value) ? value[shape.tag] : undefined;
+  const tag = isJsonObject(value) ? value[shape.tag] : undefined;
   const position = shape.variants.findIndex((variant) => variant.value === tag);
   const variant = shape.variants[position];
   const choose = (next: number) => {

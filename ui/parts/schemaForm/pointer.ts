@@ -1,4 +1,4 @@
-import { isPlainObject } from '../plainObject.ts';
+import { isJsonObject } from '../../../domain/shared/jsonObject.ts';
 
 /** JSON Pointers (RFC 6901), and values at them. */
 
@@ -21,10 +21,10 @@ export function pointerBelow(base: string, pointer: string): string | undefined 
 
 /** An object with one key set, or without it if the value is undefined. */
 export function withKey(value: unknown, key: string, next: unknown): Record<string, unknown> {
-  const { [key]: _old, ...others } = isPlainObject(value) ? value : {};
+  const { [key]: _old, ...others } = isJsonObject(value) ? value : {};
   if (next === undefined) return others;
   // A key keeps its position, so that fields do not move while one types.
-  return isPlainObject(value) && key in value
+  return isJsonObject(value) && key in value
     ? { ...value, [key]: next }
     : { ...others, [key]: next };
 }
