@@ -7,6 +7,7 @@ import {
 } from '@temporalio/common';
 import { JobFailure } from '../domain/jobs/jobType.ts';
 import { MAX_UNANSWERED } from '../domain/runners/records.ts';
+import type { EndRequest } from '../domain/runners/protocol.ts';
 import { jobLog, type Log } from '../platform/log.ts';
 import type { Catalog } from './catalog.ts';
 import { StopRequest } from './command/attempt.ts';
@@ -16,7 +17,6 @@ import type { DeclaredType } from './declaration/load.ts';
 import {
   retryTransient,
   RunnerApiError,
-  type AttemptEnd,
   type RunnerApi,
   type StartedAttempt,
 } from './protocol/api.ts';
@@ -244,7 +244,7 @@ async function runAttempt(
   started: StartedAttempt,
   report: AttemptReport,
   signal: AbortSignal,
-): Promise<AttemptEnd> {
+): Promise<EndRequest> {
   const { attempt, attemptToken, payload, target, secrets, timeoutMs } = started;
   try {
     const result = await runCommand(

@@ -1,9 +1,9 @@
 import type { Static } from 'typebox';
 import { MAX_ANNOUNCED_TYPES, MAX_DEFINITION_BYTES } from '../../domain/runners/definition.ts';
+import type { AnnouncedState, AnnouncedType } from '../../domain/runners/protocol.ts';
 import { invalidFields } from '../../domain/shared/errors.ts';
 import { compileCheck } from '../../platform/schemaCheck.ts';
 import { once } from '../../platform/once.ts';
-import type { AnnouncedState, AnnouncedType } from '../../services/runners/announcements.ts';
 import { AnnounceRequest, UncheckedAnnouncement } from './schemas.ts';
 
 /** The largest announcement: each type may have a definition of the largest size. */

@@ -1,12 +1,13 @@
 import os from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MAX_ANNOUNCED_TYPES } from '../../domain/runners/definition.ts';
+import type { AnnouncedState } from '../../domain/runners/protocol.ts';
 import { errorMessage } from '../../domain/shared/errorMessage.ts';
 import type { Log } from '../../platform/log.ts';
 import { APP_VERSION } from '../../platform/version.ts';
 import type { Catalog } from '../catalog.ts';
 import type { DeclaredType } from '../declaration/load.ts';
-import { RunnerApiError, type AnnounceAnswer, type AnnouncedState, type RunnerApi } from './api.ts';
+import { RunnerApiError, type AnnounceAnswer, type RunnerApi } from './api.ts';
 
 const MAX_NAME_CHARS = 63;
 const DEFAULT_EVERY_MS = 10_000;

@@ -2,26 +2,18 @@ import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request as send, type Dispatcher } from 'undici';
-import type { RemoteTypeDefinition } from '../../domain/runners/definition.ts';
+import type {
+  AnnouncedState,
+  Announcement,
+  BeginRequest,
+  EndAnswer,
+  EndRequest,
+  LinesAnswer,
+  NoAttempt,
+} from '../../domain/runners/protocol.ts';
 import { errorMessage } from '../../domain/shared/errorMessage.ts';
 
-/** What the API says about a type that a runner has announced. */
-export type AnnouncedState = {
-  name: string;
-  digest: string;
-  state: 'waiting' | 'accepted' | 'disabled' | 'refused';
-  reason?: string;
-};
-
-export type Announcement = {
-  runnerId: string;
-  name: string;
-  version: string;
-  slots: number;
-  pool: string;
-  types: { digest: string; definition: RemoteTypeDefinition }[];
-};
-
+/** What a runner reads of the answers: see the schemas in `api/runners`. */
 export type AnnounceAnswer = {
   taskQueue: string;
   namespace: string;
@@ -42,37 +34,7 @@ export type StartedAttempt = {
   remainingLines: number;
 };
 
-/**
- * What a runner asks to begin; without `digest`, it does not have the type. `attemptToken` is the token of
- * the attempt: a repeated request gets the same attempt. `unanswered`: hashes of the tokens of earlier requests for the job that had no answer.
- */
-export type BeginRequest = {
-  runnerId: string;
-  workflowRunId: string;
-  digest?: string;
-  attemptToken: string;
-  unanswered?: string[];
-};
-
-export type BeginAnswer =
-  | StartedAttempt
-  | { outcome: 'ended' }
-  | { outcome: 'wait'; code: string; retryInMs: number }
-  | { outcome: 'failed'; code: string };
-
-export type LinesAnswer = {
-  have: number;
-  cancel: boolean;
-  leaseMs: number;
-  remainingLines: number;
-};
-
-export type AttemptEnd =
-  | { result: object }
-  | { failure: { code: string; message: string; retryable: boolean; retryAfterSeconds?: number } }
-  | { cancelled: true };
-
-export type EndAnswer = { status: string; code: string | null; retryInMs: number | null };
+export type BeginAnswer = StartedAttempt | NoAttempt;
 
 /** The API has refused a request, or could not be reached (`status` 0). */
 export class RunnerApiError extends Error {
@@ -309,7 +271,7 @@ export function createRunnerApi({ url, readToken, ...connection }: Connection) {
         });
       }),
 
-    end: (jobId: string, attemptToken: string, end: AttemptEnd) =>
+    end: (jobId: string, attemptToken: string, end: EndRequest) =>
       post(
         `jobs/${encodeURIComponent(jobId)}/end`,
         end,

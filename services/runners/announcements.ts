@@ -20,12 +20,10 @@ import { PLATFORM } from '../../domain/access/scope.ts';
 import { coversJobType } from '../../domain/access/jobTypePatterns.ts';
 import { unknownReferencesIn } from '../../domain/jobs/payloadReferences.ts';
 import { isReservedTypeName } from '../../domain/jobs/jobTypeNames.ts';
-import {
-  MAX_DEFINITION_BYTES,
-  type RemoteTypeDefinition,
-} from '../../domain/runners/definition.ts';
+import { MAX_DEFINITION_BYTES } from '../../domain/runners/definition.ts';
 import { shapeOf } from '../../domain/runners/shape.ts';
 import type { TypeState, TypeVersion } from '../../domain/runners/records.ts';
+import type { AnnouncedState, AnnouncedType, Announcement } from '../../domain/runners/protocol.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, notFound } from '../../domain/shared/errors.ts';
 import { compileForeignSchema, SchemaError } from '../../platform/foreignSchema.ts';
@@ -37,30 +35,6 @@ import { MAX_REMOTE_TYPES } from './remoteTypes.ts';
 import { remoteTypeRecord } from './typeAudit.ts';
 
 export type Announcements = ReturnType<typeof createAnnouncements>;
-
-/** A type as a runner has it. `digest` identifies its declaration and its code. */
-export type AnnouncedType = { digest: string; definition: RemoteTypeDefinition };
-
-/** What a runner process says about itself. */
-export type Announcement = {
-  runnerId: string;
-  name: string;
-  version: string;
-  slots: number;
-  pool: string;
-  types: readonly AnnouncedType[];
-};
-
-/**
- * Whether jobs of a type come to the runner. `waiting`: a user has to accept the type, or what has
- * changed of it. `refused`: it can never be accepted; the reason says why.
- */
-export type AnnouncedState = {
-  name: string;
-  digest: string;
-  state: TypeState | 'refused';
-  reason?: string;
-};
 
 /** Versions of one type that are kept, besides the current one. */
 const KEPT_VERSIONS = 50;

@@ -1,6 +1,7 @@
 import type { RemoteJobType } from '../../domain/jobs/jobType.ts';
 import type { JobData } from '../../domain/jobs/records.ts';
 import type { Target } from '../../domain/jobs/targets.ts';
+import type { NoAttempt } from '../../domain/runners/protocol.ts';
 
 /** The answer to a runner that asks to begin an attempt. */
 export type BeginAnswer =
@@ -17,12 +18,7 @@ export type BeginAnswer =
       /** The values of the secrets that the type asks for, by the names that its code reads. */
       secrets: Record<string, string>;
     }
-  /** There is nothing to do any more. */
-  | { outcome: 'ended' }
-  /** Not now, or not by this runner. */
-  | { outcome: 'wait'; code: string; retryInMs: number }
-  /** The job fails, or has to. */
-  | { outcome: 'failed'; code: string };
+  | NoAttempt;
 
 /** What cannot begin with this runner, or before someone acts, is asked for again after this time. */
 const ASK_LATER_MS = 15_000;

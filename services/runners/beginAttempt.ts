@@ -17,6 +17,7 @@ import { mayRunVersion } from '../../domain/jobs/records.ts';
 import { countedAttempts } from '../../domain/jobs/retry.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { notFound } from '../../domain/shared/errors.ts';
+import type { BeginRequest } from '../../domain/runners/protocol.ts';
 import type { Ids } from '../../platform/ids.ts';
 import { hashToken } from '../auth/hashToken.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
@@ -31,21 +32,6 @@ import { checkConcurrency, concurrencyKey } from './concurrency.ts';
 import type { EndAttempt } from './endAttempt.ts';
 import type { RunnerIdentity } from './identity.ts';
 import { noteLostAttempt } from './lostAttempt.ts';
-
-/**
- * What a runner asks to begin: which process asks, for which run, with which version of the type; a runner
- * that does not have the type names none, so that the job does not keep a slot of the pool. `attemptToken`
- * is the token of the attempt, which the runner has made for this request; the same request gets the same
- * attempt. `unanswered`: SHA-256, in hexadecimal digits, of the tokens of requests
- * that were not answered: the attempt that one of these may have started has reached no runner.
- */
-export type BeginRequest = {
-  runnerId: string;
-  workflowRunId: string;
-  digest?: string | undefined;
-  attemptToken?: string;
-  unanswered?: readonly string[];
-};
 
 /** A request with what the API has added to it. */
 type Asked = BeginRequest & Required<Pick<BeginRequest, 'attemptToken' | 'unanswered'>>;

@@ -5,7 +5,7 @@ import { writeChanges } from '../../db/core/unitOfWork.ts';
 import { attemptGuard } from '../../db/jobs/jobs.ts';
 import { Job } from '../../db/models/Job.ts';
 import { answerChange, findRemoteAttempt } from '../../db/runners/attempts.ts';
-import { isFinal, type JobStatus } from '../../domain/jobs/jobs.ts';
+import { isFinal } from '../../domain/jobs/jobs.ts';
 import { JobFailure } from '../../domain/jobs/jobType.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import type { Log } from '../../platform/log.ts';
@@ -14,25 +14,13 @@ import type { JobAttempts } from '../jobs/attempts.ts';
 import type { JobLifecycle, JobRunRef } from '../jobs/lifecycle.ts';
 import { AttemptFailed, interruption, planRetry, serializeResult } from '../jobs/lifecycle.ts';
 import { countedAttempts } from '../../domain/jobs/retry.ts';
+import type { EndAnswer, EndRequest } from '../../domain/runners/protocol.ts';
 import { createRunLog } from '../jobs/runLog.ts';
 import { TAKEN_OVER } from '../jobs/takeOver.ts';
 import { attemptLost, requireOwn } from './currentAttempt.ts';
 import type { RunnerIdentity } from './identity.ts';
 
 export type EndAttempt = ReturnType<typeof createEndAttempt>;
-
-/** How an attempt has ended, as its runner says. */
-export type EndRequest =
-  | { result: object }
-  | { failure: { code: string; message: string; retryable?: boolean; retryAfterSeconds?: number } }
-  | { cancelled: true };
-
-/** What follows. `retryInMs`: when the next attempt is due; null if there is none. */
-export type EndAnswer = {
-  status: JobStatus | 'retrying';
-  code: string | null;
-  retryInMs: number | null;
-};
 
 export type EndDeps = {
   db: Knex;

@@ -9,6 +9,7 @@ import {
   progressOf,
   remainingLines,
 } from '../../domain/jobs/logLines.ts';
+import type { LinesAnswer } from '../../domain/runners/protocol.ts';
 import { jobLogTopic } from '../jobs/jobAudit.ts';
 import { requireCurrent } from './currentAttempt.ts';
 import type { RunnerIdentity } from './identity.ts';
@@ -23,17 +24,6 @@ export type LinesRequest = {
   firstLine: number;
   lines: readonly RemoteLine[];
   progress?: { percent: number; message?: string };
-};
-
-/**
- * `have`: the number of lines that were received. `cancel`: the work is to be stopped. `leaseMs`: the
- * attempt is lost after so long without another report.
- */
-export type LinesAnswer = {
-  have: number;
-  cancel: boolean;
-  leaseMs: number;
-  remainingLines: number;
 };
 
 /** The time of a line by the clock of its runner, unless that is ahead of ours. */

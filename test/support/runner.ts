@@ -4,12 +4,8 @@ import { ApplicationFailure } from '@temporalio/common';
 import { Worker } from '@temporalio/worker';
 import type { ServiceAccountRecord, TokenWithSecret } from '../../api/auth/tokenSchemas.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
-import type {
-  BeginAnswer,
-  EndAnswer,
-  LinesAnswer,
-  StartedAttempt,
-} from '../../runner/protocol/api.ts';
+import type { EndAnswer, LinesAnswer } from '../../domain/runners/protocol.ts';
+import type { BeginAnswer, StartedAttempt } from '../../runner/protocol/api.ts';
 import type { TestApp } from './app.ts';
 import type { TestClient } from './client.ts';
 import { eventually } from './eventually.ts';

@@ -4,9 +4,9 @@ import { MockActivityEnvironment } from '@temporalio/testing';
 import { randomUUID } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import type { EndRequest } from '../../../domain/runners/protocol.ts';
 import { createLog } from '../../../platform/log.ts';
 import { createActivity, runnerStopRequest } from '../../../runner/activity.ts';
-import type { AttemptEnd } from '../../../runner/protocol/api.ts';
 import { eventually } from '../../support/eventually.ts';
 import { createDeclaredTypes, type DeclaredTypes } from '../../support/runner/declared.ts';
 
@@ -28,7 +28,7 @@ async function startActivity() {
     `echo ready; until [ -e ${go} ]; do sleep 0.02; done; echo '{"ok": true}' > $HOLDFAST_RESULT`,
     { stop: { graceSeconds: 0.1 } },
   );
-  const ends: AttemptEnd[] = [];
+  const ends: EndRequest[] = [];
   let sent = '';
   let have = 0;
   const api = {
@@ -39,7 +39,7 @@ async function startActivity() {
       have += body.split('\n').length - 1;
       return Promise.resolve({ ...LEASE, have, cancel: false });
     },
-    end(_job: string, _token: string, end: AttemptEnd) {
+    end(_job: string, _token: string, end: EndRequest) {
       ends.push(end);
       return Promise.resolve({ status: 'succeeded', code: null, retryInMs: null });
     },

@@ -1,8 +1,9 @@
 import { afterEach, expect, test } from '@jest/globals';
+import type { Announcement } from '../../../domain/runners/protocol.ts';
 import { createLog } from '../../../platform/log.ts';
 import type { Catalog } from '../../../runner/catalog.ts';
 import { createAnnouncer } from '../../../runner/protocol/announcer.ts';
-import { RunnerApiError, type Announcement, type RunnerApi } from '../../../runner/protocol/api.ts';
+import { RunnerApiError, type RunnerApi } from '../../../runner/protocol/api.ts';
 import { eventually } from '../../support/eventually.ts';
 import { createDeclaredTypes, type DeclaredTypes } from '../../support/runner/declared.ts';
 import { createCatalog } from '../../../runner/catalog.ts';
