@@ -7,10 +7,9 @@ import { expectedVersion } from '../http/etag.ts';
 import { listResponse, listSchema, pageQuery } from '../http/pagination.ts';
 import { noContent, ok } from '../http/response.ts';
 import { route, type Route } from '../http/route.ts';
-import { Nullable, TenantId } from '../http/schemas.ts';
+import { closed, Nullable, TenantId } from '../http/schemas.ts';
 
 const tag = 'Quotas';
-const closed = { additionalProperties: false };
 
 const Count = (name: QuotaName) =>
   Type.Integer({

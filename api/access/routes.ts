@@ -24,6 +24,7 @@ import {
 import {
   accountIn,
   Actor,
+  closed,
   Id,
   Name,
   Nullable,
@@ -33,7 +34,6 @@ import {
 } from '../http/schemas.ts';
 
 const tag = 'RBAC';
-const closed = { additionalProperties: false };
 
 const OneAssignment = Type.Object({ id: Id('asg') }, closed);
 const OneMapping = Type.Object({ id: Id('map') }, closed);

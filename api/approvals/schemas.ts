@@ -14,6 +14,7 @@ import {
   ACCEPTS_ANY_TEXT,
   accountIn,
   Actor,
+  closed,
   Id,
   InventoryId,
   JsonObject,
@@ -32,7 +33,6 @@ import {
   PlanWarningView,
 } from '../inventory/schemas.ts';
 
-const closedObject = { additionalProperties: false };
 const openObject = { additionalProperties: true };
 const Text = (maxLength: number) =>
   Type.String({
@@ -45,7 +45,7 @@ const Text = (maxLength: number) =>
 const Comment = { ...Text(2_000), title: 'Comment' };
 const ErrorView = Type.Object(
   { code: Type.String(), message: Type.String() },
-  { title: 'Failure', ...closedObject },
+  { title: 'Failure', ...closed },
 );
 
 const summary = {
@@ -99,7 +99,7 @@ const summary = {
   updatedAt: Timestamp,
   version: Type.Integer(),
 };
-export const ApprovalSummary = Type.Object(summary, { title: 'ApprovalSummary', ...closedObject });
+export const ApprovalSummary = Type.Object(summary, { title: 'ApprovalSummary', ...closed });
 export type ApprovalSummary = Static<typeof ApprovalSummary>;
 
 const Effect = Type.Object(
@@ -117,7 +117,7 @@ const Effect = Type.Object(
     ),
     changes: Type.Array(FieldChangeView),
   },
-  { title: 'ApprovalEffect', ...closedObject },
+  { title: 'ApprovalEffect', ...closed },
 );
 export type EffectView = Static<typeof Effect>;
 
@@ -128,12 +128,12 @@ const Difference = Type.Object(
     effects: Type.Array(
       Type.Object(
         { approved: Nullable(Effect), now: Nullable(Effect) },
-        { title: 'EffectDifference', ...closedObject },
+        { title: 'EffectDifference', ...closed },
       ),
       { description: 'The effects that differ: as approved, and as they would be now.' },
     ),
   },
-  { title: 'ApprovalDifference', ...closedObject },
+  { title: 'ApprovalDifference', ...closed },
 );
 export type DifferenceView = Static<typeof Difference>;
 
@@ -151,7 +151,7 @@ const RequesterView = Type.Object(
     displayName: Nullable(Type.String()),
     provider: AccountProvider,
   },
-  { title: 'Requester', ...closedObject },
+  { title: 'Requester', ...closed },
 );
 const NullableText = Nullable(Type.String());
 
@@ -181,13 +181,13 @@ export const ApprovalRecord = Type.Object(
           mutations: Type.Array(
             Type.Object(
               { resource: Type.String(), operation: Type.String(), record: Type.Unknown() },
-              { title: 'RequestedMutation', ...closedObject },
+              { title: 'RequestedMutation', ...closed },
             ),
           ),
         },
         {
           title: 'RequestedChange',
-          ...closedObject,
+          ...closed,
           description:
             'The requested change; null if you may neither decide nor read the inventory at the scope of the request.',
         },
@@ -208,7 +208,7 @@ export const ApprovalRecord = Type.Object(
       Type.String(),
       Type.Object(
         { username: Type.String(), displayName: Type.String(), provider: AccountProvider },
-        closedObject,
+        closed,
       ),
       { description: 'The accounts of the users involved, by id, as far as you may know them.' },
     ),
@@ -225,7 +225,7 @@ export const ApprovalRecord = Type.Object(
         { code: Type.String(), message: Type.String(), difference: Nullable(Difference) },
         {
           title: 'ApprovalBlocker',
-          ...closedObject,
+          ...closed,
           description:
             'Why the request could not be executed now. Null if nothing blocks it, if it is finished, and in responses to other methods than GET.',
         },
@@ -239,7 +239,7 @@ export const ApprovalRecord = Type.Object(
         users: Type.Array(
           Type.Object(
             { ...RequesterView.properties, mayDecide: Type.Boolean(), reason: Reason },
-            { title: 'Decider', ...closedObject },
+            { title: 'Decider', ...closed },
           ),
         ),
         roles: Type.Array(
@@ -251,12 +251,12 @@ export const ApprovalRecord = Type.Object(
                 description: 'Whether the role itself grants workflow:approve.',
               }),
             },
-            { title: 'DecidingRole', ...closedObject },
+            { title: 'DecidingRole', ...closed },
           ),
         ),
       },
       {
-        ...closedObject,
+        ...closed,
         description:
           'Who may decide. Everyone needs workflow:approve at the scope of the request, from an assigned role or another. The names are null for people whom a gateway authenticates; their rights are known only when they call.',
       },
@@ -270,7 +270,7 @@ export const ApprovalRecord = Type.Object(
           contentHash: Type.String(),
           decidedAt: Timestamp,
         },
-        { title: 'Decision', ...closedObject },
+        { title: 'Decision', ...closed },
       ),
     ),
     comments: Type.Array(
@@ -281,15 +281,15 @@ export const ApprovalRecord = Type.Object(
           text: Type.String(),
           createdAt: Timestamp,
         },
-        { title: 'ApprovalComment', ...closedObject },
+        { title: 'ApprovalComment', ...closed },
       ),
     ),
     you: Type.Object(
       { mayDecide: Type.Boolean(), reason: Reason, mayCancel: Type.Boolean() },
-      closedObject,
+      closed,
     ),
   },
-  { title: 'ApprovalRequest', ...closedObject },
+  { title: 'ApprovalRequest', ...closed },
 );
 export type ApprovalRecord = Static<typeof ApprovalRecord>;
 
@@ -300,13 +300,13 @@ export const ApprovalList = Type.Object(
     counts: Type.Object(
       Object.fromEntries(APPROVAL_STATUSES.map((status) => [status, Type.Integer()])),
       {
-        ...closedObject,
+        ...closed,
         description: `The number of requests per status, of at most ${MAX_COUNTED_REQUESTS} that are pending and the newest ${MAX_COUNTED_REQUESTS} others. All filters apply, except \`status\`.`,
       },
     ),
     countsExact: Type.Boolean({ description: 'False if there are more than were counted.' }),
   },
-  { title: 'ApprovalList', ...closedObject },
+  { title: 'ApprovalList', ...closed },
 );
 export type ApprovalList = Static<typeof ApprovalList>;
 
@@ -374,7 +374,7 @@ export const ApprovalBody = Type.Object(
         },
         {
           title: 'InventoryChangeRequest',
-          ...closedObject,
+          ...closed,
           description: 'A change of the inventory, as in POST /api/validation/inventory.',
         },
       ),
@@ -401,7 +401,7 @@ export const ApprovalBody = Type.Object(
       }),
     ),
   },
-  { title: 'ApprovalRequestBody', ...closedObject },
+  { title: 'ApprovalRequestBody', ...closed },
 );
 export type ApprovalBody = Static<typeof ApprovalBody>;
 
@@ -417,16 +417,13 @@ export const DecisionBody = Type.Object(
       }),
     ),
   },
-  { title: 'DecisionRequest', ...closedObject },
+  { title: 'DecisionRequest', ...closed },
 );
 export const CancelBody = Type.Object(
   { comment: Type.Optional(Comment) },
-  { title: 'CancelRequest', ...closedObject },
+  { title: 'CancelRequest', ...closed },
 );
-export const CommentBody = Type.Object(
-  { text: Comment },
-  { title: 'CommentRequest', ...closedObject },
-);
+export const CommentBody = Type.Object({ text: Comment }, { title: 'CommentRequest', ...closed });
 
 export const APPROVALS = defineList({
   name: 'approvals',
@@ -468,7 +465,7 @@ export const DeciderRecord = Type.Object(
     displayName: Type.String(),
     provider: AccountProvider,
   },
-  { title: 'PossibleDecider', ...closedObject },
+  { title: 'PossibleDecider', ...closed },
 );
 
 export const DECIDERS = defineList({
@@ -493,7 +490,7 @@ export const DECIDERS = defineList({
     roles: Type.Array(
       Type.Object(
         { id: Type.String(), name: Type.String() },
-        { title: 'ApprovingRole', ...closedObject },
+        { title: 'ApprovingRole', ...closed },
       ),
       { description: 'Roles whose holders may decide.' },
     ),

@@ -15,6 +15,7 @@ import { route, type Route } from '../http/route.ts';
 import { REQUEST_ID } from '../middleware/requestContext.ts';
 import {
   Actor,
+  closed,
   Id,
   JsonObject,
   Nullable,
@@ -26,7 +27,6 @@ import { jobReference } from '../jobs/presenter.ts';
 import { JobReference } from '../jobs/schemas.ts';
 
 const tag = 'Audit';
-const closed = { additionalProperties: false };
 const OUTCOMES = ['done', 'denied', 'failed'] as const;
 
 const AnyObject = Nullable(JsonObject());

@@ -10,10 +10,9 @@ import { defineList } from '../http/lists.ts';
 import { listSchema } from '../http/pagination.ts';
 import { route, type Route } from '../http/route.ts';
 import { LOOKUP } from '../http/strangerLimits.ts';
-import { JsonObject, Name, Nullable, ProviderId, Timestamp } from '../http/schemas.ts';
+import { closed, JsonObject, Name, Nullable, ProviderId, Timestamp } from '../http/schemas.ts';
 
 const tag = 'Authentication';
-const closed = { additionalProperties: false };
 
 const Config = Type.Object(
   {},

@@ -13,11 +13,10 @@ import { route, type Route } from '../http/route.ts';
 import { LOGIN, PROVIDER_LOGIN, SESSION } from '../http/strangerLimits.ts';
 import { sessionView, userView } from './presenter.ts';
 import { CurrentSession, SessionRecord, TokenResponse } from './schemas.ts';
-import { Id, ProviderId, TenantId } from '../http/schemas.ts';
+import { closed, Id, ProviderId, TenantId } from '../http/schemas.ts';
 import { Password, Username } from './userRoutes.ts';
 
 const tag = 'Authentication';
-const closed = { additionalProperties: false };
 
 const REFRESH_COOKIE = 'holdfast_refresh';
 

@@ -7,14 +7,13 @@ import { flagField, idField, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
 import { created, ok, type HttpResponse } from '../http/response.ts';
 import { route, type Route } from '../http/route.ts';
-import { Id, Name, TenantId } from '../http/schemas.ts';
+import { closed, Id, Name, TenantId } from '../http/schemas.ts';
 import { serviceAccountView } from './tokenPresenter.ts';
 import { limitsOf, MAKES_TOKENS, newTokenResponse, tokenList } from './tokenRoutes.ts';
 import { ServiceAccountRecord, ServiceTokenRequest, TokenWithSecret } from './tokenSchemas.ts';
 import { Username } from './userRoutes.ts';
 
 const tag = 'Service accounts';
-const closed = { additionalProperties: false };
 
 const OneAccount = Type.Object({ id: Id('usr') }, closed);
 

@@ -16,12 +16,11 @@ import { readCookie, setCookie } from '../http/cookies.ts';
 import { htmlPage } from '../http/page.ts';
 import { route, type Route } from '../http/route.ts';
 import { LOGIN, LOOKUP, PROVIDER_LOGIN, SAML_RESPONSE, STATIC } from '../http/strangerLimits.ts';
-import { ProviderId } from '../http/schemas.ts';
+import { closed, ProviderId } from '../http/schemas.ts';
 import { REQUEST_ID } from '../middleware/requestContext.ts';
 import { refreshCookie, requestSource, type SignInRequest } from './routes.ts';
 
 const tag = 'Authentication';
-const closed = { additionalProperties: false };
 
 /** Page that shows who is signed in, or why nobody is, for installations without a user interface. */
 const SIGNED_IN = '/api/auth/signed-in';

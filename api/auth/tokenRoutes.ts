@@ -10,7 +10,7 @@ import { defineList } from '../http/lists.ts';
 import { parseTime } from '../http/queryTime.ts';
 import { created, noContent, ok, type HttpResponse } from '../http/response.ts';
 import { route, type Route } from '../http/route.ts';
-import { Id, TenantId } from '../http/schemas.ts';
+import { closed, Id, TenantId } from '../http/schemas.ts';
 import { secretView, tokenView } from './tokenPresenter.ts';
 import {
   CurrentToken,
@@ -22,7 +22,6 @@ import {
 } from './tokenSchemas.ts';
 
 const tag = 'Tokens';
-const closed = { additionalProperties: false };
 
 export const MAKES_TOKENS = 'it makes a token';
 

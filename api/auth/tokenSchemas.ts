@@ -14,6 +14,7 @@ import { POOL_NAME } from '../../domain/runners/definition.ts';
 import {
   accountIn,
   Actor,
+  closed,
   Id,
   Name,
   Nullable,
@@ -21,8 +22,6 @@ import {
   TenantId,
   Timestamp,
 } from '../http/schemas.ts';
-
-const closed = { additionalProperties: false };
 
 const Network = Type.String({ minLength: 1, maxLength: 64, examples: ['10.20.0.0/16'] });
 

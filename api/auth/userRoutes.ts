@@ -8,10 +8,9 @@ import { defineList } from '../http/lists.ts';
 import { route, type Route } from '../http/route.ts';
 import { userView } from './presenter.ts';
 import { UserRecord, UserWithPassword } from './schemas.ts';
-import { Id, Name, Nullable, ProviderId, TenantId } from '../http/schemas.ts';
+import { closed, Id, Name, Nullable, ProviderId, TenantId } from '../http/schemas.ts';
 
 const tag = 'Users';
-const closed = { additionalProperties: false };
 
 const OneUser = Type.Object({ id: Id('usr') }, closed);
 

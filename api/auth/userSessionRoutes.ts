@@ -3,11 +3,10 @@ import type { UserSessions } from '../../services/auth/userSessions.ts';
 import { sessionView } from './presenter.ts';
 import { noContent } from '../http/response.ts';
 import { route, type Route } from '../http/route.ts';
-import { Id } from '../http/schemas.ts';
+import { closed, Id } from '../http/schemas.ts';
 import { SESSIONS } from './routes.ts';
 
 const tag = 'Users';
-const closed = { additionalProperties: false };
 
 const OneUser = Type.Object({ id: Id('usr') }, closed);
 const OneSession = Type.Object({ id: Id('usr'), sessionId: Id('ses') }, closed);

@@ -3,12 +3,11 @@ import type { Access } from '../../services/access/access.ts';
 import type { RestoreHistory } from '../../services/backups/restoreHistory.ts';
 import { ok } from '../http/response.ts';
 import { route, type Route } from '../http/route.ts';
-import { Id } from '../http/schemas.ts';
+import { closed, Id } from '../http/schemas.ts';
 import { mayReadAt, runRecord, runSummary } from './presenter.ts';
 import { RESTORE_RUNS, RestoreRunRecord } from './runSchemas.ts';
 
 const tag = 'Backups';
-const closed = { additionalProperties: false };
 
 type Deps = { history: RestoreHistory; access: Pick<Access, 'holds'> };
 

@@ -2,11 +2,9 @@ import { Type, type Static } from 'typebox';
 import { JOB_STATUSES } from '../../domain/jobs/jobs.ts';
 import { choiceField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
-import { Actor, Nullable, Reference, Timestamp } from '../http/schemas.ts';
+import { Actor, closed, Nullable, Reference, Timestamp } from '../http/schemas.ts';
 import { JobStatus } from '../jobs/schemas.ts';
 import { Counts, Failure, report, Section } from './schemas.ts';
-
-const closed = { additionalProperties: false };
 
 const PURPOSES = ['validate', 'restore', 'verify'] as const;
 

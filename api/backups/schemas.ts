@@ -7,17 +7,17 @@ import { choiceField, idField, integerField, textField, timeField } from '../htt
 import { defineList } from '../http/lists.ts';
 import {
   Actor,
-  MaybeId,
+  closed,
   Id,
+  MaybeId,
   Nullable,
   Reference,
+  TenantId,
   Timestamp,
   Warnings,
-  TenantId,
 } from '../http/schemas.ts';
 import { JobReference, JobStatus } from '../jobs/schemas.ts';
 
-const closed = { additionalProperties: false };
 export const Section = Type.Enum([...SECTIONS], { title: 'BackupSection' });
 const Mode = Type.Enum([...MODES], { title: 'BackupMode' });
 const Engine = Type.Enum([...ENGINES], { title: 'BackupEngine' });

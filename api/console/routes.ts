@@ -2,10 +2,8 @@ import { Type, type Static } from 'typebox';
 import type { Config } from '../../platform/config.ts';
 import { ok } from '../http/response.ts';
 import { route, type Route } from '../http/route.ts';
-import { Nullable } from '../http/schemas.ts';
+import { closed, Nullable } from '../http/schemas.ts';
 import { STATIC } from '../http/strangerLimits.ts';
-
-const closed = { additionalProperties: false };
 
 const ConsoleSettings = Type.Object(
   {

@@ -5,13 +5,12 @@ import type { EventFilter, Events } from '../../services/events/events.ts';
 import { createEventStreams, EVENT_STREAM } from '../http/eventStream.ts';
 import { ok } from '../http/response.ts';
 import { route, type Route } from '../http/route.ts';
-import { Id } from '../http/schemas.ts';
+import { closed, Id } from '../http/schemas.ts';
 import { deliveryRecord } from '../webhooks/presenter.ts';
 import { eventRecord, streamMessages } from './presenter.ts';
 import { EVENTS, EventWithDeliveries } from './schemas.ts';
 
 const tag = 'Events';
-const closed = { additionalProperties: false };
 
 const SEQUENCE = /^\d{1,16}$/;
 

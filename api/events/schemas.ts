@@ -2,10 +2,8 @@ import { Type, type Static } from 'typebox';
 import { SUPPORTED_EVENT_TYPES } from '../../domain/events/events.ts';
 import { choiceField, declareField, idField, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
-import { Actor, Id, Name, Reference, TenantId, Timestamp } from '../http/schemas.ts';
+import { Actor, closed, Id, Name, Reference, TenantId, Timestamp } from '../http/schemas.ts';
 import { DeliveryRecord } from '../webhooks/schemas.ts';
-
-const closed = { additionalProperties: false };
 
 export const EventRecord = Type.Object(
   {

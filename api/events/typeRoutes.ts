@@ -2,10 +2,9 @@ import { Type } from 'typebox';
 import { EVENT_DATA, type EventType } from '../../domain/events/events.ts';
 import { exampleMessage } from '../../domain/events/examples.ts';
 import { eventSummary } from '../../domain/events/summaries.ts';
+import { closed } from '../http/schemas.ts';
 import { ok } from '../http/response.ts';
 import { route, type Route } from '../http/route.ts';
-
-const closed = { additionalProperties: false };
 
 const EventTypeRecord = Type.Object(
   {

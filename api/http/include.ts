@@ -2,6 +2,7 @@ import { Type, type TObject, type TSchema } from 'typebox';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { invalidField } from '../../domain/shared/errors.ts';
 import { LABEL_KINDS, type NamedIds, type Names } from '../../domain/shared/labels.ts';
+import { closed } from './schemas.ts';
 import { etagOfText } from './etag.ts';
 import { compileReferences } from './references.ts';
 import type { HttpResponse } from './response.ts';
@@ -11,8 +12,6 @@ import type { Route } from './route.ts';
 export type FindNames = (caller: Caller, ids: NamedIds) => Promise<Names>;
 
 const NAMES = ['labels', 'people'] as const;
-
-const closed = { additionalProperties: false };
 
 const Labels = Type.Object(
   Object.fromEntries(

@@ -2,6 +2,9 @@ import { Type, type TSchema, type TSchemaOptions } from 'typebox';
 import { TENANT_ID, TENANT_ID_RULE } from '../../domain/access/tenantId.ts';
 import type { LabelKind } from '../../domain/shared/labels.ts';
 
+/** For objects that have no other properties. */
+export const closed = { additionalProperties: false };
+
 /** The names of the schemas of ids. */
 const ID_NAMES = {
   aar: 'AuditArchiveId',

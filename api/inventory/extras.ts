@@ -3,11 +3,9 @@ import type { Resource, Row } from '../../domain/inventory/resource.ts';
 import type { AddressSpace } from '../../services/inventory/addressSpace.ts';
 import { MAX_INTERFACE_ADDRESSES, type Equipment } from '../../services/inventory/equipment.ts';
 import type { Extra } from '../http/route.ts';
-import { Nullable } from '../http/schemas.ts';
+import { closed, Nullable } from '../http/schemas.ts';
 import { usageView } from './presenter.ts';
 import { UsageView } from './schemas.ts';
-
-const closed = { additionalProperties: false };
 
 export type ExtraSources = { addressSpace: Pick<AddressSpace, 'usages'>; equipment: Equipment };
 

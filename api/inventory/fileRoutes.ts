@@ -29,6 +29,7 @@ import { listResponse, listSchema, pageQuery } from '../http/pagination.ts';
 import { route, type Route } from '../http/route.ts';
 import {
   Actor,
+  closed,
   Id,
   JsonObject,
   Nullable,
@@ -43,7 +44,6 @@ import { nounOf, pluralIdOf } from './nouns.ts';
 import { filterFrom } from './routes.ts';
 
 const tag = 'Inventory';
-const closed = { additionalProperties: false };
 const FORMAT_BY_CONTENT_TYPE: Readonly<Record<string, FileFormat>> = {
   'text/csv': 'csv',
   'application/x-ndjson': 'ndjson',

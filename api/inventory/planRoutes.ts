@@ -22,7 +22,7 @@ import { readMutations } from './mutations.ts';
 import { route, type Route } from '../http/route.ts';
 import { usageView } from './presenter.ts';
 import { validationAnswer } from './validationAnswer.ts';
-import { Nullable, Reference } from '../http/schemas.ts';
+import { closed, Nullable, Reference } from '../http/schemas.ts';
 import {
   AllocateRequest,
   BulkRequest,
@@ -34,7 +34,6 @@ import {
 } from './schemas.ts';
 
 const tag = 'Inventory';
-const closed = { additionalProperties: false };
 const PrefixParams = Type.Object({ id: Type.String({ minLength: 1, maxLength: 100 }) }, closed);
 const BY_NETWORK = { ...columnKindOf(RESOURCES.prefixes, 'cidr'), descending: false };
 const MapQuery = Type.Object(

@@ -13,11 +13,9 @@ import type { InventoryRecords } from '../../services/inventory/records.ts';
 import { etagOfText } from '../http/etag.ts';
 import { listSchema } from '../http/pagination.ts';
 import { route, type Route } from '../http/route.ts';
-import { Nullable, Reference } from '../http/schemas.ts';
+import { closed, Nullable, Reference } from '../http/schemas.ts';
 import { nounOf } from './nouns.ts';
 import { listOf } from './lists.ts';
-
-const closed = { additionalProperties: false };
 
 const ResourceName = Type.Enum([...RESOURCE_NAMES], { title: 'ResourceName' });
 const Rules = Type.Array(Type.String(), {

@@ -35,10 +35,9 @@ import { nounOf, pluralIdOf } from './nouns.ts';
 import { labelledReferences, listOf } from './lists.ts';
 import { route, type Route } from '../http/route.ts';
 import { ChangeList } from './schemas.ts';
-import { Timestamp } from '../http/schemas.ts';
+import { closed, Timestamp } from '../http/schemas.ts';
 
 const tag = 'Inventory';
-const closed = { additionalProperties: false };
 
 const RecordParams = Type.Object(
   {

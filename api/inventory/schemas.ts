@@ -3,9 +3,15 @@ import { MAX_MUTATIONS, MutationBody, Mutations } from '../../domain/inventory/m
 import { OUTCOMES } from '../../domain/inventory/imports.ts';
 import { EFFECT_REASONS, OPERATIONS } from '../../domain/inventory/planning.ts';
 import { listSchema } from '../http/pagination.ts';
-import { Actor, ACCEPTS_ANY_TEXT, JsonObject, Nullable, Timestamp } from '../http/schemas.ts';
+import {
+  ACCEPTS_ANY_TEXT,
+  Actor,
+  closed,
+  JsonObject,
+  Nullable,
+  Timestamp,
+} from '../http/schemas.ts';
 
-const closed = { additionalProperties: false };
 const NullableText = Nullable(Type.String());
 
 export const FieldChangeView = Type.Object(

@@ -5,6 +5,7 @@ import type { RunnerTypes, RunnerTypeView } from '../../services/runners/types.t
 import type { Caller } from '../../domain/shared/caller.ts';
 import { jobOfferCheck } from '../../domain/jobs/jobRights.ts';
 import { isEmpty } from '../../domain/access/scope.ts';
+import { closed } from '../http/schemas.ts';
 import { expectedVersion } from '../http/etag.ts';
 import { listSchema } from '../http/pagination.ts';
 import { noContent, ok, type HttpResponse } from '../http/response.ts';
@@ -14,7 +15,6 @@ import { typeView } from './typePresenter.ts';
 import { JobTypeRecord, JobTypeWithVersions } from './typeSchemas.ts';
 
 const tag = 'Job types';
-const closed = { additionalProperties: false };
 
 const OneType = Type.Object({ name: Type.String({ minLength: 1, maxLength: 128 }) }, closed);
 

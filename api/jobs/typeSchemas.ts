@@ -8,9 +8,7 @@ import {
 } from '../../domain/runners/definition.ts';
 import { TARGET_KINDS } from '../../domain/jobs/targets.ts';
 import { TYPE_STATES } from '../../domain/runners/records.ts';
-import { Actor, JsonObject, Nullable, Timestamp } from '../http/schemas.ts';
-
-const closed = { additionalProperties: false };
+import { Actor, closed, JsonObject, Nullable, Timestamp } from '../http/schemas.ts';
 
 export const JobTypeRecord = Type.Object(
   {

@@ -12,10 +12,9 @@ import { defineList } from '../http/lists.ts';
 import { parseTime } from '../http/queryTime.ts';
 import { created, ok } from '../http/response.ts';
 import { route, type Route } from '../http/route.ts';
-import { Actor, Id, Name, Nullable, TenantId, Timestamp } from '../http/schemas.ts';
+import { Actor, closed, Id, Name, Nullable, TenantId, Timestamp } from '../http/schemas.ts';
 
 const tag = 'Legal holds';
-const closed = { additionalProperties: false };
 
 const Subject = Type.Object(
   {

@@ -3,7 +3,7 @@ import { TENANT_ID } from '../../domain/access/tenantId.ts';
 import { RBAC_READERS } from '../../domain/access/permissions.ts';
 import type { RetentionPreviews } from '../../services/retention/preview.ts';
 import type { RetentionSettings, TenantRetention } from '../../services/retention/settings.ts';
-import { TenantId } from '../http/schemas.ts';
+import { closed, TenantId } from '../http/schemas.ts';
 import { expectedVersion } from '../http/etag.ts';
 import { listResponse, listSchema, pageQuery } from '../http/pagination.ts';
 import { noContent, ok } from '../http/response.ts';
@@ -11,7 +11,6 @@ import { route, type Route } from '../http/route.ts';
 import { PreviewRecord, PreviewRequest, RetentionChange, RetentionRecord } from './schemas.ts';
 
 const tag = 'Retention';
-const closed = { additionalProperties: false };
 
 const OneTenant = Type.Object({ tenantId: TenantId() }, closed);
 

@@ -9,9 +9,7 @@ import {
   RETENTION_KINDS,
   type PeriodName,
 } from '../../domain/retention/retention.ts';
-import { Nullable, TenantId, Timestamp } from '../http/schemas.ts';
-
-const closed = { additionalProperties: false };
+import { closed, Nullable, TenantId, Timestamp } from '../http/schemas.ts';
 
 const ToDefault = Type.Enum(['default'], { title: 'DefaultRetention' });
 const DayCount = Type.Integer({ title: 'DayCount', minimum: MIN_DAYS, maximum: MAX_DAYS });

@@ -11,10 +11,9 @@ import { listSchema } from '../http/pagination.ts';
 import { requireRunner } from '../http/mount.ts';
 import { ok, streamResponse } from '../http/response.ts';
 import { route, type Route } from '../http/route.ts';
-import { Id, Timestamp } from '../http/schemas.ts';
+import { closed, Id, Timestamp } from '../http/schemas.ts';
 import { attemptToken } from './protocolRoutes.ts';
 
-const closed = { additionalProperties: false };
 const ArtifactName = Type.String({
   pattern: ARTIFACT_NAME,
   'x-rule':

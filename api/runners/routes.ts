@@ -8,10 +8,9 @@ import { defineList } from '../http/lists.ts';
 import { listSchema } from '../http/pagination.ts';
 import { created, noContent, ok, type HttpResponse } from '../http/response.ts';
 import { route, type Route } from '../http/route.ts';
-import { Id } from '../http/schemas.ts';
+import { closed, Id } from '../http/schemas.ts';
 import { PoolChange, PoolName, PoolRecord, PoolRequest, RunnerRecord } from './schemas.ts';
 
-const closed = { additionalProperties: false };
 const readers = ['jobtype:read', 'jobtype:write'] as const;
 
 const OnePool = Type.Object({ name: PoolName }, closed);

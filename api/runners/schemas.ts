@@ -10,16 +10,15 @@ import {
 } from '../../domain/runners/definition.ts';
 import { MAX_COUNTED_JOBS, MAX_UNANSWERED, TYPE_STATES } from '../../domain/runners/records.ts';
 import {
-  Actor,
   ACCEPTS_ANY_TEXT,
+  Actor,
+  closed,
   Id,
   JsonObject,
   Name,
   Nullable,
   Timestamp,
 } from '../http/schemas.ts';
-
-const closed = { additionalProperties: false };
 
 export const PoolName = Type.String({
   title: 'PoolName',

@@ -19,7 +19,7 @@ import { parseTime } from '../http/queryTime.ts';
 import { route, type Route } from '../http/route.ts';
 import { jobPresenter } from '../jobs/presenter.ts';
 import { dayRecord, previewRecord, runRecord, schedulePresenter } from './presenter.ts';
-import { Id } from '../http/schemas.ts';
+import { closed, Id } from '../http/schemas.ts';
 import { JobRecord } from '../jobs/schemas.ts';
 import {
   BackfillPreviewRecord,
@@ -39,7 +39,6 @@ import {
 } from './schemas.ts';
 
 const tag = 'Schedules';
-const closed = { additionalProperties: false };
 
 const ScheduleParams = Type.Object({ id: Id('sch') }, closed);
 const RunParams = Type.Object({ id: Id('run') }, closed);

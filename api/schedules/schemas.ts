@@ -17,6 +17,7 @@ import { defineList } from '../http/lists.ts';
 import {
   ACCEPTS_ANY_TEXT,
   Actor,
+  closed,
   Id,
   JsonObject,
   Name,
@@ -30,8 +31,6 @@ import {
 import { JobReference, JobTarget, TargetRequest } from '../jobs/schemas.ts';
 import { BACKUP_JOB, VERIFY_JOB } from '../../domain/backups/backups.ts';
 import { BackupPayload } from '../../services/jobTypes/backups/create.ts';
-
-const closed = { additionalProperties: false };
 
 const time = (description: string) => Type.String({ format: 'date-time', description });
 const timeOrNull = (description: string) => Nullable(time(description));

@@ -4,9 +4,7 @@ import { invalidField } from '../../domain/shared/errors.ts';
 import type { Search } from '../../services/search/search.ts';
 import { ok } from '../http/response.ts';
 import { route, type Route } from '../http/route.ts';
-import { Nullable, Reference } from '../http/schemas.ts';
-
-const closed = { additionalProperties: false };
+import { closed, Nullable, Reference } from '../http/schemas.ts';
 
 const DEFAULT_LIMIT = 6;
 const MAX_LIMIT = 20;

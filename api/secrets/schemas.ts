@@ -1,9 +1,7 @@
 import { Type, type Static } from 'typebox';
 import { POOL_NAME } from '../../domain/runners/definition.ts';
 import { MAX_SECRET_LENGTH, MAX_SECRET_POOLS, SecretName } from '../../domain/secrets/secrets.ts';
-import { Actor, Id, Reference, Timestamp } from '../http/schemas.ts';
-
-const closed = { additionalProperties: false };
+import { Actor, closed, Id, Reference, Timestamp } from '../http/schemas.ts';
 
 const Pools = Type.Array(
   Type.String({

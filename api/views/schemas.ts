@@ -1,8 +1,6 @@
 import { Type, type Static } from 'typebox';
 import { LIST_PATTERN, MAX_PARAMETERS, MAX_SEARCH_BYTES } from '../../domain/views/views.ts';
-import { Actor, Id, Name, Reference, Timestamp } from '../http/schemas.ts';
-
-const closed = { additionalProperties: false };
+import { Actor, closed, Id, Name, Reference, Timestamp } from '../http/schemas.ts';
 
 const ListPath = () =>
   Type.String({

@@ -5,13 +5,12 @@ import type { Webhooks } from '../../services/webhooks/webhooks.ts';
 import type { Deliveries, DeliveryView } from '../../services/webhooks/deliveries.ts';
 import { accepted, ok, type HttpResponse } from '../http/response.ts';
 import { route, type Route } from '../http/route.ts';
-import { Id } from '../http/schemas.ts';
+import { closed, Id } from '../http/schemas.ts';
 import { waitForJob } from '../jobs/waitForJob.ts';
 import { deliveryRecord } from './presenter.ts';
 import { DELIVERIES, DeliveryRecord } from './schemas.ts';
 
 const tag = 'Webhooks';
-const closed = { additionalProperties: false };
 const requiresTenantHeader = true;
 
 const WebhookDeliveryQuery = Type.Omit(

@@ -17,7 +17,7 @@ import { route, type Route } from '../http/route.ts';
 import { jobPresenter } from '../jobs/presenter.ts';
 import { deliveryRoutes, pageOfDeliveries } from './deliveryRoutes.ts';
 import { listedWebhook, webhookRecord } from './presenter.ts';
-import { Id } from '../http/schemas.ts';
+import { closed, Id } from '../http/schemas.ts';
 import { JobRecord } from '../jobs/schemas.ts';
 import {
   EmbeddedQuery,
@@ -32,7 +32,6 @@ import {
 } from './schemas.ts';
 
 const tag = 'Webhooks';
-const closed = { additionalProperties: false };
 const requiresTenantHeader = true;
 
 const WebhookParams = Type.Object({ id: Id('whk') }, closed);

@@ -16,6 +16,7 @@ import {
 import { defineList } from '../http/lists.ts';
 import {
   Actor,
+  closed,
   Id,
   Nullable,
   Reference,
@@ -25,8 +26,6 @@ import {
   Warnings,
 } from '../http/schemas.ts';
 import { JobReference } from '../jobs/schemas.ts';
-
-const closed = { additionalProperties: false };
 
 const AttemptError = Type.Object(
   {
