@@ -1,7 +1,7 @@
 import { isBusy } from '../core/constraints.ts';
 import type { Knex } from '../core/knex.ts';
 import { readSnapshot } from '../core/readSnapshot.ts';
-import type { ResourceName } from '../../domain/inventory/names.ts';
+import { isResourceName } from '../../domain/inventory/names.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import type { SearchKind } from '../../domain/search/query.ts';
 import { presentLabel } from '../inventory/labels.ts';
@@ -58,8 +58,6 @@ function labelOf({ kind, label }: MatchRow): string {
   const resource = isResourceName(name) ? RESOURCES[name] : undefined;
   return resource ? presentLabel(resource, label) : label;
 }
-
-const isResourceName = (name: string): name is ResourceName => Object.hasOwn(RESOURCES, name);
 
 /** Undefined when there is no answer in time. */
 async function answerOf(

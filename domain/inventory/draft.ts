@@ -19,7 +19,7 @@ import {
   type PlanContext,
   type Planned,
 } from './planning.ts';
-import type { ResourceName } from './names.ts';
+import { isResourceName, type ResourceName } from './names.ts';
 import type { PlanSnapshot } from './planSnapshot.ts';
 import type { Resource, Row } from './resource.ts';
 import { RESOURCES } from './resources/index.ts';
@@ -250,8 +250,8 @@ function createFindings(
   const invalidFields = new Set<string>();
   const pointerTo = (field: string | undefined) => (field === undefined ? null : `/${field}`);
   const isReadable = ({ resource, row }: OtherRecord): boolean =>
-    Object.hasOwn(RESOURCES, resource)
-      ? row === undefined || viewer.canRead(RESOURCES[resource as ResourceName], row)
+    isResourceName(resource)
+      ? row === undefined || viewer.canRead(RESOURCES[resource], row)
       : resourceScopesOf(own, before ?? after).every((scope) =>
           viewer.holds(externalReadersOf(resource), scope),
         );
@@ -305,7 +305,7 @@ function createFindings(
 
 /** True when the plan creates this record. */
 const isNew = ({ snapshot }: DraftInput, resource: string, id: string): boolean =>
-  Object.hasOwn(RESOURCES, resource) && snapshot.isNew(resource as ResourceName, id);
+  isResourceName(resource) && snapshot.isNew(resource, id);
 
 /**
  * The record of the caller from which `evict` removes a record of another tenant that is in the way
@@ -316,8 +316,8 @@ function evictableFrom(
   of: string,
   row: Row,
 ): string | undefined {
-  if (!Object.hasOwn(RESOURCES, of)) return undefined;
-  const other = RESOURCES[of as ResourceName];
+  if (!isResourceName(of)) return undefined;
+  const other = RESOURCES[of];
   const mayWrite = (resource: Resource, each: Row) =>
     writeScopesOf(snapshot, resource, each).every((scope) => viewer.canWrite(scope));
   if (!hasOwner(other) || mayWrite(other, row)) return undefined;

@@ -22,3 +22,7 @@ export const RESOURCE_NAMES = [
   'custom-fields',
 ] as const;
 export type ResourceName = (typeof RESOURCE_NAMES)[number];
+
+const NAMES: ReadonlySet<unknown> = new Set(RESOURCE_NAMES);
+
+export const isResourceName = (name: unknown): name is ResourceName => NAMES.has(name);

@@ -20,7 +20,7 @@ import {
   type Viewer,
 } from './planning.ts';
 import { MissingData, type DataNeed } from './planSnapshot.ts';
-import { RESOURCE_NAMES, type ResourceName } from './names.ts';
+import { isResourceName, RESOURCE_NAMES, type ResourceName } from './names.ts';
 import { resolveReferences } from './references.ts';
 import { writableFields, type Resource, type Row } from './resource.ts';
 import { RESOURCES } from './resources/index.ts';
@@ -35,9 +35,7 @@ import { isJsonObject } from '../shared/jsonObject.ts';
 export function withGivenFields(mutation: Mutation): Mutation {
   const { record, operation } = mutation;
   if (!isJsonObject(record) || !Object.values(record).includes(null)) return mutation;
-  const fields = Object.hasOwn(RESOURCES, mutation.resource)
-    ? RESOURCES[mutation.resource as ResourceName].fields
-    : {};
+  const fields = isResourceName(mutation.resource) ? RESOURCES[mutation.resource].fields : {};
   const given = Object.entries(record).filter(([name, value]) => {
     if (value !== null) return true;
     const field = Object.hasOwn(fields, name) ? fields[name] : undefined;

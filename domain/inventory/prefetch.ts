@@ -1,7 +1,7 @@
 import { PLATFORM } from '../access/scope.ts';
 import { addressBits, formatBlock, formatHost, isBlock, parseBlock, parseHost } from './cidr.ts';
 import type { Mutation } from './planning.ts';
-import type { ResourceName } from './names.ts';
+import { isResourceName, type ResourceName } from './names.ts';
 import type { Resource } from './resource.ts';
 import { RESOURCES } from './resources/index.ts';
 import { GLOBAL_VRF, type DataNeed, type NamedLookup, type PlanSnapshot } from './planSnapshot.ts';
@@ -37,9 +37,7 @@ export function prefetchNeeds(
   { resource, operation, record }: Mutation,
   callerTenant: string,
 ): DataNeed[] {
-  const declared = Object.hasOwn(RESOURCES, resource)
-    ? RESOURCES[resource as ResourceName]
-    : undefined;
+  const declared = isResourceName(resource) ? RESOURCES[resource] : undefined;
   if (!declared || typeof record !== 'object' || record === null) return [];
   const fields = record as Record<string, unknown>;
   const id = asPlainId(fields.id);
@@ -126,10 +124,9 @@ export function withResolvedNames(
   snapshot: PlanSnapshot,
   callerTenant: string,
 ): Mutation | undefined {
-  if (!Object.hasOwn(RESOURCES, resource) || typeof record !== 'object' || record === null)
-    return undefined;
+  if (!isResourceName(resource) || typeof record !== 'object' || record === null) return undefined;
   const tenantId = tenantFor(record as Record<string, unknown>, callerTenant);
-  const resolved = Object.entries(RESOURCES[resource as ResourceName].fields).flatMap(
+  const resolved = Object.entries(RESOURCES[resource].fields).flatMap(
     ([name, { reference, derived }]): [string, string][] => {
       const value = (record as Record<string, unknown>)[name];
       if (reference === undefined || derived || typeof value !== 'object') return [];

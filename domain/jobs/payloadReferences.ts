@@ -1,4 +1,4 @@
-import { RESOURCE_NAMES, type ResourceName } from '../inventory/names.ts';
+import { isResourceName } from '../inventory/names.ts';
 import { escapePointer } from '../shared/jsonPointer.ts';
 import { isJsonObject } from '../shared/jsonObject.ts';
 import type { Schema } from './anySchema.ts';
@@ -65,13 +65,10 @@ function knownKeywords(schema: object): readonly unknown[] {
   return known;
 }
 
-export const isReferable = (name: unknown): name is ResourceName =>
-  (RESOURCE_NAMES as readonly unknown[]).includes(name);
-
 /** What the keyword has in a schema that is no resource of the inventory, as text. */
 export const unknownReferencesIn = (schema: object): string[] =>
   knownKeywords(schema)
-    .filter((name) => !isReferable(name))
+    .filter((name) => !isResourceName(name))
     .map((name) => JSON.stringify(name));
 
 /**

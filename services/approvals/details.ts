@@ -13,7 +13,7 @@ import {
 import type { Caller } from '../../domain/shared/caller.ts';
 import type { FrozenEffect } from '../../domain/inventory/frozenPlan.ts';
 import { externalReadersOf } from '../../domain/inventory/externalReaders.ts';
-import { RESOURCE_NAMES, type ResourceName } from '../../domain/inventory/names.ts';
+import { isResourceName, type ResourceName } from '../../domain/inventory/names.ts';
 import type { PlanConflict } from '../../domain/inventory/planning.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { labelOf } from '../../domain/inventory/ownership.ts';
@@ -93,9 +93,6 @@ function refusalReason(
   if (!account.enabled) return 'disabled';
   return account.holds ? null : 'permission_denied';
 }
-
-const isResourceName = (name: string | null): name is ResourceName =>
-  name !== null && (RESOURCE_NAMES as readonly string[]).includes(name);
 
 type Deps = {
   db: Knex;

@@ -4,7 +4,7 @@ import { findBulkResults, type BulkResults } from '../../db/inventory/history.ts
 import { findReadable } from '../../db/inventory/records.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
-import type { ResourceName } from '../../domain/inventory/names.ts';
+import { isResourceName } from '../../domain/inventory/names.ts';
 import { notFound } from '../../domain/shared/errors.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type {
@@ -131,9 +131,9 @@ export const createInventoryBatches = ({
     const scope = access.scope(caller, 'inventory:read', 'inventory:write');
     const readable = new Set<string>();
     for (const [name, of] of Map.groupBy(results, ({ resource }) => resource)) {
-      if (!Object.hasOwn(RESOURCES, name)) continue;
+      if (!isResourceName(name)) continue;
       const asked = of.flatMap(({ id }) => id ?? []);
-      for (const { id } of await findReadable(db, RESOURCES[name as ResourceName], scope, asked))
+      for (const { id } of await findReadable(db, RESOURCES[name], scope, asked))
         readable.add(`${name}/${id}`);
     }
     return {

@@ -10,7 +10,7 @@ import {
   repeatedFields,
   unknownColumns,
 } from '../../domain/inventory/imports.ts';
-import type { ResourceName } from '../../domain/inventory/names.ts';
+import { isResourceName } from '../../domain/inventory/names.ts';
 import type { Resource } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { counted } from '../../domain/shared/counted.ts';
@@ -188,8 +188,7 @@ function readLine(text: string, line: number, resource: Resource | undefined): F
   if (resource) return mutationFromRecord(resource, value);
   const { resource: name, operation, record, ...more } = value;
   if (
-    typeof name !== 'string' ||
-    !Object.hasOwn(RESOURCES, name) ||
+    !isResourceName(name) ||
     typeof record !== 'object' ||
     record === null ||
     Object.keys(more).length > 0
@@ -197,7 +196,7 @@ function readLine(text: string, line: number, resource: Resource | undefined): F
     throw lineError(line, 'is not { "resource": …, "operation": …, "record": … }');
   }
   const fields = record as Record<string, unknown>;
-  const inferred = mutationFromRecord(RESOURCES[name as ResourceName], fields);
+  const inferred = mutationFromRecord(RESOURCES[name], fields);
   if (operation === undefined) return inferred;
   return {
     ...inferred,

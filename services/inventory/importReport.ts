@@ -2,7 +2,7 @@ import { excerpt } from '../../domain/shared/excerpt.ts';
 import { stringify } from 'csv-stringify/sync';
 import type { ReportedRow } from '../../db/inventory/importRows.ts';
 import { cellOfText } from '../../domain/inventory/imports.ts';
-import type { ResourceName } from '../../domain/inventory/names.ts';
+import { isResourceName } from '../../domain/inventory/names.ts';
 import type { PlanConflict, PlanError, PlanWarning } from '../../domain/inventory/planning.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { unescapePointer } from '../../domain/shared/jsonPointer.ts';
@@ -48,9 +48,7 @@ function valueAt(record: unknown, pointer: string): unknown {
 
 /** How a row names its record. A file of mutations may name a resource that there is not. */
 function labelOf(resource: string, record: unknown): string | null {
-  const { labelField } = Object.hasOwn(RESOURCES, resource)
-    ? RESOURCES[resource as ResourceName]
-    : { labelField: 'id' };
+  const { labelField } = isResourceName(resource) ? RESOURCES[resource] : { labelField: 'id' };
   return textOf(valueAt(record, `/${labelField}`)) ?? textOf(valueAt(record, '/id'));
 }
 

@@ -2,10 +2,10 @@ import type { Knex } from '../../db/core/knex.ts';
 import { readNames } from '../../db/core/names.ts';
 import { recordLabels } from '../../db/inventory/labels.ts';
 import { isEmpty, scopeOf, type Rights } from '../../domain/access/scope.ts';
+import { isResourceName } from '../../domain/inventory/names.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import type { JobType } from '../../domain/jobs/jobType.ts';
 import {
-  isReferable,
   MAX_REFERENCES,
   referencesIn,
   type PayloadReference,
@@ -20,7 +20,7 @@ import {
 export type JobReferences = ReturnType<typeof createJobReferences>;
 
 const kindsOf = ({ resources }: PayloadReference): string =>
-  resources.map((name) => (isReferable(name) ? RESOURCES[name].kind : name)).join(' or ');
+  resources.map((name) => (isResourceName(name) ? RESOURCES[name].kind : name)).join(' or ');
 
 /** Checks the records that payloads name, where the schema of the type marks them. */
 export function createJobReferences({ db }: { db: Knex }) {
@@ -36,7 +36,7 @@ export function createJobReferences({ db }: { db: Knex }) {
     for (const { id, resources } of references)
       for (const name of resources) wanted.set(name, (wanted.get(name) ?? new Set()).add(id));
     const sources = [...wanted].flatMap(([name, ids]) =>
-      isReferable(name) ? recordLabels(RESOURCES[name], scope, ids) : [],
+      isResourceName(name) ? recordLabels(RESOURCES[name], scope, ids) : [],
     );
     const found = await readNames(executor, sources);
     const readable = new Set(found.map(({ kind, id }) => `${kind}/${id}`));

@@ -11,7 +11,7 @@ import {
   type Scope,
 } from '../../domain/access/scope.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
-import type { ResourceName } from '../../domain/inventory/names.ts';
+import { isResourceName } from '../../domain/inventory/names.ts';
 import { OTHER_TENANT, type Caller } from '../../domain/shared/caller.ts';
 import type { LabelKind, NamedIds, Names, OtherLabelKind } from '../../domain/shared/labels.ts';
 
@@ -40,8 +40,6 @@ const BUILT_IN_ACTORS: ReadonlyMap<string, string> = new Map([
   [OTHER_TENANT.actorId, 'Another tenant'],
 ]);
 
-const isResource = (kind: LabelKind): kind is ResourceName => Object.hasOwn(RESOURCES, kind);
-
 /**
  * Finds the names that readers see beside ids. A record has a label for callers who may read it.
  * People have display names, nothing else: who did something, for all who may read what was done;
@@ -53,7 +51,7 @@ export function createFindNames({ db, access }: Deps) {
     kind: LabelKind,
     ids: ReadonlySet<string>,
   ): NameSource | undefined {
-    if (isResource(kind)) {
+    if (isResourceName(kind)) {
       const scope = access.scope(caller, 'inventory:read');
       return isEmpty(scope) ? undefined : recordLabels(RESOURCES[kind], scope, ids);
     }
