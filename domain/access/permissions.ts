@@ -38,5 +38,8 @@ export const PERMISSIONS = [
 
 export type Permission = (typeof PERMISSIONS)[number];
 
+/** True for a permission that only allows reading. */
+export const isRead = (permission: Permission): boolean => permission.endsWith(':read');
+
 /** Each of these permissions allows reading grants and roles. */
 export const RBAC_READERS = ['rbac:read', 'rbac:write'] as const;

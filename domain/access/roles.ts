@@ -1,4 +1,4 @@
-import { PERMISSIONS, type Permission } from './permissions.ts';
+import { isRead, PERMISSIONS, type Permission } from './permissions.ts';
 
 /**
  * A named set of permissions, built-in or custom. `jobTypes`: patterns of the job types with the access
@@ -12,7 +12,6 @@ export type Role = {
 };
 
 const areaOf = (permission: Permission) => permission.slice(0, permission.indexOf(':'));
-const isRead = (permission: Permission) => permission.endsWith(':read');
 
 /** All permissions except the named ones and those of the named areas. */
 const allExcept = (

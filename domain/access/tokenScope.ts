@@ -1,6 +1,6 @@
 import type { FieldError } from '../shared/errors.ts';
 import { coversJobType } from './jobTypePatterns.ts';
-import type { Permission } from './permissions.ts';
+import { isRead, type Permission } from './permissions.ts';
 import type { Role } from './roles.ts';
 import {
   contains,
@@ -22,8 +22,6 @@ export type TokenScope = {
   jobTypes: readonly string[] | null;
   readOnly: boolean;
 };
-
-const isRead = (permission: Permission): boolean => permission.endsWith(':read');
 
 /** True when the scope of a token includes a permission. */
 export const includesPermission = (
