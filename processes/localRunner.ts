@@ -5,7 +5,7 @@ import { PLATFORM } from '../domain/access/scope.ts';
 import { statusOf } from '../domain/auth/tokens.ts';
 import { systemCaller } from '../domain/shared/caller.ts';
 import { DAY_MS } from '../domain/shared/durations.ts';
-import { AppError } from '../domain/shared/errors.ts';
+import { ignoreConflict } from '../domain/shared/errors.ts';
 import { pageOf } from '../domain/shared/lists.ts';
 import type { Composition } from './composition/index.ts';
 
@@ -52,10 +52,6 @@ const caller = systemCaller(PLATFORM, 'npm-start');
 async function ensurePool({ pools }: Composition): Promise<void> {
   const fields = { description: 'The runner of npm start', acceptTypes: ['*'] };
   await pools.create(caller, POOL, fields).catch(ignoreConflict);
-}
-
-function ignoreConflict(error: unknown): void {
-  if (!(error instanceof AppError) || error.code !== 'conflict') throw error;
 }
 
 async function findOrCreateAccount({ serviceAccounts }: Composition): Promise<string> {

@@ -190,3 +190,8 @@ export const isTooManyRequests = (error: unknown): error is AppError =>
 /** True for `permission_denied`: the rights of the caller do not allow it. */
 export const isPermissionDenied = (error: unknown): error is AppError =>
   error instanceof AppError && error.code === 'permission_denied';
+
+/** For `catch`, where the record that is created may exist already. */
+export function ignoreConflict(error: unknown): void {
+  if (!(error instanceof AppError) || error.code !== 'conflict') throw error;
+}

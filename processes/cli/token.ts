@@ -2,7 +2,7 @@ import type { parseArgs } from 'node:util';
 import { PERMISSIONS, type Permission } from '../../domain/access/permissions.ts';
 import { PLATFORM } from '../../domain/access/scope.ts';
 import { statusOf, type TokenDetails } from '../../domain/auth/tokens.ts';
-import { AppError } from '../../domain/shared/errors.ts';
+import { AppError, ignoreConflict } from '../../domain/shared/errors.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
 import { DAY_MS } from '../../domain/shared/durations.ts';
 import { pageOf, type ListCondition, type ListKey } from '../../domain/shared/lists.ts';
@@ -140,11 +140,6 @@ async function createToken(
   print('');
   print('The secret is shown only now.');
   return 0;
-}
-
-/** The role is already assigned. */
-function ignoreConflict(error: unknown): void {
-  if (!(error instanceof AppError) || error.code !== 'conflict') throw error;
 }
 
 async function list(deps: Composition, { service, tenant }: Values): Promise<number> {
