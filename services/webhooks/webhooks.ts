@@ -4,7 +4,7 @@ import { scopedRepository } from '../../db/core/scopedRepository.ts';
 import { shareHoldLock } from '../../db/retention/holds.ts';
 import { Webhook } from '../../db/models/Webhook.ts';
 import { findLastDeliveries, type LastDelivery } from '../../db/webhooks/lastDeliveries.ts';
-import { whereSubscribedTo } from '../../db/webhooks/webhooks.ts';
+import { whereSubscribedTo } from '../../db/webhooks/subscriptions.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
 import { ALL_EVENT_TYPES } from '../../domain/events/events.ts';
 import { authorKeyOf, type Caller } from '../../domain/shared/caller.ts';

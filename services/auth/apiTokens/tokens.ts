@@ -36,7 +36,7 @@ import { createAccountChecks } from '../accountChecks.ts';
 import { requireSessionId } from '../sessions.ts';
 import { resolveSessionTenant } from '../sessionTenant.ts';
 import { hashToken } from '../hashToken.ts';
-import { checkExpiry, checkLimits, wideningOf, type TokenLimits } from './scopeRequest.ts';
+import { checkExpiry, checkLimits, wideningOf, type TokenLimits } from './limits.ts';
 import { tokenRecord } from './tokenAudit.ts';
 
 export type ApiTokens = ReturnType<typeof createApiTokens>;
