@@ -18,7 +18,7 @@ import {
   listResponseSchema,
 } from './listSchemas.ts';
 import { parseTime, parseTimeBound } from './queryTime.ts';
-import { DEFAULT_LIMIT } from './pagination.ts';
+import { DEFAULT_LIMIT, idPatternOf } from './pagination.ts';
 import { presentAll } from './presentAll.ts';
 import { ok, type HttpResponse } from './response.ts';
 
@@ -69,14 +69,11 @@ type Present<T> = (item: T) => object | Promise<object>;
 
 type ListView = Omit<ListAnswer<object>, 'next'> & { nextCursor: string | null };
 
-const patternOf = (id: IdKind | RegExp): RegExp =>
-  typeof id === 'string' ? new RegExp(`^${id}_[0-9a-z]{26}$`) : id;
-
 /** Makes the parts of the route of a list from its declaration. */
 export function defineList<O extends Properties>(declaration: ListDeclaration<O>) {
   const { name, fields } = declaration;
   const defaultSort = defaultSortOf(declaration);
-  const idPattern = patternOf(declaration.id);
+  const idPattern = idPatternOf(declaration.id);
 
   /** Converts a query that was checked. Error: `invalid_request`. */
   function requestFrom(query: Query): ListRequest {

@@ -63,6 +63,10 @@ function readCursor(list: string, cursor: string): string | undefined {
   }
 }
 
+/** The pattern of ids of a kind, or one that a list has instead. */
+export const idPatternOf = (id: IdKind | RegExp): RegExp =>
+  typeof id === 'string' ? new RegExp(`^${id}_[0-9a-z]{26}$`) : id;
+
 /** `nextKey` is the key of the last item, or null on the last page; `after` excludes that key. */
 type LoadedPage<T> = { items: T[]; nextKey: string | null };
 type LoadPage<T> = (page: { limit: number; after: string | undefined }) => Promise<LoadedPage<T>>;
@@ -79,11 +83,7 @@ export async function paginate<T, V>(
   load: LoadPage<T>,
   present: (item: T) => V,
 ): Promise<{ items: V[]; nextCursor: string | null }> {
-  const after = decodeCursor(
-    list,
-    query.cursor,
-    typeof idFormat === 'string' ? new RegExp(`^${idFormat}_[0-9a-z]{26}$`) : idFormat,
-  );
+  const after = decodeCursor(list, query.cursor, idPatternOf(idFormat));
   const { items, nextKey } = await load({ limit: query.limit, after });
   return {
     items: items.map(present),
