@@ -2,6 +2,7 @@ import { Context } from '@temporalio/activity';
 import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
 import { assertDefined } from '../domain/shared/assert.ts';
 import { OTHER_WORKER_NEEDED } from '../domain/dispatch/tasks.ts';
+import { ERROR_CODE } from '../domain/jobs/jobs.ts';
 import type { ChildWorkflowSpec, Lane } from '../domain/jobs/jobType.ts';
 import { jobLog, type Log } from '../platform/log.ts';
 import { AttemptFailed, type JobAttempts, type SharedRunRef } from '../services/jobs/attempts.ts';
@@ -112,8 +113,10 @@ export function createJobActivities({
   };
 }
 
+const CODE = new RegExp(ERROR_CODE);
+
 /** An activity of a runner can fail with any text as its type. */
-const errorCode = (code: string): string => (/^[a-z0-9_]{1,64}$/.test(code) ? code : 'unexpected');
+const errorCode = (code: string): string => (CODE.test(code) ? code : 'unexpected');
 
 const currentRun = () =>
   assertDefined(Context.current().info.workflowExecution, 'workflow of the activity');

@@ -1,6 +1,6 @@
 import { Type, type Static } from 'typebox';
 import { JOB_TYPE_PATTERN } from '../../domain/access/jobTypePatterns.ts';
-import { JOB_STATUSES, LOG_LEVELS } from '../../domain/jobs/jobs.ts';
+import { ERROR_CODE, JOB_STATUSES, LOG_LEVELS } from '../../domain/jobs/jobs.ts';
 import { TARGET_KINDS } from '../../domain/jobs/targets.ts';
 import {
   MAX_ANNOUNCED_TYPES,
@@ -333,7 +333,7 @@ export const EndRequest = Type.Object(
       Type.Object(
         {
           code: Type.String({
-            pattern: '^[a-z0-9_]{1,64}$',
+            pattern: ERROR_CODE,
             'x-rule': 'must be an error code: a to z, 0 to 9 and underscores',
           }),
           message: Type.String({ maxLength: 65_536 }),

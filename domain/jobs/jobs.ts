@@ -15,6 +15,9 @@ export type FailedResponse = {
   truncated: boolean;
 };
 
+/** The form of the codes of errors that runners and modules choose. */
+export const ERROR_CODE = '^[a-z0-9_]{1,64}$';
+
 /**
  * Why a job or an attempt failed. `code` is stable, `message` is for people, `response` is what
  * another server answered.

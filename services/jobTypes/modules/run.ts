@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { attemptMasker } from '../../../domain/jobs/attemptMasker.ts';
 import { JobFailure } from '../../../domain/jobs/jobType.ts';
-import { LOG_LEVELS } from '../../../domain/jobs/jobs.ts';
+import { ERROR_CODE, LOG_LEVELS } from '../../../domain/jobs/jobs.ts';
 import { secretValuesIn } from '../../../domain/jobs/secretFields.ts';
 import type { FailedResponse } from '../../../domain/jobs/jobs.ts';
 import { errorMessage } from '../../../domain/shared/errorMessage.ts';
@@ -16,7 +16,7 @@ const STOP_MS = 5_000;
 /** Shorter secrets, and shorter forms of secrets, are part of ordinary words. */
 const MIN_MASKED_CHARS = 4;
 
-const CODE = /^[a-z0-9_]{1,64}$/;
+const CODE = new RegExp(ERROR_CODE);
 
 /**
  * Runs a module: its log, progress, result and failure have the forms that records need, and contain
