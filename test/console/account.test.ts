@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
+import { DAY_MS } from '../../domain/shared/durations.ts';
 import type { TokenRecord } from '../../api/auth/tokenSchemas.ts';
 import { describePages } from '../support/console/console.ts';
 import { accessibilityProblems } from '../support/console/page.ts';
@@ -11,8 +12,6 @@ import {
   seedTenant,
   type Page as ListPage,
 } from '../support/users.ts';
-
-const DAY_MS = 86_400_000;
 
 /** The text of a new token, which its dialog shows. */
 const secretIn = (page: Page) => page.getByText(/^hft_[A-Za-z0-9_-]{40,}$/).textContent();

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
+import { HOUR_MS } from '../../domain/shared/durations.ts';
 import { describePages, signIn } from '../support/console/console.ts';
 import { accessibilityProblems } from '../support/console/page.ts';
 import { eventually } from '../support/eventually.ts';
@@ -216,7 +217,6 @@ describePages('the frame', (console) => {
 
   test('has the times of the server in a browser whose clock is hours wrong', async () => {
     const operator = await createUser(console.app, 'operator');
-    const HOUR_MS = 3_600_000;
     await admin(console.app).post('/api/jobs', { type: 'core.echo', payload: {} }).expect(201);
     await operator.client
       .post('/api/auth/tokens', {

@@ -1,4 +1,5 @@
 import { expect } from '@jest/globals';
+import { DAY_MS } from '../../domain/shared/durations.ts';
 import type { ScheduleRecord } from '../../api/schedules/schemas.ts';
 import type { WebhookRecord } from '../../api/webhooks/schemas.ts';
 import type { Knex } from '../../db/core/knex.ts';
@@ -7,7 +8,6 @@ import type { TestApp } from './app.ts';
 import type { TestClient } from './client.ts';
 
 const ids = createIds();
-const DAY_MS = 86_400_000;
 
 /** The time a number of days ago. */
 export const daysAgo = (days: number): Date => new Date(Date.now() - days * DAY_MS);

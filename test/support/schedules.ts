@@ -3,6 +3,7 @@ import type { EventRecord } from '../../api/events/schemas.ts';
 import type { JobRecord } from '../../api/jobs/schemas.ts';
 import type { RunRecord, ScheduleRecord } from '../../api/schedules/schemas.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
+import { MINUTE_MS } from '../../domain/shared/durations.ts';
 import { startApp, type TestApp } from './app.ts';
 import type { ProblemBody, TestClient } from './client.ts';
 import { eventually } from './eventually.ts';
@@ -11,8 +12,6 @@ import { eventually } from './eventually.ts';
 export type PageOf<T> = { items: T[]; nextCursor: string | null };
 
 export type AuditItem = { action: string; actorId: string; after: Record<string, unknown> };
-
-const MINUTE_MS = 60_000;
 
 /** The start of a minute, counted from the minute that contains `from`. */
 export const minuteFromNow = (minutes = 0, from = Date.now()): Date =>

@@ -1,9 +1,7 @@
 import { expect, test } from '@jest/globals';
+import { DAY_MS, HOUR_MS } from '../../../domain/shared/durations.ts';
 import { approve, createRequest, echoJob, withApprovals } from '../../support/approvals.ts';
 import { withClockAhead } from '../../support/clock.ts';
-
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 
 const { fixture, users } = withApprovals({}, { idle: true });
 

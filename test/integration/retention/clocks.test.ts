@@ -1,13 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { ScheduleRecord } from '../../../api/schedules/schemas.ts';
 import type { JobTools } from '../../../domain/jobs/jobType.ts';
+import { DAY_MS, HOUR_MS } from '../../../domain/shared/durations.ts';
 import { retentionPurge } from '../../../services/jobTypes/retention/purge.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import { withClockAhead } from '../../support/clock.ts';
 import { seedJobs } from '../../support/retention.ts';
 import { admin } from '../../support/users.ts';
-
-const DAY_MS = 86_400_000;
 
 let app: TestApp;
 beforeAll(async () => {
@@ -56,8 +55,6 @@ test('a process whose clock is ahead does not skip occurrences that are to come'
   expect(await db('schedule_runs').where({ schedule_id: id })).toEqual([]);
   expect((await db('schedules').where({ id }).first()).next_due_at).toEqual(next);
 });
-
-const HOUR_MS = 3_600_000;
 
 describe.each([3, -3])('a schedule that an API saves whose clock is %i hours ahead', (hours) => {
   const withClock = <T>(work: () => Promise<T>) => withClockAhead(hours * HOUR_MS, work);

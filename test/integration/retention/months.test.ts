@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { DAY_MS } from '../../../domain/shared/durations.ts';
 import { lockTenant } from '../../../db/access/quotas.ts';
 import { saveRetention } from '../../../db/retention/settings.ts';
 import { createIds } from '../../../platform/ids.ts';
@@ -16,7 +17,6 @@ beforeAll(async () => {
 afterAll(() => app.stop());
 
 const db = () => app.deps.db;
-const DAY_MS = 86_400_000;
 /** The days ago, for `seedJobs`, of a time that is still to come. */
 const daysUntil = (time: string) => (Date.now() - Date.parse(time)) / DAY_MS;
 

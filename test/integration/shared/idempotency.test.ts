@@ -6,6 +6,7 @@ import type { IdempotencyClaim } from '../../../domain/shared/caller.ts';
 import { createVault } from '../../../platform/vault.ts';
 import { createIdempotency } from '../../../services/shared/idempotency.ts';
 import { systemCaller } from '../../../domain/shared/caller.ts';
+import { HOUR_MS } from '../../../domain/shared/durations.ts';
 import type { TestApp } from '../../support/app.ts';
 import { backupCreator, withBackups } from '../../support/backups.ts';
 import type { TestClient } from '../../support/client.ts';
@@ -138,7 +139,6 @@ test('a request is recognised after a change of the master key, and by a slow ha
 
 describe('a request whose key another one has taken over', () => {
   const caller = systemCaller('platform', 'req_keyed');
-  const HOUR_MS = 3_600_000;
 
   /** The claims of two equal requests: the lease of the first has ended before the second. */
   async function claimTwice(key: string): Promise<[IdempotencyClaim, IdempotencyClaim]> {

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { DAY_MS } from '../../../domain/shared/durations.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 
 const REMOVED = 'test.removed';
-const DAY_MS = 24 * 3_600_000;
 
 let app: TestApp;
 beforeAll(async () => {

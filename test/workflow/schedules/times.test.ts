@@ -4,6 +4,7 @@ import proto from '@temporalio/proto';
 import { parseCron } from '../../../domain/schedules/cron.ts';
 import { listOccurrences } from '../../../domain/schedules/occurrences.ts';
 import { offsetPeriodAt } from '../../../domain/schedules/timeZone.ts';
+import { DAY_MS, HOUR_MS } from '../../../domain/shared/durations.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import { cronSample } from '../../support/cronModel.ts';
 import { createMinutelySchedule } from '../../support/schedules.ts';
@@ -16,8 +17,6 @@ beforeAll(async () => {
 });
 afterAll(() => app.stop());
 
-const DAY_MS = 86_400_000;
-const HOUR_MS = 3_600_000;
 const FROM_MS = Date.UTC(2026, 11, 1);
 
 /** The next two clock changes of a time zone. */
