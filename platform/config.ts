@@ -184,12 +184,15 @@ export function readInstance(read: EnvReader): string {
   return value;
 }
 
+const readLogLevel = (read: EnvReader) =>
+  read.oneOf<LogLevelName>('HOLDFAST_LOG_LEVEL', LOG_LEVELS, 'info');
+
 /** What a process shows of itself. */
 const readMonitoring = (read: EnvReader) => ({
   instance: readInstance(read),
   metricsPort: read.integer('HOLDFAST_METRICS_PORT', 0, [0, 65_535]),
   metricsToken: readMetricsToken(read),
-  logLevel: read.oneOf<LogLevelName>('HOLDFAST_LOG_LEVEL', LOG_LEVELS, 'info'),
+  logLevel: readLogLevel(read),
   tracing: readTracing(read),
 });
 
@@ -262,6 +265,14 @@ export function readArchiveConfig(env: Env) {
   return config;
 }
 
+/** Reads the configuration of commands that use nothing but the database. Error: `ConfigError`. */
+export function readDatabaseConfig(env: Env) {
+  const read = createEnvReader(env);
+  const config = { databaseUrl: readDatabaseUrl(read), logLevel: readLogLevel(read) };
+  if (read.problems.length > 0) throw configError(read.problems);
+  return config;
+}
+
 /** The error that names the problems of a configuration. */
 export const configError = (problems: readonly string[]) =>
   new ConfigError(`Invalid configuration:\n${problems.map((p) => `  ${p}`).join('\n')}`);
@@ -328,3 +339,10 @@ export function readConfig(env: Env) {
   if (read.problems.length > 0) throw configError(read.problems);
   return { ...config, unknownVariables: read.unknownVariables(/^HOLDFAST_(?!RUNNER_)/) };
 }
+
+/** Variables of what listens. Kubernetes sets some of them in pods: for a Service `holdfast`, `HOLDFAST_PORT=tcp://…`. */
+const OF_LISTENERS = /^HOLDFAST_(HOST|(METRICS_)?PORT)$/;
+
+/** Reads the configuration of a command as that of a process that does not listen. Error: `ConfigError`. */
+export const readCommandConfig = (env: Env) =>
+  readConfig(Object.fromEntries(Object.entries(env).filter(([name]) => !OF_LISTENERS.test(name))));

@@ -3,12 +3,11 @@ import { createReadStream, existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { errorMessage } from '../../domain/shared/errorMessage.ts';
-import type { Composition } from '../composition/index.ts';
 import { openDatabase, type Knex } from '../../db/core/knex.ts';
 import { migrateUp } from '../../db/core/migrate.ts';
 import { readArchive, readHeader, type ArchiveHeader } from '../../platform/archive/index.ts';
-import { readArchiveConfig, readConfig } from '../../platform/config.ts';
-import { createLog } from '../../platform/log.ts';
+import { readArchiveConfig, readCommandConfig, readDatabaseConfig } from '../../platform/config.ts';
+import { createLog, type Log } from '../../platform/log.ts';
 import { createFolderStore } from '../../platform/stores/folder.ts';
 import { createS3Store } from '../../platform/stores/s3.ts';
 import type { ArchiveStore } from '../../platform/stores/store.ts';
@@ -128,23 +127,18 @@ async function database(): Promise<{ url: string; stop(): Promise<void> }> {
   return startEmbeddedDatabase(dataDir);
 }
 
-type Target = { db: Knex; url: string; deps: Composition; hasStore: boolean };
+type Target = { db: Knex; url: string; log: Log };
 
 /** Runs something with the database. */
 async function withTarget(use: (target: Target) => Promise<void>): Promise<void> {
   const { url, stop } = await database();
   try {
-    // Loaded late: only this command needs it.
-    const { compose } = await import('../composition/index.ts');
-    const { env, config: ofArchives } = await settings();
-    const config = readConfig({ ...env, DATABASE_URL: url });
-    const log = createLog(config.logLevel);
+    const { logLevel } = readDatabaseConfig({ ...process.env, DATABASE_URL: url });
+    const log = createLog(logLevel);
     const db = openDatabase({ url, poolSize: 3, statementTimeoutMs: 0, log });
-    const deps = compose(config, log);
     try {
-      await use({ db, url, deps, hasStore: ofArchives.backups.store !== undefined });
+      await use({ db, url, log });
     } finally {
-      await deps.stop();
       await db.destroy();
     }
   } finally {
@@ -153,10 +147,18 @@ async function withTarget(use: (target: Target) => Promise<void>): Promise<void>
 }
 
 /** Registers the archives in the store that the database does not know. */
-async function registerIn({ deps }: Target): Promise<void> {
+async function registerIn({ url, log }: Target): Promise<void> {
   const from = await store();
-  const registered = await registerArchives(deps, from, ({ name }) => headerOf(from, name));
-  print(`${registered} archives in the store are registered.`);
+  // Loaded late: only this command needs it, and variables of processes must not stop a restore.
+  const { compose } = await import('../composition/index.ts');
+  const { env } = await settings();
+  const deps = compose(readCommandConfig({ ...env, DATABASE_URL: url }), log);
+  try {
+    const registered = await registerArchives(deps, from, ({ name }) => headerOf(from, name));
+    print(`${registered} archives in the store are registered.`);
+  } finally {
+    await deps.stop();
+  }
 }
 
 async function register(): Promise<number> {
@@ -165,11 +167,12 @@ async function register(): Promise<number> {
 }
 
 async function restore(name: string): Promise<number> {
+  const { config } = await settings();
   await withTarget(async (target) => {
     await migrateUp(target.db);
     await restoreInto(target.db, target.url, name);
     print('Jobs that had not ended are failed. Schedules continue with their next occurrence.');
-    if (!target.hasStore) return;
+    if (config.backups.store === undefined) return;
     await registerIn(target).catch((error: unknown) => {
       process.stderr.write(
         `Warning: the restore is complete, but the archives in the store are not registered: ${errorMessage(error)} ` +

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { readConfig } from '../../platform/config.ts';
+import { readCommandConfig } from '../../platform/config.ts';
 import { createLog } from '../../platform/log.ts';
 import { admin } from './admin.ts';
 import { versionText } from '../versionText.ts';
@@ -54,7 +54,7 @@ async function main([name = '', ...args]: readonly string[]): Promise<number> {
   // Loaded late: wrong arguments are answered immediately.
   const { compose } = await import('../composition/index.ts');
   const { loadJobTypeModules } = await import('../../services/jobTypes/modules/load.ts');
-  const config = readConfig({ ...(await stackEnv(command)), ...process.env });
+  const config = readCommandConfig({ ...(await stackEnv(command)), ...process.env });
   const modules = await loadJobTypeModules(config.jobTypeModules);
   const deps = compose(config, createLog(config.logLevel), { modules });
   try {

@@ -1,5 +1,5 @@
 import { createLog, type Log } from '../../platform/log.ts';
-import { readConfig } from '../../platform/config.ts';
+import { readDatabaseConfig } from '../../platform/config.ts';
 import { openDatabase, type Knex } from '../../db/core/knex.ts';
 import { migrateDown, migrateUp, pendingMigrations } from '../../db/core/migrate.ts';
 import { planRevert, planRevertAll } from '../../db/core/revertPlan.ts';
@@ -96,9 +96,9 @@ function readCommand(args: readonly string[]) {
 /** `npm run migrate`: migrates the database schema. Returns the exit code. Error: `ConfigError`. */
 async function main(args: readonly string[]): Promise<number> {
   const command = readCommand(args);
-  const config = readConfig(process.env);
-  const log = createLog(config.logLevel);
-  const db = openDatabase({ url: config.databaseUrl, poolSize: 3, statementTimeoutMs: 0, log });
+  const { databaseUrl, logLevel } = readDatabaseConfig(process.env);
+  const log = createLog(logLevel);
+  const db = openDatabase({ url: databaseUrl, poolSize: 3, statementTimeoutMs: 0, log });
   try {
     return await command.run({ db, log, ...command });
   } finally {

@@ -27,8 +27,10 @@ const PROGRAMS = [
   ['openapi.ts'],
 ];
 
+type RunOptions = { closesEarly?: boolean; env?: Record<string, string> };
+
 /** `closesEarly` closes the pipe after the first chunk, as `head` does. */
-function run(words: readonly string[], { closesEarly = false } = {}) {
+function run(words: readonly string[], { closesEarly = false, env = {} }: RunOptions = {}) {
   const [program = '', ...args] = words;
   const child = spawn(process.execPath, [path.join(ROOT, 'processes/cli', program), ...args], {
     env: {
@@ -36,6 +38,7 @@ function run(words: readonly string[], { closesEarly = false } = {}) {
       NODE_COMPILE_CACHE: COMPILE_CACHE,
       DATABASE_URL: 'postgres://unused',
       HOLDFAST_LOG_LEVEL: 'silent',
+      ...env,
     },
     cwd: '/',
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -69,6 +72,39 @@ test.each(PROGRAMS.map((words) => ({ words, name: words.join(' ') })))(
     expect(unknown.stderr).toContain(help.stdout);
   },
 );
+
+/** As Kubernetes sets it in pods for the Services `holdfast` and `holdfast-metrics`. */
+const SERVICE_LINKS = {
+  HOLDFAST_PORT: 'tcp://10.96.0.7:80',
+  HOLDFAST_METRICS_PORT: 'tcp://10.96.0.8:80',
+};
+const INVALID = { ...SERVICE_LINKS, HOLDFAST_ROLE: 'queen', HOLDFAST_TRUSTED_GATEWAYS: '*' };
+
+test.each([
+  { words: ['migrate.ts', 'pending'], env: INVALID },
+  { words: ['archive.ts', 'restore', 'bkp_1.hfb'], env: INVALID },
+  { words: ['main.ts', 'verify-audit'], env: SERVICE_LINKS },
+  { words: ['main.ts', 'token', 'list', '--service', 'ci'], env: SERVICE_LINKS },
+])('$words needs no variable of a process that listens', async ({ words, env }) => {
+  const DATABASE_URL = 'postgres://a:b@127.0.0.1:1/x';
+  const { status, stderr } = await run(words, { env: { ...env, DATABASE_URL } });
+  expect(stderr).toContain('ECONNREFUSED');
+  expect(status).toBe(1);
+});
+
+test('archives are registered without the variables of a process that listens', async () => {
+  const HOLDFAST_BACKUP_DIR = mkdtempSync(path.join(tmpdir(), 'holdfast-store-'));
+  try {
+    const env = { ...SERVICE_LINKS, HOLDFAST_BACKUP_DIR };
+    expect(await run(['archive.ts', 'register'], { env })).toEqual({
+      status: 0,
+      stdout: '0 archives in the store are registered.\n',
+      stderr: '',
+    });
+  } finally {
+    rmSync(HOLDFAST_BACKUP_DIR, { recursive: true });
+  }
+});
 
 test('`holdfast` in the image has the commands of npm run', () => {
   const { scripts } = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8')) as {

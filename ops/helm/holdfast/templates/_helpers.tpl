@@ -84,6 +84,8 @@ spec:
       imagePullSecrets: {{- toYaml . | nindent 8 }}
       {{- end }}
       automountServiceAccountToken: false
+      # For the Service `holdfast`, a link would set HOLDFAST_PORT to tcp://….
+      enableServiceLinks: false
       # The grace period, the pause before it, and 15 seconds more.
       terminationGracePeriodSeconds: {{ add $values.stopGraceSeconds 20 }}
       {{- include "holdfast.podSecurity" $root | nindent 6 }}

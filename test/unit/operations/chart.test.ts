@@ -1,0 +1,39 @@
+import { readdir, readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { expect, test } from '@jest/globals';
+
+const ROOT = path.resolve(import.meta.dirname, '../../..');
+const TEMPLATES = path.join(ROOT, 'ops/helm/holdfast/templates');
+
+/** The templates of the chart that have pods, by name. */
+async function podTemplates(): Promise<[string, string][]> {
+  const files = await Promise.all(
+    (await readdir(TEMPLATES)).map(
+      async (name): Promise<[string, string]> => [
+        name,
+        await readFile(path.join(TEMPLATES, name), 'utf8'),
+      ],
+    ),
+  );
+  return files.filter(([, text]) => text.includes(' containers:'));
+}
+
+/** The pods that the guides show. */
+async function documentedPods(): Promise<[string, string][]> {
+  const text = await readFile(path.join(ROOT, 'docs/operations.md'), 'utf8');
+  const blocks = [...text.matchAll(/```yaml\n([^]*?)```/g)].map(([, block = '']) => block);
+  return blocks
+    .filter((block) => block.includes('kind: Pod'))
+    .map((block) => ['docs/operations.md', block]);
+}
+
+test('no pod has links to Services, which would set HOLDFAST_PORT', async () => {
+  const pods = [...(await podTemplates()), ...(await documentedPods())];
+  expect(pods.map(([name]) => name).sort()).toEqual([
+    '_helpers.tpl',
+    'docs/operations.md',
+    'migrate.yaml',
+  ]);
+  for (const [name, text] of pods)
+    expect([name, text.match(/^ *enableServiceLinks: false\b/gm)?.length]).toEqual([name, 1]);
+});
