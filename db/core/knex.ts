@@ -38,19 +38,30 @@ const ENDS_SESSION = /^(57P0[1-5]|25P0[34])$/;
 /** SQLSTATE of a write that a server refuses because it only reads. */
 const READ_ONLY = '25006';
 
-/** Prepares a new connection of the pool. */
+const PAUSE_LIMIT_MS = 30_000;
+
+/**
+ * What the sessions of a pool set. A pooler refuses settings that come with the login, or ignores them, and the
+ * driver does not send 0, for which the default of the role would then count.
+ */
+const sessionSettings = ({ statementTimeoutMs, quotaDefaults }: DatabaseSettings) => ({
+  statement_timeout: String(statementTimeoutMs),
+  idle_in_transaction_session_timeout: String(PAUSE_LIMIT_MS),
+  ...(quotaDefaults && { 'holdfast.quota_defaults': JSON.stringify(quotaDefaults) }),
+});
+
+/** Prepares a new connection of the pool. `settings`: those of its session, by name. */
 const prepareConnection =
-  (quotaDefaults: DatabaseSettings['quotaDefaults']) =>
+  (settings: Readonly<Record<string, string>>) =>
   (connection: PoolConnection, done: CreatedConnection): void => {
     connection.connection.on('errorMessage', ({ severity, code = '' }) => {
       const endsSession = severity === 'FATAL' || severity === 'PANIC' || ENDS_SESSION.test(code);
       if (endsSession || code === READ_ONLY) unusable.add(connection);
     });
     groupStatements(connection);
-    if (!quotaDefaults) return void done(null, connection);
     connection.query(
-      "SELECT set_config('holdfast.quota_defaults', $1, false)",
-      [JSON.stringify(quotaDefaults)],
+      'SELECT set_config(key, value, false) FROM json_each_text($1)',
+      [JSON.stringify(settings)],
       (error: Error | null) => done(error, connection),
     );
   };
@@ -64,29 +75,21 @@ pg.types.setTypeParser(pg.types.builtins.INT8, Number);
  * Opens the connection pool. `statementTimeoutMs` limits each statement, 0 means no limit. Waiting
  * for a connection is limited, and TCP keep-alive detects a lost server after ten idle seconds.
  */
-export function openDatabase({
-  url,
-  poolSize,
-  statementTimeoutMs,
-  log,
-  waitMs = DEFAULT_WAIT_MS,
-  quotaDefaults,
-}: DatabaseSettings): Knex {
+export function openDatabase(settings: DatabaseSettings): Knex {
+  const { url, poolSize, log, waitMs = DEFAULT_WAIT_MS } = settings;
   const db = knex({
     client: 'pg',
     connection: {
       connectionString: url,
       application_name: 'holdfast',
       connectionTimeoutMillis: 3_000,
-      statement_timeout: statementTimeoutMs,
-      idle_in_transaction_session_timeout: 30_000,
       keepAlive: true,
       keepAliveInitialDelayMillis: 10_000,
     } as Knex.PgConnectionConfig,
     pool: {
       min: 0,
       max: poolSize,
-      afterCreate: prepareConnection(quotaDefaults),
+      afterCreate: prepareConnection(sessionSettings(settings)),
       validate: (connection: PoolConnection) => !unusable.has(connection),
     },
     acquireConnectionTimeout: waitMs,
