@@ -2,7 +2,7 @@ import './beginning.ts';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errorMessage } from '../domain/shared/errorMessage.ts';
-import { isOutage } from '../domain/shared/outage.ts';
+import { isClientRefused, isOutage } from '../domain/shared/outage.ts';
 import { migrateUp } from '../db/core/migrate.ts';
 import { openDatabase } from '../db/core/knex.ts';
 import { createConsole, type TerminalConsole } from '../dev/console.ts';
@@ -200,7 +200,7 @@ async function retryWhileUnavailable<T>(work: () => Promise<T>, signal: AbortSig
     try {
       return await work();
     } catch (error) {
-      if (!isOutage(error) || Date.now() > deadline) throw error;
+      if (!isOutage(error) || isClientRefused(error) || Date.now() > deadline) throw error;
       await sleep(RETRY_MS, undefined, { signal });
     }
   }

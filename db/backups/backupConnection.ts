@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import pg from 'pg';
+import { openingConnection } from '../../domain/shared/driverError.ts';
 import { noticeLostClient } from '../core/lostClients.ts';
 
 export type BackupConnection = pg.Client;
@@ -48,8 +49,10 @@ export async function withBackupConnection<T>(
   const close = () => void connection.end().catch(() => undefined);
   signal.addEventListener('abort', close, { once: true });
   try {
-    await connection.connect();
-    await connection.query(CONNECTION_SETTINGS);
+    await openingConnection(async () => {
+      await connection.connect();
+      await connection.query(CONNECTION_SETTINGS);
+    });
     return await use(connection);
   } catch (error) {
     signal.throwIfAborted();

@@ -39,8 +39,8 @@ const REFUSALS = /^(?!08|40003|25006)(?:[0-4]\w|5[45]|P0|HF)\w{3}$/;
 
 /** True when PostgreSQL has refused a statement, COMMIT included: the transaction has written nothing. */
 export const isRefused = (error: unknown): boolean => {
-  const state = sqlState(error);
-  return typeof state === 'string' && REFUSALS.test(state);
+  const { code, isConnectFailure } = driverErrorOf(error);
+  return typeof code === 'string' && REFUSALS.test(code) && !isConnectFailure;
 };
 
 /** True when a legal hold keeps what a change would delete (SQLSTATE HF004). */

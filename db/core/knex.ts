@@ -1,5 +1,6 @@
 import knex, { type Knex } from 'knex';
 import pg from 'pg';
+import { asConnectFailure, openingConnection } from '../../domain/shared/driverError.ts';
 import type { Log } from '../../platform/log.ts';
 import { groupStatements, type GroupingConnection } from './statementGroups.ts';
 
@@ -62,7 +63,7 @@ const prepareConnection =
     connection.query(
       'SELECT set_config(key, value, false) FROM json_each_text($1)',
       [JSON.stringify(settings)],
-      (error: Error | null) => done(error, connection),
+      (error: Error | null) => done(error && asConnectFailure(error), connection),
     );
   };
 
@@ -102,6 +103,9 @@ export function openDatabase(settings: DatabaseSettings): Knex {
       deprecate: () => undefined,
     },
   });
+  const client = db.client as { acquireRawConnection(): Promise<object> };
+  const connect = client.acquireRawConnection.bind(client);
+  client.acquireRawConnection = () => openingConnection(connect);
   // For the log, which leaves out messages that quote values.
   db.on('query-error', (error: object, { sql }: { sql: string }) => {
     Object.assign(error, { statement: sql });

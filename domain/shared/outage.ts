@@ -31,14 +31,25 @@ export const isOutOfResources = (error: unknown): boolean =>
 export const isPoolBusy = (error: unknown): boolean =>
   driverErrorOf(error).name === 'KnexTimeoutError';
 
-/**
- * True when the database could not be reached, or refused to answer for now, so that a retry may
- * succeed without any change. `error` is what Knex or Objection threw, or several of these.
- */
-export function isOutage(error: unknown): boolean {
+/** True when the error itself says that a retry may succeed. */
+function saysOutage(error: unknown): boolean {
   if (error instanceof AggregateError && error.errors.length > 0)
-    return error.errors.every((each) => isOutage(each));
+    return error.errors.every((each) => saysOutage(each));
   const { code, message } = driverErrorOf(error);
   if (typeof code === 'string' && OUTAGE_CODES.test(code)) return true;
   return isPoolBusy(error) || OUTAGE_MESSAGES.test(message ?? '');
 }
+
+const isConnectFailure = (error: unknown): boolean =>
+  driverErrorOf(error).isConnectFailure === true;
+
+/**
+ * True when the database could not be reached, refused the client, or refused to answer for now, so that a
+ * retry may succeed without any change: a password, a role or a certificate that is replaced is wrong for a
+ * moment. `error` is what Knex or Objection threw, or several of these.
+ */
+export const isOutage = (error: unknown): boolean => isConnectFailure(error) || saysOutage(error);
+
+/** True when a server that runs refused the client, such as its password: what is configured may be wrong. */
+export const isClientRefused = (error: unknown): boolean =>
+  isConnectFailure(error) && !saysOutage(error);

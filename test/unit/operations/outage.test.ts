@@ -1,6 +1,8 @@
 import { expect, test } from '@jest/globals';
 import { isRefused } from '../../../db/core/constraints.ts';
 import { toAppError } from '../../../api/http/problem.ts';
+import { asConnectFailure } from '../../../domain/shared/driverError.ts';
+import { isClientRefused } from '../../../domain/shared/outage.ts';
 
 const pgError = (code: string, message = 'refused') =>
   Object.assign(new Error(message), { code, severity: 'FATAL' });
@@ -28,6 +30,33 @@ test.each([
     { name: 'DBError', nativeError: pgError(code, message) },
   ])
     expect(toAppError(error).code).toBe(expected);
+});
+
+test.each([
+  ['28P01', 'password authentication failed for user "holdfast"'],
+  ['28000', 'role "holdfast" is not permitted to log in'],
+  ['3D000', 'database "holdfast" does not exist'],
+  ['55000', 'database "holdfast" is not currently accepting connections'],
+  ['42501', 'permission denied for database "holdfast"'],
+  ['CERT_HAS_EXPIRED', 'certificate has expired'],
+  ['SELF_SIGNED_CERT_IN_CHAIN', 'self-signed certificate in certificate chain'],
+])('%s is an outage where a connection is opened: %s', (code, message) => {
+  const error = asConnectFailure(pgError(code, message));
+  for (const thrown of [error, { name: 'DBError', nativeError: error }]) {
+    expect(toAppError(thrown)).toMatchObject({
+      code: 'unavailable',
+      extra: { retryAfterSeconds: 2 },
+    });
+    expect(isRefused(thrown)).toBe(false);
+    expect(isClientRefused(thrown)).toBe(true);
+  }
+  expect(toAppError(pgError('42501', message)).code).toBe('internal');
+});
+
+test('a server that cannot be reached, or has too many connections, has not refused the client', () => {
+  for (const code of ['ECONNREFUSED', '57P03', '53300'])
+    expect(isClientRefused(asConnectFailure(pgError(code)))).toBe(false);
+  expect(toAppError(asConnectFailure(pgError('53300'))).code).toBe('no_database_connection');
 });
 
 test.each([
