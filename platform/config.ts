@@ -42,10 +42,29 @@ export const LOG_LEVELS: readonly LogLevelName[] = [
   'trace',
 ];
 
+/**
+ * True for a URL of which each part is what it was meant to be: an unescaped `/`, `?` or `#` in the password ends it,
+ * and the rest, with the `@` before the host, is part of what follows.
+ */
+function isDatabaseUrl(value: string): boolean {
+  // Without a host, as for a socket, the driver accepts a user, too.
+  const url = URL.parse(value.replace('@/', '@localhost/'));
+  if (!url) return false;
+  const afterHost = url.pathname === '' ? url.search : url.pathname;
+  return url.hash === '' && !afterHost.includes('@');
+}
+
 function readDatabaseUrl(read: EnvReader): string {
   const value = read.required('DATABASE_URL');
-  if (value !== '' && !/^postgres(ql)?:\/\//.test(value))
+  if (value === '') return value;
+  // The password is a secret, so the message shows no part of the value.
+  if (!/^postgres(ql)?:\/\//.test(value))
     read.addProblem('DATABASE_URL', 'must start with postgres://');
+  else if (!isDatabaseUrl(value))
+    read.addProblem(
+      'DATABASE_URL',
+      'must be postgres://user:password@host:port/name; in the parts, write / as %2F, ? as %3F, # as %23, @ as %40 and % as %25',
+    );
   return value;
 }
 

@@ -17,14 +17,18 @@ export async function reportMissingKeys(
   log: Log,
   signal: AbortSignal,
 ): Promise<void> {
+  let reason: unknown;
   for (let left = TRIES; left > 0 && !signal.aborted; left--) {
     try {
       report(await sealedValueOfEachKey(db), vault, log);
       return;
-    } catch {
+    } catch (error) {
+      reason = error;
       await sleep(PAUSE_MS, undefined, { signal, ref: false }).catch(() => undefined);
     }
   }
+  if (!signal.aborted)
+    log.warn({ err: reason }, 'the master keys could not be compared with the stored secrets');
 }
 
 function report(values: readonly SealedValue[], vault: Vault, log: Log): void {

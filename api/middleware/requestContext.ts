@@ -100,7 +100,8 @@ export function requestContext(
 function logFailure(ctx: Context, log: Log, { code }: AppError, error: unknown): void {
   if (PROBLEMS[code].status < 500) return;
   if (code !== 'internal') {
-    log.warn({ code, route: ctx.state.route as string | undefined }, 'a request cannot be served');
+    const route = ctx.state.route as string | undefined;
+    log.warn({ code, route, err: error }, 'a request cannot be served');
     return;
   }
   // A client that has disconnected aborts what its request waits for.

@@ -63,7 +63,7 @@ export function createNotifications(
       // Changes may have happened without a connection, so all listeners check.
       notifyAll();
     } catch (error) {
-      log.debug({ err: error }, 'cannot listen for changes, will try again');
+      log.warn({ err: error }, 'cannot listen for changes, will try again');
       next.end().catch(() => undefined);
       reconnectLater();
     }

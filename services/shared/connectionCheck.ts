@@ -3,6 +3,7 @@ import type { Knex } from '../../db/core/knex.ts';
 import { readConnectionFacts } from '../../db/core/connectionFacts.ts';
 import { connectionBudget, type ConnectionBudget } from '../../domain/shared/connectionBudget.ts';
 import { counted } from '../../domain/shared/counted.ts';
+import { isOutage } from '../../domain/shared/outage.ts';
 import { useConnectionsForProcess } from '../../platform/connectionUser.ts';
 import { ConfigError } from '../../platform/config.ts';
 import type { Log } from '../../platform/log.ts';
@@ -53,15 +54,19 @@ export function createConnectionCheck({ db, log, metrics, config }: Deps) {
     else log.warn(budget, `database connections may run out: ${inWords(budget)}. ${ADVICE}`);
   }
 
+  /** The readiness of the process warns of outages, and the pool of refused connections. */
+  function reportFailure(error: unknown): undefined {
+    const level = isOutage(error) ? 'debug' : 'warn';
+    log[level]({ err: error }, 'the limits of PostgreSQL could not be read');
+  }
+
   return {
     /**
      * Checks once, before the process serves anything; without PostgreSQL, `start` does later. Error:
      * `ConfigError`, if the processes of Holdfast alone need more than PostgreSQL accepts.
      */
     async beforeStart(): Promise<void> {
-      const reading = readBudget().catch((error: unknown) => {
-        log.debug({ err: error }, 'the limits of PostgreSQL could not be read yet');
-      });
+      const reading = readBudget().catch(reportFailure);
       const limit = new AbortController();
       const budget = await Promise.race([
         reading,
@@ -75,8 +80,7 @@ export function createConnectionCheck({ db, log, metrics, config }: Deps) {
 
     start(): void {
       loop = startLoop({ name: 'connections', everyMs: INTERVAL_MS, log }, async () => {
-        // PostgreSQL is away, or has no connection for us, which the pool reports.
-        const budget = await readBudget().catch(() => undefined);
+        const budget = await readBudget().catch(reportFailure);
         if (budget) report(budget);
         return false;
       });

@@ -40,13 +40,15 @@ export function createReadiness({ db, schema, temporal, worker, workerRequired, 
   let wasLate = false;
   let loop: Loop | undefined;
 
+  /** Errors: why PostgreSQL cannot be used. */
   async function checkPostgres(): Promise<ComponentState> {
     const answer = await answerWithin(CHECK_TIMEOUT_MS, ping(db));
     // One late answer of a database that was there may be a busy moment.
     const isLateOnce = answer === 'late' && !wasLate;
     wasLate = answer === 'late';
     if (isLateOnce && postgres === 'ready') return postgres;
-    if (answer !== 'done') return 'unavailable';
+    if (answer === 'late') throw new Error(`No answer within ${CHECK_TIMEOUT_MS} ms`);
+    if (answer !== 'done') throw answer.error;
     const fit = await schema.check();
     return fit === 'current' ? 'ready' : `schema_${fit}`;
   }
@@ -67,7 +69,11 @@ export function createReadiness({ db, schema, temporal, worker, workerRequired, 
 
   async function round(): Promise<number> {
     const [postgresState, answer] = await Promise.all([
-      checkPostgres().catch((): ComponentState => 'unavailable'),
+      checkPostgres().catch((error: unknown): ComponentState => {
+        // Of all code that needs PostgreSQL, this runs in every process from its start on.
+        log.warn({ err: error }, 'PostgreSQL cannot be used');
+        return 'unavailable';
+      }),
       answerWithin(CHECK_TIMEOUT_MS, temporal.check(CHECK_TIMEOUT_MS)),
     ]);
     [postgres, temporalState] = [postgresState, answer === 'done' ? 'ready' : 'unavailable'];
@@ -99,11 +105,11 @@ export function createReadiness({ db, schema, temporal, worker, workerRequired, 
 const answerWithin = (
   ms: number,
   work: PromiseLike<unknown>,
-): Promise<'done' | 'failed' | 'late'> =>
+): Promise<'done' | 'late' | { error: unknown }> =>
   Promise.race([
     Promise.resolve(work).then(
       () => 'done' as const,
-      () => 'failed' as const,
+      (error: unknown) => ({ error }),
     ),
     new Promise<'late'>((resolve) => setTimeout(resolve, ms, 'late' as const).unref()),
   ]);

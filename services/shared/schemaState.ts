@@ -108,6 +108,7 @@ export function createSchemaState({ db, log, migrations, intervalMs = INTERVAL_M
       for (;;) {
         signal.throwIfAborted();
         const fit = await read().catch((error: unknown) => {
+          // The readiness of the process warns of it.
           log.debug({ err: error }, 'the database schema could not be read');
         });
         checked.resolve(undefined);

@@ -36,6 +36,31 @@ test('one error names every invalid variable and shows no secret', () => {
 });
 
 test.each([
+  'mysql://holdfast:secret@db/holdfast',
+  'postgres://holdfast:sec/ret@db/holdfast',
+  'postgres://holdfast:12/34@db/holdfast',
+  'postgres://holdfast:sec?ret@db/holdfast',
+  'postgres://holdfast:12?34@db/holdfast',
+  'postgres://holdfast:sec#ret@db/holdfast',
+  'postgres://holdfast:12#34@db/holdfast',
+  'postgres://holdfast:secret@db:port/holdfast',
+])('%s is no URL of a database, which is said without it', (url) => {
+  const read = () => readConfig({ DATABASE_URL: url });
+  expect(read).toThrow(/DATABASE_URL: must (start with|be) postgres:/);
+  expect(read).not.toThrow(/sec|ret@|12|34/);
+});
+
+test.each([
+  'postgres://db/holdfast',
+  'postgresql://holdfast:s%2Fe%3Fc%23r%40t@[::1]:5433/holdfast?sslmode=verify-full',
+  'postgres://holdfast@corp:se@cret@db/holdfast?application_name=a@b',
+  'postgres:///holdfast?host=/run/postgresql&user=a@b',
+  'postgres://holdfast:secret@/holdfast?host=/run/postgresql',
+])('%s is a URL of a database', (url) => {
+  expect(readConfig({ DATABASE_URL: url }).databaseUrl).toBe(url);
+});
+
+test.each([
   '0.0.0.0/0',
   '0.0.0.0/00',
   '0.0.0.0/1,128.0.0.0/1',
