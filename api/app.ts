@@ -1,7 +1,6 @@
-import Koa, { type Context } from 'koa';
+import Koa from 'koa';
 import helmet from 'koa-helmet';
-import { PLATFORM } from '../domain/access/scope.ts';
-import { AppError } from '../domain/shared/errors.ts';
+import type { AppError } from '../domain/shared/errors.ts';
 import type { Config } from '../platform/config.ts';
 import { useConnectionsFor } from '../platform/connectionUser.ts';
 import { networkOf } from '../platform/network.ts';
@@ -36,6 +35,7 @@ import { inventoryPlanRoutes } from './inventory/planRoutes.ts';
 import { resourceRoutes } from './inventory/resourceRoutes.ts';
 import { jobRoutes } from './jobs/routes.ts';
 import { typeRoutes } from './jobs/typeRoutes.ts';
+import { createMayReadMetrics } from './operations/metricsAccess.ts';
 import { operationRoutes } from './operations/routes.ts';
 import { quotaRoutes } from './access/quotaRoutes.ts';
 import { providerRoutes } from './auth/providerRoutes.ts';
@@ -178,7 +178,7 @@ type AuthenticationDeps = Omit<
   Parameters<typeof createAuthenticate>[0],
   'clientAddress' | 'strangers'
 > &
-  Pick<AppDeps, 'access'> & {
+  Pick<AppDeps, 'access' | 'readiness'> & {
     config: Pick<Config, 'trustedGateways' | 'gatewayHosts' | 'publicUrl' | 'strangerBudget'>;
   };
 
@@ -187,18 +187,7 @@ function createAuthentication(deps: AuthenticationDeps) {
   const clientAddress = createClientAddress(deps.config);
   const strangers = createStrangers({ budgetPerMinute: deps.config.strangerBudget });
   const authenticate = createAuthenticate({ ...deps, clientAddress, strangers });
-
-  async function mayReadMetrics(ctx: Context): Promise<boolean> {
-    if (!/^Bearer hf[tv]_/i.test(ctx.get('authorization'))) return false;
-    try {
-      const { rights } = await authenticate(ctx);
-      return deps.access.holds(rights, 'metrics:read', { tenantId: PLATFORM });
-    } catch (error) {
-      if (error instanceof AppError && error.code !== 'too_many_requests') return false;
-      throw error;
-    }
-  }
-
+  const mayReadMetrics = createMayReadMetrics({ ...deps, clientAddress, authenticate });
   return { clientAddress, strangers, authenticate, mayReadMetrics };
 }
 

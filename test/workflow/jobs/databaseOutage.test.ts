@@ -18,10 +18,14 @@ import { startAppOn, type TestApp } from '../../support/app.ts';
 import { startFollower } from '../../support/eventStream.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startMixedLoad, type LoadResult } from '../../support/mixedLoad.ts';
+import { createToken } from '../../support/tokens.ts';
 import { PASSWORD, createUser } from '../../support/users.ts';
 
 /** Few, so that a test can take all of them. */
 const MAX_CONNECTIONS = 30;
+
+/** As a proxy sends them: the metrics are not for every program on this machine then. */
+const PROXIED = { 'x-forwarded-for': '192.0.2.7' };
 
 let folder: string;
 let port: number;
@@ -97,6 +101,8 @@ test('during an outage of PostgreSQL requests get 503, and attempts that end the
   const { id } = await app.client.post<JobRecord>('/api/jobs', body).expect(201);
   const job = await untilStatus(id, 'running');
   const someone = await createUser(app, 'viewer');
+  const monitoring = await createToken(app, await createUser(app, 'auditor'));
+  await monitoring.client.get('/metrics', PROXIED).expect(200);
 
   await postgres.stop();
   const refused = await app.client.post<ProblemBody>('/api/jobs', {
@@ -128,6 +134,10 @@ test('during an outage of PostgreSQL requests get 503, and attempts that end the
   expect(await probe('/readyz')).toMatchObject({
     body: { status: 'unready', components: { postgres: 'unavailable', temporal: 'ready' } },
   });
+  // The outage is seen in the metrics, also with a token that only PostgreSQL knows.
+  expect(String(await monitoring.client.get('/metrics', PROXIED).expect(200))).toContain(
+    'holdfast_ready{component="postgres"} 0\n',
+  );
   // It is away for every process: this one goes on to answer, with `Retry-After`.
   expect(await probe('/routez')).toEqual({ status: 200, body: { status: 'open' } });
   held.fail();
