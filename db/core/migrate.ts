@@ -116,6 +116,38 @@ async function assertSuitable(db: Knex): Promise<void> {
       `The database has the encoding ${encoding}; Holdfast needs UTF8. ` +
         "Create it with TEMPLATE template0 ENCODING 'UTF8'.",
     );
+  const deficit = await findDeficit(db);
+  if (deficit !== undefined) throw new DatabaseUnsuitable(deficit);
+}
+
+/**
+ * What backups and restores will lack in this database, as a sentence; undefined: nothing. They read the tables of
+ * `public`, load archives into a schema of their own, and compare rows by temporary tables.
+ */
+async function findDeficit(db: Knex): Promise<string | undefined> {
+  const { rows } = await db.raw<{
+    rows: { schema: string | null; mayCreate: boolean; grant: string }[];
+  }>(
+    `SELECT current_schema() AS schema,
+            has_database_privilege(current_database(), 'CREATE')
+              AND has_database_privilege(current_database(), 'TEMPORARY') AS "mayCreate",
+            format('GRANT CREATE, TEMPORARY ON DATABASE %I TO %I', current_database(), current_user) AS grant`,
+  );
+  const { schema = null, mayCreate = true, grant = '' } = rows[0] ?? {};
+  if (schema !== 'public')
+    return (
+      `The first schema of the search_path is ${schema ?? 'missing'}; Holdfast needs its tables in public, ` +
+      'and the right to create them there.'
+    );
+  return mayCreate
+    ? undefined
+    : `The role may not create schemas and temporary tables in the database, which restores need: ${grant}.`;
+}
+
+/** An installation that works goes on to work: what a restore will lack can be granted later. */
+async function warnOfDeficit({ db, log }: Run): Promise<void> {
+  const deficit = await findDeficit(db);
+  if (deficit !== undefined) log?.warn({ deficit }, 'backups or restores will fail');
 }
 
 /**
@@ -129,6 +161,7 @@ export async function migrateUp(db: Knex, options: MigrateOptions = {}): Promise
     const pending = await pendingMigrations(db, run.migrations);
     if (pending.length === 0) return [];
     if (pending.length === Object.keys(run.migrations).length) await assertSuitable(db);
+    else await warnOfDeficit(run);
     await db.raw(CREATE_TABLE);
     await assertKnown(run);
     for (const name of pending) await runMigration(run, name, 'up');
