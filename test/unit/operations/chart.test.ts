@@ -37,3 +37,9 @@ test('no pod has links to Services, which would set HOLDFAST_PORT', async () => 
   for (const [name, text] of pods)
     expect([name, text.match(/^ *enableServiceLinks: false\b/gm)?.length]).toEqual([name, 1]);
 });
+
+test('each container of the chart has the extra volumes', async () => {
+  for (const [name, text] of await podTemplates())
+    for (const value of ['Volumes', 'VolumeMounts'])
+      expect([name, value, text.includes(`.Values.extra${value} }}`)]).toEqual([name, value, true]);
+});

@@ -134,11 +134,17 @@ spec:
             {{- if $root.Values.backups.existingClaim }}
             - { name: backups, mountPath: /var/lib/holdfast/backups }
             {{- end }}
+            {{- with $root.Values.extraVolumeMounts }}
+            {{- toYaml . | nindent 12 }}
+            {{- end }}
       volumes:
         - { name: tmp, emptyDir: {} }
         {{- with $root.Values.backups.existingClaim }}
         - name: backups
           persistentVolumeClaim: { claimName: {{ . }} }
+        {{- end }}
+        {{- with $root.Values.extraVolumes }}
+        {{- toYaml . | nindent 8 }}
         {{- end }}
       topologySpreadConstraints:
         - maxSkew: 1
