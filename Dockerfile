@@ -12,7 +12,7 @@ RUN node processes/cli/bundle.ts && npm prune --omit=dev && ./docker/trim
 
 FROM ${BASE_IMAGE}
 ENV NODE_ENV=production HOLDFAST_HOST=0.0.0.0 HOLDFAST_PORT=8080
-# Temporal Cloud and other servers with TLS are verified against these certificates.
+# The SDK of Temporal verifies servers with these certificates; Node has its own (docs/configuration.md#tls).
 RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates \
   && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
 RUN groupadd --gid 1000 holdfast && useradd --uid 1000 --gid holdfast --home-dir /app --no-create-home holdfast \
