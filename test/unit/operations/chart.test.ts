@@ -1,6 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test } from '@jest/globals';
+import { parse } from 'yaml';
 
 const ROOT = path.resolve(import.meta.dirname, '../../..');
 const TEMPLATES = path.join(ROOT, 'ops/helm/holdfast/templates');
@@ -8,12 +9,10 @@ const TEMPLATES = path.join(ROOT, 'ops/helm/holdfast/templates');
 /** The templates of the chart that have pods, by name. */
 async function podTemplates(): Promise<[string, string][]> {
   const files = await Promise.all(
-    (await readdir(TEMPLATES)).map(
-      async (name): Promise<[string, string]> => [
-        name,
-        await readFile(path.join(TEMPLATES, name), 'utf8'),
-      ],
-    ),
+    (await readdir(TEMPLATES)).map(async (name): Promise<[string, string]> => [
+      name,
+      await readFile(path.join(TEMPLATES, name), 'utf8'),
+    ]),
   );
   return files.filter(([, text]) => text.includes(' containers:'));
 }
@@ -42,4 +41,17 @@ test('each container of the chart has the extra volumes', async () => {
   for (const [name, text] of await podTemplates())
     for (const value of ['Volumes', 'VolumeMounts'])
       expect([name, value, text.includes(`.Values.extra${value} }}`)]).toEqual([name, value, true]);
+});
+
+test('the guide lets Helm wait longer than a migration may take', async () => {
+  const values = parse(
+    await readFile(path.join(ROOT, 'ops/helm/holdfast/values.yaml'), 'utf8'),
+  ) as { migrate: { activeDeadlineSeconds: number } };
+  const guide = await readFile(path.join(ROOT, 'docs/operations.md'), 'utf8');
+  const commands = guide.match(/^helm upgrade .*/gm) ?? [];
+  expect(commands).toHaveLength(1);
+  for (const command of commands) {
+    const [, minutes] = / --timeout (\d+)m /.exec(command) ?? [];
+    expect(Number(minutes) * 60).toBeGreaterThan(values.migrate.activeDeadlineSeconds);
+  }
 });
