@@ -24,10 +24,20 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   'leave-temporal': leaveTemporal,
 };
 
+/** The commands that are programs of their own, as `docker/holdfast` calls them. */
+const OTHER_PROGRAMS = [
+  'migrate <command>: migrates the database schema; migrate --help lists its commands',
+  'archive <command>: reads, restores and registers archives of backups; archive --help lists its commands',
+  'job-type <command>: checks and tries declarations of job types; job-type --help lists its commands',
+  'openapi [<file>]: writes the OpenAPI document',
+];
+
 /** Of a command, or of all. */
 function usageOf([name = '']: readonly string[]): string {
-  const commands = COMMANDS[name] ? [COMMANDS[name]] : Object.values(COMMANDS);
-  return ['Commands:', ...commands.map(({ usage }) => `  ${usage}`)].join('\n');
+  const own = Object.values(COMMANDS).map(({ usage }) => usage);
+  const others = process.env.CALLED_AS === 'holdfast' ? OTHER_PROGRAMS : [];
+  const usages = COMMANDS[name] ? [COMMANDS[name].usage] : [...own, ...others];
+  return ['Commands:', ...usages.map((usage) => `  ${usage}`)].join('\n');
 }
 
 /**

@@ -106,10 +106,18 @@ test('archives are registered without the variables of a process that listens', 
   }
 });
 
-test('`holdfast` in the image has the commands of npm run', () => {
+/** The scripts of package.json that the image has as commands, with what each runs. */
+function imageCommands(): [string, string][] {
   const { scripts } = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8')) as {
     scripts: Record<string, string>;
   };
+  // `bundle` needs the devDependencies, which the image does not have.
+  return Object.entries(scripts).filter(
+    ([name, script]) => /^node processes\/cli\/\S+( \S+)?$/.test(script) && name !== 'bundle',
+  );
+}
+
+test('`holdfast` in the image has the commands of npm run', () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'holdfast-command-'));
   try {
     writeFileSync(path.join(folder, 'node'), '#!/bin/sh\necho "node $*"\n', { mode: 0o755 });
@@ -118,10 +126,7 @@ test('`holdfast` in the image has the commands of npm run', () => {
       execFileSync(path.join(ROOT, 'docker/holdfast'), [name, '--flag', 'word'], { env })
         .toString()
         .replaceAll(/\/\S*\/(?=processes\/)/g, '');
-    // `bundle` needs the devDependencies, which the image does not have.
-    const commands = Object.entries(scripts).filter(
-      ([name, script]) => /^node processes\/cli\/\S+( \S+)?$/.test(script) && name !== 'bundle',
-    );
+    const commands = imageCommands();
     expect(commands.length).toBeGreaterThan(9);
     expect(commands.map(([name]) => called(name))).toEqual(
       commands.map(([, script]) => `${script} --flag word\n`),
@@ -131,7 +136,7 @@ test('`holdfast` in the image has the commands of npm run', () => {
   }
 });
 
-test('`holdfast` names commands as they are called in the image', async () => {
+test('`holdfast` lists all commands of the image, as they are called there', async () => {
   const env = {
     PATH: `${path.dirname(process.execPath)}:${process.env.PATH}`,
     NODE_COMPILE_CACHE: COMPILE_CACHE,
@@ -139,6 +144,12 @@ test('`holdfast` names commands as they are called in the image', async () => {
   const helpOf = async (command: string) =>
     (await promisify(execFile)(path.join(ROOT, 'docker/holdfast'), [command, '--help'], { env }))
       .stdout;
+  const listed = (await helpOf('--help')).match(/(?<=^ {2})[\w-]+/gm);
+  expect([...new Set(listed)].sort()).toEqual(
+    imageCommands()
+      .map(([name]) => name)
+      .sort(),
+  );
   const texts = await Promise.all(['archive', 'migrate', 'openapi', 'job-type'].map(helpOf));
   expect(texts.join('\n')).not.toContain('npm run');
   expect(texts[1]).toMatch(/^holdfast migrate up \[--wait <seconds>\]\n/);
