@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { Transform } from 'node:stream';
+import { finished, Transform } from 'node:stream';
 import type { Context } from 'koa';
 import { koaBody } from 'koa-body';
 import type { TObject, TSchema } from 'typebox';
@@ -26,14 +26,22 @@ export function checkContentLength(ctx: Context, limitBytes: number): void {
 const unsupported = (detail: string) => new AppError('media_type_unsupported', detail);
 
 /**
+ * Calls `fail` if a request ends before all of its body has arrived, or has ended so already: `pipe` does not
+ * pass that on, so what reads a piped request would wait for ever. Returns a function that ends the watch.
+ */
+const watchForCut = (req: IncomingMessage, fail: (error: Error) => void): (() => void) =>
+  finished(req, (error) => {
+    if (error) fail(error);
+  });
+
+/**
  * Pipes a request into `target`. Unlike `pipeline`, it never destroys the request, which would
  * close the connection before the response is sent: what `target` does not take is discarded.
  */
 function pipeRequest<T extends Transform>(req: IncomingMessage, target: T): T {
-  const fail = (error: Error) => target.destroy(error);
-  req.once('error', fail);
+  const endWatch = watchForCut(req, (error) => target.destroy(error));
   target.once('close', () => {
-    req.off('error', fail);
+    endWatch();
     req.unpipe(target);
     req.resume();
   });
@@ -60,9 +68,12 @@ const createReader = (limitBytes: number) =>
       ctx.req.unpipe();
       ctx.req.resume();
       if ((error as { status?: number }).status === 413) throw bodyTooLarge(limitBytes);
-      throw invalidField('body', '', 'encoding', 'is incomplete or not compressed as declared');
+      throw incompleteBody();
     },
   });
+
+const incompleteBody = () =>
+  invalidField('body', '', 'encoding', 'is incomplete or not compressed as declared');
 
 /** One for each limit that a route declares. */
 const readers = new Map<number, ReturnType<typeof createReader>>();
@@ -79,7 +90,10 @@ async function readBytes(ctx: Context, limitBytes: number): Promise<Buffer> {
   ctx.req.headers['content-encoding'] = encoding;
   const read = readers.get(limitBytes) ?? createReader(limitBytes);
   readers.set(limitBytes, read);
-  await read(ctx, () => Promise.resolve());
+  // koa-body pipes a compressed body, and does not see that it was cut.
+  const cut = Promise.withResolvers<never>();
+  const endWatch = watchForCut(ctx.req, () => cut.reject(incompleteBody()));
+  await Promise.race([read(ctx, () => Promise.resolve()), cut.promise]).finally(endWatch);
   const { body } = ctx.request as { body?: unknown };
   return Buffer.from(typeof body === 'string' ? body : '', 'latin1');
 }

@@ -1,5 +1,6 @@
 import { request, type ClientRequest } from 'node:http';
 import type { Socket } from 'node:net';
+import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { allRoutes } from '../../api/app.ts';
 import type { Route, StrangerLimits } from '../../api/http/route.ts';
@@ -204,6 +205,25 @@ describe('a public route', () => {
       ({ length }) => length === 21,
     );
     expect(statuses.filter((status) => status === 401)).toHaveLength(20);
+  });
+
+  test('holds no slot for a client that has left in the middle of its body', async () => {
+    const headers = { ...through(newAddress()), 'content-type': 'application/json' };
+    const start = gzipSync('{"refreshToken": "x"}').subarray(0, 10);
+    for (let n = 0; n < 20; n++) {
+      const sent = request(`${app.client.base}/api/auth/refresh`, {
+        method: 'POST',
+        agent: false,
+        headers: { ...headers, 'content-encoding': 'gzip', 'content-length': 100 },
+      });
+      sent.on('error', () => undefined);
+      await new Promise<void>((resolve) => sent.write(start, () => resolve()));
+      sent.destroy();
+    }
+    const send = () =>
+      sendRaw(`${app.client.base}/api/auth/refresh`, { method: 'POST', headers, body: '{}' });
+    const { text } = await eventually(send, ({ status }) => status !== 429);
+    expect(JSON.parse(text)).toMatchObject({ code: 'session_invalid' });
   });
 });
 
