@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Context, Middleware } from 'koa';
 import { AppError } from '../../domain/shared/errors.ts';
-import { htmlPage } from '../http/page.ts';
+import { htmlPage, prefersPage } from '../http/page.ts';
 import { chooseEncoding, sendShared } from '../http/sharedContent.ts';
 import type { Asset, ConsoleBundle } from './bundle.ts';
 
@@ -48,7 +48,7 @@ export function consolePages(bundle: ConsoleBundle | undefined): Middleware {
     const isRead = ctx.method === 'GET' || ctx.method === 'HEAD';
     if (!isRead || RESERVED.test(path)) await next();
     else if (path.startsWith(ASSETS)) sendAsset(ctx, bundle?.assets.get(path));
-    else if (ctx.accepts('json', 'html') === 'html') sendPage(ctx, bundle?.page);
+    else if (prefersPage(ctx)) sendPage(ctx, bundle?.page);
     else await next();
   };
 }

@@ -1,4 +1,5 @@
 import type { Middleware } from 'koa';
+import { prefersPage } from '../http/page.ts';
 import type { ClientAddress } from './clientAddress.ts';
 
 /**
@@ -8,8 +9,7 @@ import type { ClientAddress } from './clientAddress.ts';
 export const redirectToOrigin =
   ({ publicOriginOf, otherLoopbackOriginOf }: ClientAddress): Middleware =>
   (ctx, next) => {
-    const isPage =
-      (ctx.method === 'GET' || ctx.method === 'HEAD') && ctx.accepts('json', 'html') === 'html';
+    const isPage = (ctx.method === 'GET' || ctx.method === 'HEAD') && prefersPage(ctx);
     if (!isPage || otherLoopbackOriginOf(ctx) === undefined) return next();
     const origin = publicOriginOf(ctx);
     const target = ctx.url.startsWith('/') ? URL.parse(origin + ctx.url) : null;

@@ -4,6 +4,7 @@ import type { AppError } from '../../domain/shared/errors.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Metrics } from '../../platform/metrics.ts';
+import { prefersPage } from '../http/page.ts';
 import { preferencesIn } from '../http/prefer.ts';
 import { PROBLEMS, PROBLEM_TYPE, toAppError, toProblem, type Problem } from '../http/problem.ts';
 
@@ -112,7 +113,7 @@ function logFailure(ctx: Context, log: Log, { code }: AppError, error: unknown):
 /** Sends a problem, or leads the browser back to the page that `errorsLeadTo` names. */
 function sendProblem(ctx: Context, problem: Problem): void {
   const leadsTo = ctx.state.errorsLeadTo as string | undefined;
-  if (leadsTo !== undefined && ctx.accepts('json', 'html') === 'html') {
+  if (leadsTo !== undefined && prefersPage(ctx)) {
     // First the body: Koa sets 204 for an empty one.
     ctx.body = null;
     ctx.status = 303;

@@ -122,6 +122,14 @@ describe('the page', () => {
       expect((await get('/', { method, headers: HTML })).status).toBe(418);
   });
 
+  // Reading these takes quadratic time.
+  test.each([
+    ['a quote', 'text/html, a/b;c="'],
+    ['many types', `text/html${',a/b'.repeat(300)}`],
+  ])('is not for an Accept that no browser sends: %s', async (_what, accept) => {
+    expect((await get('/', { headers: { accept } })).status).toBe(418);
+  });
+
   test('names the command where the console was not built', async () => {
     const { status, header, body } = await get('/', { headers: HTML, at: withoutBundle });
     expect([status, header('cache-control')]).toEqual([503, 'no-store']);
