@@ -4,6 +4,7 @@ import type Koa from 'koa';
 import { networkOf } from '../platform/network.ts';
 import { answerClientErrors } from './http/clientError.ts';
 import { oneAfterTheOther } from './http/requestOrder.ts';
+import { watchSlowBodies } from './http/slowBodies.ts';
 import { watchStalledResponses } from './http/stalledResponses.ts';
 import { createIsTrusted } from './middleware/clientAddress.ts';
 
@@ -11,11 +12,13 @@ export type HttpServer = { port: number; stop(graceMs: number): Promise<void> };
 
 /** Limits for slow and idle clients. */
 const HEADERS_TIMEOUT_MS = 15_000;
-const REQUEST_TIMEOUT_MS = 60_000;
+/** For all of a body; uploads may have more, if this much time always brings some of them. */
+const BODY_TIMEOUT_MS = 60_000;
 const KEEP_ALIVE_MS = 65_000;
 /** For how long a client may take nothing of a response that waits for it. */
 const STALL_MS = 60_000;
-const STALL_CHECKS = 12;
+/** How often what may last a minute is checked in that time. */
+const CHECKS = 12;
 /** Interval at which a server that stops closes connections whose requests have ended. */
 const CLOSE_IDLE_MS = 50;
 const MAX_CONNECTIONS = 5_000;
@@ -28,6 +31,7 @@ type ServerOptions = {
   trustedGateways?: readonly string[];
   maxConnectionsPerAddress?: number;
   stallMs?: number;
+  bodyTimeoutMs?: number;
 };
 
 /** Serves `app`; port 0 means any free port. Errors: those of listening, such as `EADDRINUSE`. */
@@ -39,13 +43,15 @@ export async function startServer(
     trustedGateways = [],
     maxConnectionsPerAddress = MAX_CONNECTIONS_PER_ADDRESS,
     stallMs = STALL_MS,
+    bodyTimeoutMs = BODY_TIMEOUT_MS,
   }: ServerOptions,
 ): Promise<HttpServer> {
   const callback = app.callback();
   const server = createServer(
     {
       headersTimeout: HEADERS_TIMEOUT_MS,
-      requestTimeout: REQUEST_TIMEOUT_MS,
+      // `watchSlowBodies` limits the time of bodies.
+      requestTimeout: 0,
       keepAliveTimeout: KEEP_ALIVE_MS,
     },
     oneAfterTheOther((req, res) => void callback(req, res)),
@@ -54,12 +60,16 @@ export async function startServer(
   answerClientErrors(server);
   limitConnections(server, createIsTrusted(trustedGateways), maxConnectionsPerAddress);
   const endStalled = watchStalledResponses(server, { limitMs: stallMs });
+  const refuseSlow = watchSlowBodies(server, { limitMs: bodyTimeoutMs });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, host, resolve);
   });
-  const stalls = setInterval(endStalled, stallMs / STALL_CHECKS).unref();
-  server.once('close', () => clearInterval(stalls));
+  const checks = [
+    setInterval(endStalled, stallMs / CHECKS).unref(),
+    setInterval(refuseSlow, bodyTimeoutMs / CHECKS).unref(),
+  ];
+  server.once('close', () => checks.forEach(clearInterval));
   return { port: (server.address() as AddressInfo).port, stop: (graceMs) => stop(server, graceMs) };
 }
 

@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks';
 import { finished } from 'node:stream/promises';
 import Router from '@koa/router';
 import type { Context, Middleware } from 'koa';
@@ -22,6 +23,7 @@ import type { ExpensiveReads } from './expensiveReads.ts';
 import type { ClientAddress } from '../middleware/clientAddress.ts';
 import type { Strangers } from '../middleware/strangers.ts';
 import { checkContentLength } from './requestBody.ts';
+import { allowSlowBody } from './slowBodies.ts';
 import { permissionsOf, type Route, type StrangerLimits } from './route.ts';
 
 export type MountDeps = {
@@ -112,15 +114,19 @@ function createHandler(route: Route, routes: readonly Route[], deps: MountDeps) 
   async function handle(ctx: RouteContext): Promise<void> {
     const startedAt = performance.now();
     const initialCaller = await authorizeCaller(route, deps, ctx);
+    if (route.upload?.maxSeconds) allowSlowBody(ctx.req, route.upload.maxSeconds * 1_000);
     // What is written is answered, however much its caller has not read: such a caller writes nothing more.
     if (mayAnswerMuch(route)) deps.unreadBytes.requireShare(initialCaller);
-    const input = await read(ctx, ctx.params);
+    // A client that sends its body slowly must not keep a permission that was revoked since. Bound, so that the end of
+    // an upload, too, uses the connections of its caller.
+    const presentCaller = AsyncResource.bind(async () =>
+      performance.now() - startedAt > CALLER_MAX_AGE_MS
+        ? authorizeCaller(route, deps, ctx)
+        : initialCaller,
+    );
+    const input = await read(ctx, ctx.params, presentCaller);
     try {
-      // A client that sends its body slowly must not keep a permission that was revoked since.
-      const caller =
-        performance.now() - startedAt > CALLER_MAX_AGE_MS
-          ? await authorizeCaller(route, deps, ctx)
-          : initialCaller;
+      const caller = await presentCaller();
       const ifMatch = ctx.get('if-match') || undefined;
       const { params } = input;
       input.body = await changedProperties(

@@ -156,11 +156,12 @@ export async function readJson(
 
 /**
  * The uploaded file as a stream. Errors: `media_type_unsupported`; `body_too_large`, also while
- * reading.
+ * reading; at its end those of `checkCaller`.
  */
 export function receiveUpload(
   ctx: Context,
   { examples, limitBytes }: NonNullable<Route['upload']>,
+  checkCaller: () => Promise<unknown>,
 ): Upload {
   const types = Object.keys(examples);
   const contentType = ctx.is(...types);
@@ -177,6 +178,9 @@ export function receiveUpload(
       bytes += chunk.length;
       hash.update(chunk);
       done(bytes > limitBytes ? tooLarge() : null, chunk);
+    },
+    flush(done) {
+      checkCaller().then(() => done(), done);
     },
   });
   const digest = () => hash.copy().digest('base64url');

@@ -45,10 +45,15 @@ export function compileInput(route: Route, readOnly: TObject['properties']) {
 
   return {
     /**
-     * Reads a request. Errors: `not_found` for a path parameter that no record can have,
-     * `invalid_request` for what cannot be read, `body_too_large`, `media_type_unsupported`.
+     * Reads a request. `checkCaller` is called at the end of an uploaded file, which the handler reads. Errors:
+     * `not_found` for a path parameter that no record can have, `invalid_request` for what cannot be read,
+     * `body_too_large`, `media_type_unsupported`.
      */
-    async read(ctx: Context, pathParams: Record<string, string>): Promise<RawInput> {
+    async read(
+      ctx: Context,
+      pathParams: Record<string, string>,
+      checkCaller: () => Promise<unknown>,
+    ): Promise<RawInput> {
       const isImpossible = Object.values(pathParams).some((text) => unstorable(text) !== undefined);
       if (isImpossible || (paramsCheck()?.(pathParams) ?? []).length > 0)
         throw new AppError('not_found', 'No record has this id.');
@@ -61,7 +66,7 @@ export function compileInput(route: Route, readOnly: TObject['properties']) {
         params: pathParams,
         query: { ...queryValues, [PATH_PARAMETERS]: pathParams },
         body: bodyValue,
-        upload: upload && receiveUpload(ctx, upload),
+        upload: upload && receiveUpload(ctx, upload, checkCaller),
       };
     },
 

@@ -117,7 +117,12 @@ type RouteDefinition<P, Q, B> = {
    */
   bodyCheckedInHandler?: true;
   /** The body is a file, which the handler reads as a stream: an example of each content type. */
-  upload?: { examples: Readonly<Record<string, string>>; limitBytes: number };
+  upload?: {
+    examples: Readonly<Record<string, string>>;
+    limitBytes: number;
+    /** In which time the file must arrive, if that is more than the minute of other bodies. */
+    maxSeconds?: number;
+  };
   /** Identity headers must name a tenant. On other routes the default is `platform`. */
   requiresTenantHeader?: boolean;
   /** The body may hold a password or another secret. The response is not compressed. */

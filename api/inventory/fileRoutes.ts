@@ -7,6 +7,7 @@ import {
   IMPORT_MODES,
   MAX_ATOMIC_ROWS,
   MAX_IMPORT_BYTES,
+  MAX_IMPORT_SECONDS,
 } from '../../domain/inventory/importLimits.ts';
 import { RESOURCE_NAMES } from '../../domain/inventory/names.ts';
 import type { Resource } from '../../domain/inventory/resource.ts';
@@ -221,7 +222,11 @@ export function inventoryFileRoutes({ imports, exports, jobs, slots }: Deps): Ro
       description:
         'Rows with an `id` update that record, all others create one. A row without differences is `unchanged`. The job fails when no row is imported: every row is invalid or in conflict, or one is in the mode `all`. The other rows are then `skipped`.',
       query: ImportQuery,
-      upload: { examples: EXAMPLES, limitBytes: MAX_IMPORT_BYTES },
+      upload: {
+        examples: EXAMPLES,
+        limitBytes: MAX_IMPORT_BYTES,
+        maxSeconds: MAX_IMPORT_SECONDS,
+      },
       responses: { 202: ImportRecord },
       headers: ['Prefer'],
       replayResponse: async (caller, id) =>

@@ -2,6 +2,7 @@ import { Type, type Static } from 'typebox';
 import {
   ARTIFACT_NAME,
   MAX_ARTIFACT_BYTES,
+  MAX_ARTIFACT_SECONDS,
   type ArtifactData,
 } from '../../domain/runners/artifacts.ts';
 import { invalidField } from '../../domain/shared/errors.ts';
@@ -104,6 +105,7 @@ export const artifactRoutes = ({
     upload: {
       examples: { 'application/octet-stream': 'port,state\ne0,up\n' },
       limitBytes: MAX_ARTIFACT_BYTES,
+      maxSeconds: MAX_ARTIFACT_SECONDS,
     },
     headers: ['Attempt-Token'],
     responses: { 200: ArtifactRecord },

@@ -17,6 +17,9 @@ export const ARTIFACT_NAME = '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$';
 export const MAX_ARTIFACTS = 20;
 export const MAX_ARTIFACT_BYTES = 64 * 1_048_576;
 
+/** In which time an artifact must arrive at the API: the largest one with 150 kbit/s. */
+export const MAX_ARTIFACT_SECONDS = 3_600;
+
 /** The names of their objects in a store begin with this. */
 export const ARTIFACT_PREFIX = 'artifact-';
 

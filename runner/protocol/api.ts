@@ -2,6 +2,7 @@ import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request as send, type Dispatcher } from 'undici';
+import { MAX_ARTIFACT_SECONDS } from '../../domain/runners/artifacts.ts';
 import type {
   AnnouncedState,
   Announcement,
@@ -64,7 +65,8 @@ const isNotSendable = (error: unknown): boolean =>
 /** A payload and secrets have a few megabytes at most. */
 const MAX_ANSWER_BYTES = 8 * 1_048_576;
 const TIMEOUT_MS = 15_000;
-const UPLOAD_TIMEOUT_MS = 120_000;
+/** The API waits as long, as long as something arrives. */
+const UPLOAD_TIMEOUT_MS = MAX_ARTIFACT_SECONDS * 1_000;
 /** An announcement can have some megabytes. */
 const ANNOUNCE_TIMEOUT_MS = 60_000;
 

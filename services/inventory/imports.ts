@@ -86,7 +86,7 @@ export type ImportState = {
 
 /** The number of rows of a report that are read together. */
 const REPORT_PAGE_SIZE = 500;
-/** How long a file waits for other tenants while it is received. A request may last 60 s. */
+/** How long a file waits for other tenants while it is received, of `MAX_IMPORT_SECONDS`. */
 const MAX_RECEIVE_REST_MS = 15_000;
 
 type Deps = {

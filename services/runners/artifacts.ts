@@ -18,6 +18,7 @@ import {
 import {
   ARTIFACT_PREFIX,
   checkArtifactLimits,
+  MAX_ARTIFACT_SECONDS,
   type ArtifactData,
 } from '../../domain/runners/artifacts.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
@@ -44,8 +45,8 @@ type Deps = {
   removeMs?: number;
 };
 
-/** An upload that takes longer is abandoned; its object is removed. */
-const UPLOAD_SECONDS = 3_600;
+/** The object of an upload that is not an artifact then is removed: its request has ended, and its store was asked. */
+const UPLOAD_SECONDS = MAX_ARTIFACT_SECONDS + 600;
 
 const IV_BYTES = 12;
 const TAG_BYTES = 16;

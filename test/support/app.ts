@@ -80,6 +80,8 @@ type AppOptions = {
   consoleBundle?: ConsoleBundle;
   /** From how many changed rows of a table on it is restored in bulk. */
   bulkRestoreRows?: number;
+  /** In which time a body must arrive. */
+  bodyTimeoutMs?: number;
 };
 
 /** The SDK's runtime is one for all apps of a file; it ends with the last and is made again for the next. */
@@ -144,6 +146,7 @@ export async function startAppOn(
     accessRecheckMs = 300,
     consoleBundle,
     bulkRestoreRows,
+    bodyTimeoutMs,
   }: AppOptions = {},
 ): Promise<TestApp> {
   const fullEnv = testEnv(databaseUrl, env);
@@ -168,7 +171,7 @@ export async function startAppOn(
     onError: errorCheck,
     accessRecheckMs,
   });
-  const server = await startServer(app, config);
+  const server = await startServer(app, { ...config, ...(bodyTimeoutMs && { bodyTimeoutMs }) });
   deps.ownEndpoints.add({ host: config.host, port: server.port });
   deps.readiness.start();
   if (!idle) deps.start();

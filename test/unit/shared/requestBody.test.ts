@@ -14,7 +14,7 @@ const FILE = { examples: { 'text/csv': 'name\n' }, limitBytes: LIMIT_BYTES };
 
 const json = (ctx: Context) => readJson(ctx, Type.Object({}), LIMIT_BYTES);
 const form = (ctx: Context) => readForm(ctx, LIMIT_BYTES);
-const file = (ctx: Context) => buffer(receiveUpload(ctx, FILE).source);
+const file = (ctx: Context) => buffer(receiveUpload(ctx, FILE, () => Promise.resolve()).source);
 
 type Read = (ctx: Context) => Promise<unknown>;
 
