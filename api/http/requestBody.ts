@@ -25,6 +25,11 @@ export function checkContentLength(ctx: Context, limitBytes: number): void {
 
 const unsupported = (detail: string) => new AppError('media_type_unsupported', detail);
 
+/** Names of UTF-8, and of its part that has one byte a character. Without a name, text is UTF-8. */
+const UTF_8 = /^(utf-?8|us-ascii)?$/i;
+
+const isUtf8 = (ctx: Context): boolean => UTF_8.test(ctx.request.charset);
+
 /**
  * Calls `fail` if a request ends before all of its body has arrived, or has ended so already: `pipe` does not
  * pass that on, so what reads a piped request would wait for ever. Returns a function that ends the watch.
@@ -109,8 +114,8 @@ function decode(bytes: Buffer): string {
 
 /** The names and values of an HTML form. Errors: as `readBytes`. */
 export async function readForm(ctx: Context, limitBytes: number): Promise<Record<string, string>> {
-  if (!ctx.is('urlencoded'))
-    throw unsupported('The body must be application/x-www-form-urlencoded.');
+  if (!ctx.is('urlencoded') || !isUtf8(ctx))
+    throw unsupported('The body must be application/x-www-form-urlencoded in UTF-8.');
   const text = decode(await readBytes(ctx, limitBytes));
   const form = new URLSearchParams(text);
   const refuse = (message: string) => invalidField('body', '', 'form', message);
@@ -139,7 +144,7 @@ export async function readJson(
     headers['content-length'] === '0' ||
     (headers['content-length'] === undefined && headers['transfer-encoding'] === undefined);
   if (isEmpty) return schema ? {} : undefined;
-  const isJson = ctx.is('json', '+json') && /^(utf-8)?$/i.test(ctx.request.charset);
+  const isJson = ctx.is('json', '+json') && isUtf8(ctx);
   const mediaTypeError = () => unsupported('The body must be application/json in UTF-8.');
   if (!isJson && headers['content-type'] !== undefined) throw mediaTypeError();
   // Without a type only an empty body is accepted; whether it is empty shows when it is read.
@@ -154,6 +159,9 @@ export async function readJson(
   return value;
 }
 
+/** A file of bytes: a charset would say nothing of it. */
+const BINARY = 'application/octet-stream';
+
 /**
  * The uploaded file as a stream. Errors: `media_type_unsupported`; `body_too_large`, also while
  * reading; at its end those of `checkCaller`.
@@ -166,6 +174,7 @@ export function receiveUpload(
   const types = Object.keys(examples);
   const contentType = ctx.is(...types);
   if (typeof contentType !== 'string') throw unsupported(`The body must be ${types.join(' or ')}.`);
+  if (contentType !== BINARY && !isUtf8(ctx)) throw unsupported('The file must be in UTF-8.');
   if (!/^(identity)?$/i.test(ctx.get('content-encoding')))
     throw unsupported('The file must be sent without a Content-Encoding.');
   const tooLarge = () =>

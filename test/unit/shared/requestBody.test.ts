@@ -5,16 +5,22 @@ import { gzipSync } from 'node:zlib';
 import Koa, { type Context } from 'koa';
 import { Type } from 'typebox';
 import { expect, test } from '@jest/globals';
+import { toAppError, toProblem } from '../../../api/http/problem.ts';
 import { readForm, readJson, receiveUpload } from '../../../api/http/requestBody.ts';
 import { startServer } from '../../../api/server.ts';
 import { eventually } from '../../support/eventually.ts';
+import { sendRaw } from '../../support/rawHttp.ts';
 
 const LIMIT_BYTES = 10_000;
-const FILE = { examples: { 'text/csv': 'name\n' }, limitBytes: LIMIT_BYTES };
 
 const json = (ctx: Context) => readJson(ctx, Type.Object({}), LIMIT_BYTES);
 const form = (ctx: Context) => readForm(ctx, LIMIT_BYTES);
-const file = (ctx: Context) => buffer(receiveUpload(ctx, FILE, () => Promise.resolve()).source);
+const upload = async (ctx: Context, type: string): Promise<Buffer> => {
+  const route = { examples: { [type]: '' }, limitBytes: LIMIT_BYTES };
+  return buffer(receiveUpload(ctx, route, () => Promise.resolve()).source);
+};
+const file = (ctx: Context) => upload(ctx, 'text/csv');
+const binary = (ctx: Context) => upload(ctx, 'application/octet-stream');
 
 type Read = (ctx: Context) => Promise<unknown>;
 
@@ -57,3 +63,41 @@ test.each<[string, Read, string[]]>([
   expect(ended.toSorted()).toEqual(['/later: refused', '/now: refused']);
   await server.stop(0);
 });
+
+test.each<[string, Read, string]>([
+  ['JSON', json, 'application/json'],
+  ['a form', form, 'application/x-www-form-urlencoded'],
+  ['a file', file, 'text/csv'],
+])('%s may name UTF-8 and ASCII, and no other charset', async (_what, read, type) => {
+  const answers = await Promise.all(
+    ['', '; charset=utf-8', '; charset="UTF8"', '; Charset=US-ASCII', '; charset=iso-8859-1'].map(
+      (charset) => statusOf(read, type + charset),
+    ),
+  );
+  expect(answers).toEqual([200, 200, 200, 200, 415]);
+});
+
+test('the charset of a file of bytes has no meaning', async () => {
+  expect(await statusOf(binary, 'application/octet-stream; charset=binary')).toBe(200);
+});
+
+/** The status of an answer to a body of this content type. */
+async function statusOf(read: Read, contentType: string): Promise<number> {
+  const app = new Koa().use(async (ctx) => {
+    await read(ctx).then(
+      () => (ctx.status = 200),
+      (error: unknown) => (ctx.status = toProblem(toAppError(error), 'req').status),
+    );
+  });
+  const server = await startServer(app, { host: '127.0.0.1', port: 0 });
+  try {
+    const answer = await sendRaw(`http://127.0.0.1:${server.port}`, {
+      method: 'POST',
+      headers: { 'content-type': contentType },
+      body: '{}',
+    });
+    return answer.status;
+  } finally {
+    await server.stop(0);
+  }
+}
