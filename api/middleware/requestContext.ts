@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Context, Middleware } from 'koa';
-import type { AppError } from '../../domain/shared/errors.ts';
+import type { AppError, ErrorCode } from '../../domain/shared/errors.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Metrics } from '../../platform/metrics.ts';
@@ -67,7 +67,7 @@ export function requestContext(
       if (problem.status === 401)
         ctx.set(
           'www-authenticate',
-          appError.code === 'session_invalid' ? 'Bearer error="invalid_token"' : 'Bearer',
+          REFUSED_TOKEN.has(appError.code) ? 'Bearer error="invalid_token"' : 'Bearer',
         );
       sendProblem(ctx, problem);
     }
@@ -96,6 +96,9 @@ export function requestContext(
     });
   };
 }
+
+/** Errors of a token that was sent, for which clients get a new one. */
+const REFUSED_TOKEN: ReadonlySet<ErrorCode> = new Set(['session_invalid', 'token_invalid']);
 
 /** Logs the failures that are not the client's. */
 function logFailure(ctx: Context, log: Log, { code }: AppError, error: unknown): void {

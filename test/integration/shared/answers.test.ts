@@ -330,6 +330,16 @@ describe('headers of responses', () => {
     expect([refused.status, refused.headers['cache-control']]).toEqual([401, 'no-store']);
   });
 
+  test.each<[string, Record<string, string>, string]>([
+    ['identity_required', {}, 'Bearer'],
+    ['session_invalid', { authorization: 'Bearer hfa_x' }, 'Bearer error="invalid_token"'],
+    ['token_invalid', { authorization: 'Bearer hft_x' }, 'Bearer error="invalid_token"'],
+  ])('%s says whether a token was refused', async (code, headers, expected) => {
+    const refused = await exchange(app.client.base, 'GET', '/api/jobs', { headers });
+    expect(problemOf(refused)).toMatchObject({ status: 401, code });
+    expect(refused.headers['www-authenticate']).toBe(expected);
+  });
+
   test('downloads have a file name', async () => {
     const downloads = lists().filter(
       ({ path, public: reason }) => reason === undefined && path.endsWith('/export'),
