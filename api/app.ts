@@ -9,7 +9,7 @@ import type { Slots } from '../platform/slots.ts';
 import type { HttpResponse } from './http/response.ts';
 import { withInclude } from './http/include.ts';
 import { createExpensiveReads } from './http/expensiveReads.ts';
-import { mount, type MountDeps } from './http/mount.ts';
+import { mount, rejectUnmatched, type MountDeps } from './http/mount.ts';
 import type { Route } from './http/route.ts';
 import { createAuthenticate } from './middleware/authenticate.ts';
 import { createClientAddress } from './middleware/clientAddress.ts';
@@ -202,7 +202,8 @@ export function createApp(
   app.use(requestSpans(clientAddress.isTrusted));
   app.use(requestContext(deps, clientAddress.isTrusted));
   app.use(helmet(HELMET_OPTIONS));
-  app.use(operationRoutes({ ...deps, mayReadMetrics, isMetricsPort: false }));
+  const operations = operationRoutes({ ...deps, mayReadMetrics, isMetricsPort: false });
+  for (const middleware of operations) app.use(middleware);
   app.use(redirectToOrigin(clientAddress));
   if (config.role !== 'worker') app.use(consolePages(consoleBundle));
   app.use(schemaGate(deps.schema));
@@ -246,6 +247,7 @@ export function createOperationsApp(
   const app = new Koa();
   const { mayReadMetrics } = createAuthentication(deps);
   app.use(requestContext(deps, () => false));
-  app.use(operationRoutes({ ...deps, mayReadMetrics, isMetricsPort: true }));
+  const operations = operationRoutes({ ...deps, mayReadMetrics, isMetricsPort: true });
+  for (const middleware of [...operations, rejectUnmatched([])]) app.use(middleware);
   return app;
 }

@@ -53,6 +53,8 @@ export async function startServer(
       // `watchSlowBodies` limits the time of bodies.
       requestTimeout: 0,
       keepAliveTimeout: KEEP_ALIVE_MS,
+      // The application answers a request without one, with a problem.
+      requireHostHeader: false,
     },
     oneAfterTheOther((req, res) => void callback(req, res)),
   );

@@ -30,32 +30,46 @@ const NOT_HTTP: Refusal = {
   detail: 'The request is not valid HTTP.',
 };
 
+const UNKNOWN_EXPECTATION: Refusal = {
+  status: 417,
+  code: 'invalid_request',
+  detail: 'Of Expect, only 100-continue is supported.',
+};
+
 const ids = createIds();
 
-function responseText({ status, code, detail }: Refusal): string {
+function answerOf({ status, code, detail }: Refusal) {
   const requestId = ids.next('req');
   const title = STATUS_CODES[status] ?? 'Bad Request';
   const problem = { ...toProblem(new AppError(code, detail), requestId), status, title };
   const body = JSON.stringify(problem);
-  return [
-    `HTTP/1.1 ${status} ${title}`,
-    `content-type: ${PROBLEM_TYPE}`,
-    `content-length: ${Buffer.byteLength(body)}`,
-    `x-request-id: ${requestId}`,
-    'connection: close',
-    '',
-    body,
-  ].join('\r\n');
+  const headers = {
+    'content-type': PROBLEM_TYPE,
+    'content-length': Buffer.byteLength(body),
+    'x-request-id': requestId,
+    connection: 'close',
+  };
+  return { status, title, headers, body };
+}
+
+function responseText(refusal: Refusal): string {
+  const { status, title, headers, body } = answerOf(refusal);
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  return [`HTTP/1.1 ${status} ${title}`, ...lines, '', body].join('\r\n');
 }
 
 /**
- * Answers what Node's parser refuses, and no application sees, with a problem, and closes the
- * connection: where the next request would begin is unknown.
+ * Answers what Node refuses, and no application sees, with a problem, and closes the connection: after an error of
+ * the parser, where the next request would begin is unknown.
  */
 export function answerClientErrors(server: Server): void {
   const responses = new WeakMap<Duplex, ServerResponse>();
   server.on('request', (req: IncomingMessage, res: ServerResponse) => {
     responses.set(req.socket, res);
+  });
+  server.on('checkExpectation', (_: IncomingMessage, res: ServerResponse) => {
+    const { status, headers, body } = answerOf(UNKNOWN_EXPECTATION);
+    res.writeHead(status, headers).end(body);
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
     const response = responses.get(socket);

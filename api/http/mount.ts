@@ -483,7 +483,7 @@ const asReplay = (response: HttpResponse): HttpResponse => ({
 });
 
 /** Answers a request with a method that its path does not have. */
-function rejectMethod(ctx: Context, methods: Iterable<string>): void {
+export function rejectMethod(ctx: Context, methods: Iterable<string>): void {
   const allow = [...new Set([...methods, 'OPTIONS'])].sort();
   if (ctx.method !== 'OPTIONS')
     throw new AppError('method_not_allowed', `${ctx.method} is not supported at this path.`, {
@@ -498,7 +498,9 @@ function rejectMethod(ctx: Context, methods: Iterable<string>): void {
  * reach the routes with a parameter at the same position: `DELETE /api/schedules/logs` is not about
  * the schedule with the id `logs`.
  */
-function rejectMethodOfFixedPath(routes: readonly Route[]): Middleware {
+export function rejectMethodOfFixedPath(
+  routes: readonly Pick<Route, 'path' | 'method'>[],
+): Middleware {
   const methods = new Map<string, Set<string>>();
   for (const { path, method } of routes.filter((route) => !route.path.includes('{'))) {
     const known = methods.get(path) ?? new Set();
@@ -513,7 +515,7 @@ function rejectMethodOfFixedPath(routes: readonly Route[]): Middleware {
 }
 
 /** Answers requests that match no route: 405 if the path has other methods, else 404. */
-function rejectUnmatched(routers: readonly Router[]): Middleware {
+export function rejectUnmatched(routers: readonly Router[]): Middleware {
   return (ctx) => {
     // A request line without a path, such as `GET http://`.
     const path = (ctx.path as string | null) ?? '/';

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Context, Middleware } from 'koa';
-import type { AppError, ErrorCode } from '../../domain/shared/errors.ts';
+import { invalidField, type AppError, type ErrorCode } from '../../domain/shared/errors.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Metrics } from '../../platform/metrics.ts';
@@ -54,6 +54,7 @@ export function requestContext(
     ctx.state.log = requestLog;
     ctx.set('x-request-id', requestId);
     try {
+      requireHost(ctx.req);
       await next();
     } catch (error) {
       const appError = toAppError(error);
@@ -95,6 +96,12 @@ export function requestContext(
       );
     });
   };
+}
+
+/** Error: `invalid_request` without a `Host`, which HTTP/1.1 requires (RFC 9112, 3.2). */
+function requireHost({ httpVersion, headers }: IncomingMessage): void {
+  if (httpVersion === '1.1' && headers.host === undefined)
+    throw invalidField('header', '/Host', 'required', 'is required');
 }
 
 /** Errors of a token that was sent, for which clients get a new one. */

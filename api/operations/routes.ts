@@ -5,6 +5,7 @@ import { AppError } from '../../domain/shared/errors.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import { parseAddress, withoutBrackets } from '../../platform/network.ts';
 import type { Readiness } from '../../services/shared/readiness.ts';
+import { rejectMethod, rejectMethodOfFixedPath } from '../http/mount.ts';
 
 type OperationDeps = {
   readiness: Readiness;
@@ -51,6 +52,8 @@ const digest = (text: string) => createHash('sha256').update(text).digest();
 const hasToken = (ctx: Context, token: string): boolean =>
   timingSafeEqual(digest(ctx.get('authorization')), digest(`Bearer ${token}`));
 
+const PROBES = ['/livez', '/readyz', '/routez'].map((path) => ({ path, method: 'GET' as const }));
+
 /** Health probes and metrics, for orchestrators and monitoring. They show no records. */
 export function operationRoutes({
   readiness,
@@ -58,7 +61,7 @@ export function operationRoutes({
   config: { metricsPort, metricsToken },
   mayReadMetrics,
   isMetricsPort,
-}: OperationDeps): Middleware {
+}: OperationDeps): Middleware[] {
   const router = new Router();
 
   function showsMetrics(ctx: Context): boolean {
@@ -82,13 +85,17 @@ export function operationRoutes({
     ctx.body = { status: takesRequests ? 'open' : 'closed' };
   });
 
-  router.get('/metrics', async (ctx: Context) => {
+  router.all('/metrics', async (ctx: Context) => {
     // 404 hides from other callers that metrics exist.
     if (!showsMetrics(ctx) && !(await mayReadMetrics(ctx)))
       throw new AppError('not_found', 'No resource at /metrics.');
+    if (ctx.method !== 'GET' && ctx.method !== 'HEAD') {
+      rejectMethod(ctx, ['GET', 'HEAD']);
+      return;
+    }
     ctx.body = await metrics.text();
     ctx.type = metrics.contentType;
   });
 
-  return router.routes() as unknown as Middleware;
+  return [router.routes() as unknown as Middleware, rejectMethodOfFixedPath(PROBES)];
 }
