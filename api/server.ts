@@ -8,7 +8,12 @@ import { watchSlowBodies } from './http/slowBodies.ts';
 import { watchStalledResponses } from './http/stalledResponses.ts';
 import { createIsTrusted } from './middleware/clientAddress.ts';
 
-export type HttpServer = { port: number; stop(graceMs: number): Promise<void> };
+export type HttpServer = {
+  port: number;
+  /** Answers further requests as the last ones of their connections: the process stops soon. */
+  announceStop(): void;
+  stop(graceMs: number): Promise<void>;
+};
 
 /** Limits for slow and idle clients. */
 const HEADERS_TIMEOUT_MS = 15_000;
@@ -30,6 +35,7 @@ type ServerOptions = {
   port: number;
   trustedGateways?: readonly string[];
   maxConnectionsPerAddress?: number;
+  keepAliveMs?: number;
   stallMs?: number;
   bodyTimeoutMs?: number;
 };
@@ -42,6 +48,7 @@ export async function startServer(
     port,
     trustedGateways = [],
     maxConnectionsPerAddress = MAX_CONNECTIONS_PER_ADDRESS,
+    keepAliveMs = KEEP_ALIVE_MS,
     stallMs = STALL_MS,
     bodyTimeoutMs = BODY_TIMEOUT_MS,
   }: ServerOptions,
@@ -52,7 +59,7 @@ export async function startServer(
       headersTimeout: HEADERS_TIMEOUT_MS,
       // `watchSlowBodies` limits the time of bodies.
       requestTimeout: 0,
-      keepAliveTimeout: KEEP_ALIVE_MS,
+      keepAliveTimeout: keepAliveMs,
       // The application answers a request without one, with a problem.
       requireHostHeader: false,
     },
@@ -72,7 +79,11 @@ export async function startServer(
     setInterval(refuseSlow, bodyTimeoutMs / CHECKS).unref(),
   ];
   server.once('close', () => checks.forEach(clearInterval));
-  return { port: (server.address() as AddressInfo).port, stop: (graceMs) => stop(server, graceMs) };
+  return {
+    port: (server.address() as AddressInfo).port,
+    announceStop: () => closeAfterAnswers(server),
+    stop: (graceMs) => stop(server, graceMs),
+  };
 }
 
 /** Closes new connections of an address (IPv6: a /64) that has too many, so that others find one. */
@@ -97,12 +108,20 @@ function limitConnections(
 }
 
 /**
+ * Closes each connection after its next response. A client that keeps connections would otherwise send a request on
+ * one that `stop` closes at the same moment, and could not know whether it was done.
+ */
+function closeAfterAnswers(server: Server): void {
+  server.prependListener('request', (_, response) => response.setHeader('connection', 'close'));
+}
+
+/**
  * Accepts no new connection, waits `graceMs` for requests in flight, then closes every connection. Those
  * without a request are closed, so that clients continue at another process instead of here.
  */
 async function stop(server: Server, graceMs: number): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  server.prependListener('request', (_, response) => response.setHeader('connection', 'close'));
+  closeAfterAnswers(server);
   server.closeIdleConnections();
   const idle = setInterval(() => server.closeIdleConnections(), CLOSE_IDLE_MS);
   const timer = setTimeout(() => server.closeAllConnections(), graceMs);

@@ -330,6 +330,7 @@ export function readConfig(env: Env) {
       6_000,
       [1, 1_000_000],
     ),
+    keepAliveMs: read.integer('HOLDFAST_KEEP_ALIVE_MS', 65_000, [1_000, 7_200_000]),
     stopDelayMs: read.integer('HOLDFAST_STOP_DELAY_MS', 5_000, [0, 120_000]),
     stopGraceMs: read.integer('HOLDFAST_STOP_GRACE_MS', 10_000, [0, 600_000]),
     heartbeatMs: read.integer('HOLDFAST_HEARTBEAT_MS', 10_000, [500, 600_000]),

@@ -45,8 +45,14 @@ export async function startProcess(config: Config, log: Log): Promise<RunningPro
     const servers = [await listen(api, config, 'HOLDFAST_PORT')];
     resources.defer(() => stopAll(servers, config.stopGraceMs));
     if (config.metricsPort > 0) {
-      const address = { host: config.host, port: config.metricsPort };
-      servers.push(await listen(createOperationsApp(deps), address, 'HOLDFAST_METRICS_PORT'));
+      const { host, keepAliveMs, metricsPort: port } = config;
+      servers.push(
+        await listen(
+          createOperationsApp(deps),
+          { host, port, keepAliveMs },
+          'HOLDFAST_METRICS_PORT',
+        ),
+      );
     }
     for (const { port } of servers) deps.ownEndpoints.add({ host: config.host, port });
     const work = startWithSchema(deps, ending.signal);
@@ -61,7 +67,7 @@ export async function startProcess(config: Config, log: Log): Promise<RunningPro
         // Requests may still commit, and commits are dispatched to Temporal: that stops last.
         ending.abort();
         const closeServers = async () => {
-          await announceStop(deps, log);
+          await announceStop(deps, servers, log);
           shutdown.abort();
           await stopAll(servers, config.stopGraceMs);
         };
@@ -109,10 +115,18 @@ async function readConsole({ role }: Config, log: Log) {
   return undefined;
 }
 
-/** Lets proxies see that the process stops, before its listener closes. Requests are still served. */
-async function announceStop({ readiness, config }: Composition, log: Log): Promise<void> {
+/**
+ * Lets proxies see that the process stops, before its listener closes: by its probe, and by the end of the connections
+ * that they keep. Requests are still served.
+ */
+async function announceStop(
+  { readiness, config }: Composition,
+  servers: readonly HttpServer[],
+  log: Log,
+): Promise<void> {
   const delayMs = config.role === 'worker' ? 0 : config.stopDelayMs;
   readiness.announceStop();
+  for (const server of servers) server.announceStop();
   if (delayMs === 0) return;
   log.info({ delayMs }, 'not ready any more; the listener closes after the delay');
   await sleep(delayMs);

@@ -6,6 +6,7 @@ import { expect, test } from '@jest/globals';
 import { bytesTaken, watchStalledResponses } from '../../../api/http/stalledResponses.ts';
 import { startServer } from '../../../api/server.ts';
 import { eventually } from '../../support/eventually.ts';
+import { sendBytes } from '../../support/rawHttp.ts';
 
 test('an address has its share of the connections; gateways and other addresses have theirs', async () => {
   const server = await startServer(new Koa(), {
@@ -71,6 +72,36 @@ test('a server that stops waits for requests in flight, not for clients that kee
 /** More than the buffers of both systems hold. */
 const LARGE = Buffer.alloc(48 * 1_048_576);
 const GET = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
+
+test('a server that is going to stop closes each connection after its next response, and accepts new ones', async () => {
+  const app = new Koa().use((ctx) => void (ctx.body = 'done'));
+  const server = await startServer(app, { host: '127.0.0.1', port: 0, keepAliveMs: 7_000 });
+  const kept = connect(server.port, '127.0.0.1');
+  let text = '';
+  let closed = false;
+  kept.on('data', (chunk) => (text += chunk.toString())).once('close', () => (closed = true));
+  kept.write(GET);
+  await eventually(
+    () => text,
+    (answer) => answer.endsWith('done'),
+  );
+  expect(text).toMatch(/connection: keep-alive\r\nkeep-alive: timeout=7\r\n/i);
+  server.announceStop();
+  await setTimeout(50);
+  expect(closed).toBe(false);
+  text = '';
+  kept.write(GET);
+  await eventually(
+    () => closed,
+    (is) => is,
+  );
+  expect(text).toMatch(/^HTTP\/1.1 200 [^]*connection: close[^]*done$/i);
+  const { answer } = await sendBytes(`http://127.0.0.1:${server.port}`, (socket) =>
+    socket.write(GET),
+  );
+  expect(answer).toMatch(/^HTTP\/1.1 200 [^]*done$/);
+  await server.stop(0);
+});
 
 /** A client that has sent `text` and reads only what it is asked to. */
 function openUnread(port: number, text: string): Socket {
