@@ -27,14 +27,17 @@ export const etagOfText = (text: string): string =>
 
 const TAG = /(?:W\/)?"[^"]*"/;
 const TAGS = new RegExp(`^${TAG.source}(?:\\s*,\\s*${TAG.source})*$`);
-/** Versions before 0.3.0 added `.` and a number to some tags. */
-const OWN_TAG = /^"(\d{1,9})(?:\.\d+)?(?:-[0-9a-f]{16})?"$/;
+/**
+ * A tag of ours, also as a proxy changes it that compresses: nginx makes it weak, Apache adds the encoding. Versions
+ * before 0.3.0 added `.` and a number to some tags.
+ */
+const OWN_TAG = /^(?:W\/)?"(\d{1,9})(?:\.\d+)?(?:-[0-9a-f]{16})?(?:-(?:br|gzip))?"$/;
 
 /**
  * Returns the version that `If-Match` requires; undefined if the header is missing or `*`. Of several tags
- * (RFC 9110, 13.1.1), those that this service did not create, and weak ones, match nothing; the others must name one
- * version, such as those of a record with and without `include`. Errors: `invalid_request`; `version_conflict` if no
- * tag can match.
+ * (RFC 9110, 13.1.1), those that this service did not create match nothing; the others must name one version, such as
+ * those of a record with and without `include`. Only the version counts, so that a weak tag names it as well (ADR 79).
+ * Errors: `invalid_request`; `version_conflict` if no tag can match.
  */
 export function expectedVersion(ifMatch: string | undefined): number | undefined {
   const text = ifMatch?.trim();
