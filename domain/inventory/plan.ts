@@ -1,6 +1,7 @@
 import { PLATFORM, type ResourceScope } from '../access/scope.ts';
 import { applyCascades } from './cascades.ts';
 import { evictOthers } from './detach.ts';
+import type { Field } from './fields.ts';
 import { checkHolds } from './holds.ts';
 import { createDraft, missingPermission, missingRbac, type OpenDraft } from './draft.ts';
 import { isSame } from './difference.ts';
@@ -40,10 +41,14 @@ export function withGivenFields(mutation: Mutation): Mutation {
     if (value !== null) return true;
     const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
     if (!field || field.derived) return name !== 'version';
-    return field.nullable || (operation === 'create' && field.required);
+    return isNullGiven(name, field, operation);
   });
   return { ...mutation, record: Object.fromEntries(given) };
 }
+
+/** Whether null in a field is a value of it, or an error. A record has a tenant: null is none. */
+const isNullGiven = (name: string, field: Field, operation: string): boolean =>
+  name !== 'tenantId' && (field.nullable || (operation === 'create' && field.required));
 
 /** The plan of a mutation. Iterating over `apply` adds its changes to the snapshot if it is valid. */
 type Applicable = { planned: Planned; apply: Iterable<void> };
@@ -109,7 +114,7 @@ function givenFields(
     if (before && isReadOnly) return !isSame(value, before[name]);
     if (value !== null) return true;
     if (!field) return name !== 'id' && name !== 'version';
-    return field.nullable || (field.required && operation === 'create');
+    return isNullGiven(name, field, operation);
   };
   return Object.fromEntries(Object.entries(record).filter(isGiven));
 }
@@ -260,8 +265,6 @@ function updatedRecord(resource: Resource, before: Row, fields: Record<string, u
     const field = Object.hasOwn(resource.fields, name) ? resource.fields[name] : undefined;
     if (!field) return [];
     const present = before[name];
-    // A record has a tenant; without one in the request it keeps it.
-    if (name === 'tenantId' && value === null) return [];
     return field.type === 'object' && isJsonObject(value) && isJsonObject(present)
       ? [[name, { ...present, ...value }]]
       : [[name, value ?? field.default]];

@@ -1,11 +1,12 @@
 import { findResourceScope } from '../../db/access/access.ts';
 import type { Work } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
-import { findFreeBlocks, freeHintChange } from '../../db/inventory/freeSpace.ts';
+import { findFreeBlocks, findPosition, freeHintChange } from '../../db/inventory/freeSpace.ts';
 import { prepareToWrite, spaceName } from '../../db/inventory/locks.ts';
 import { readRecord } from '../../db/inventory/records.ts';
 import { PLATFORM } from '../../domain/access/scope.ts';
 import { addressBits, formatBlock, formatHost, type Block } from '../../domain/inventory/cidr.ts';
+import { isSame } from '../../domain/inventory/difference.ts';
 import { resourceScopesOf, withSiteOf } from '../../domain/inventory/ownership.ts';
 import type { Mutation } from '../../domain/inventory/planning.ts';
 import { vrfKeyOf } from '../../domain/inventory/planSnapshot.ts';
@@ -34,7 +35,10 @@ type Deps = {
 /** A request for a free address or child prefix. `record` has further fields of the new record. */
 export type Allocation = { kind: 'address' | 'prefix'; prefixLength?: number; record?: object };
 
-/** An allocation that has passed the checks which need no lock, with the prefix as it was then. */
+/**
+ * An allocation that has passed the checks which need no lock, with the prefix as it was then. The record
+ * of the request has its tenant.
+ */
 type Item = { caller: Caller; known: Row; request: Allocation; signal: AbortSignal };
 
 /** The last block that allocations from a prefix take. */
@@ -61,6 +65,27 @@ export function createAllocate({ db, access, records, writes, slots }: Deps) {
         site ? withSiteOf(site.resourceScope.tenantId, scope) : scope,
       );
     }
+  }
+
+  /**
+   * The fields of a new record with its tenant: that of the prefix, unless the request names another one. In a
+   * table that tenants share, only prefixes of the platform have space for others. Error: `invalid_request`.
+   */
+  async function withTenant(prefix: Row, record: object): Promise<object> {
+    const { tenantId, ...fields } = record as { tenantId?: unknown };
+    const own = { ...fields, tenantId: prefix.tenantId };
+    if (tenantId === undefined || tenantId === null || tenantId === prefix.tenantId) return own;
+    if (prefix.tenantId === PLATFORM) return record;
+    const position = await findPosition(db, prefix.id);
+    if (position?.shared === null) return record;
+    const tenant = await readRecord(db, 'tenants', String(prefix.tenantId));
+    if (tenant && isSame(tenantId, { name: tenant.name })) return own;
+    throw invalidField(
+      'body',
+      '/record/tenantId',
+      'parent_tenant',
+      `must be ${String(prefix.tenantId)}, the tenant of the prefix: each has its own address space here`,
+    );
   }
 
   /**
@@ -169,7 +194,8 @@ export function createAllocate({ db, access, records, writes, slots }: Deps) {
         throw invalidField('body', `/record/${field}`, 'unknown_field', 'is set by the allocation');
     }
     await requireWrite(caller, known);
-    const item = { caller, known, request, signal };
+    const record = await withTenant(known, request.record ?? {});
+    const item = { caller, known, request: { ...request, record }, signal };
     const same = [prefixId, vrfKeyOf(known), known.tenantId, request.kind, request.prefixLength];
     // Allocations from one prefix wait for each other's commits: concurrent ones share one.
     const row = await combine(caller.rights, [...same, caller.tenantId].join(' '), item, () =>
@@ -218,12 +244,7 @@ function allocationMutation(
     resource === 'prefixes'
       ? { cidr: formatBlock(block), parentPrefixId: prefix.id }
       : { address: addressIn(prefix, block) };
-  const record = {
-    tenantId: prefix.tenantId,
-    ...request.record,
-    vrfId: prefix.vrfId,
-    ...allocated,
-  };
+  const record = { ...request.record, vrfId: prefix.vrfId, ...allocated };
   return { resource, operation: 'create', record };
 }
 
