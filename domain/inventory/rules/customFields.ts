@@ -139,7 +139,8 @@ export function checkCustomFields(draft: Draft): void {
     }
   }
   for (const [name, { required }] of definitions) {
-    if (required === true && !Object.hasOwn(values, name))
+    const isAsked = !before || changesTenant || Object.hasOwn(present, name);
+    if (required === true && isAsked && !Object.hasOwn(values, name))
       draft.error(`customFields/${escapePointer(name)}`, 'required', 'is required');
   }
 }

@@ -1,0 +1,52 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { startApp, type TestApp } from '../../support/app.ts';
+import type { TestClient } from '../../support/client.ts';
+import { NO_ROWS, uploadAs } from '../../support/imports.ts';
+import { recordFactory, type InventoryRecord } from '../../support/inventory.ts';
+import { admin } from '../../support/users.ts';
+
+let app: TestApp;
+let root: TestClient;
+beforeAll(async () => {
+  app = await startApp();
+  root = admin(app);
+  for (const id of ['acme', 'blue']) await make('tenants', { id, name: id });
+});
+afterAll(() => app.stop());
+
+const make = recordFactory(() => root);
+const define = (name: string, more: object = {}) =>
+  make('custom-fields', { resource: 'sites', name, type: 'text', ...more });
+const pathOf = ({ id }: InventoryRecord) => `/api/inventory/sites/${id}`;
+
+describe('a field that becomes required', () => {
+  let without: InventoryRecord;
+  let having: InventoryRecord;
+  beforeAll(async () => {
+    const field = await define('owner');
+    without = await make('sites', { name: 'without' });
+    having = await make('sites', { name: 'having', customFields: { owner: 'ann' } });
+    await root.put(`/api/inventory/custom-fields/${field.id}`, { required: true }).expect(200);
+  });
+  const missing = { errors: [{ pointer: '/customFields/owner', code: 'required' }] };
+
+  test('is not asked for where a record has had no value', async () => {
+    for (const body of [{ ...without }, { customFields: {} }, { customFields: { owner: null } }])
+      expect(await root.put(pathOf(without), body).expect(200)).toEqual(without);
+    const { body } = await root.get('/api/inventory/sites/export?format=csv&q=without');
+    const { counts } = await uploadAs(root, String(body), 'resource=sites').expect(202);
+    expect(counts).toEqual({ ...NO_ROWS, unchanged: 1 });
+  });
+
+  test('is asked for where a value is removed, and where the record or its tenant is new', async () => {
+    const removal = { customFields: { owner: null } };
+    expect(await root.put(pathOf(having), removal).expect(400)).toMatchObject(missing);
+    expect(await root.put(pathOf(without), { tenantId: 'acme' }).expect(400)).toMatchObject(
+      missing,
+    );
+    for (const more of [{}, { customFields: {} }])
+      expect(
+        await root.post('/api/inventory/sites', { name: 'new', ...more }).expect(400),
+      ).toMatchObject(missing);
+  });
+});
