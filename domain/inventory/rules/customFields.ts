@@ -101,7 +101,10 @@ function checkSize(draft: Draft, values: object, present: object): void {
     );
 }
 
-/** Checks the values of custom fields: defined, of their type, present when required, and not too large. */
+/**
+ * Checks the values of custom fields: defined, of their type, present when required, and not too large. A
+ * record from before a field was required may go on without a value.
+ */
 export function checkCustomFields(draft: Draft): void {
   const { before, after, resource, snapshot } = draft;
   const changesTenant = draft.hasChanged('tenantId');
@@ -209,27 +212,38 @@ function checkName(draft: Draft): void {
   draft.conflict('duplicate', 'the platform uses this name', other, 'name');
 }
 
+/**
+ * Adds a conflict for records that have a value and would lose its definition, which is deleted or moves to
+ * the tenant `keeper`.
+ */
+function checkValues({ snapshot, conflict }: Draft, definition: Row, keeper?: unknown): void {
+  const { tenantId, resource, name } = definition as Row & { resource: ResourceName; name: string };
+  // The platform's definition holds for all tenants.
+  if (keeper === PLATFORM || (tenantId !== PLATFORM && platformDefinition(snapshot, definition)))
+    return;
+  const others = replacedDefiners(snapshot, definition);
+  if (keeper !== undefined) others.add(keeper);
+  const isDefined = (tenant: unknown) =>
+    [PLATFORM, tenant].includes(tenantId) && !others.has(tenant);
+  const planned = snapshot
+    .changedIn(customFieldGroup(resource, name))
+    .filter(({ row }) => hasValue(row, name) && isDefined(tenantOfRow(resource, row)))
+    .map(asReferrer);
+  const field = JSON.stringify([tenantId, resource, name, [...others].sort()]);
+  for (const referrer of snapshot.referrersOf('customFieldReferrers', field, planned))
+    conflict('in_use', `${referrer.resource} ${referrer.label} has a value`, referrer);
+}
+
 export const customFieldRules: Rules = {
   write(draft) {
-    const { before } = draft;
+    const { before, after } = draft;
     if (!draft.isValid('type', 'choices', 'minimum', 'maximum', 'name', 'resource')) return;
     checkOptions(draft);
-    if (!before || draft.hasChanged('tenantId')) checkName(draft);
+    if (before && !(draft.isValid('tenantId') && draft.hasChanged('tenantId'))) return;
+    checkName(draft);
+    if (before) checkValues(draft, before, after.tenantId);
   },
-  remove({ after, snapshot, conflict }) {
-    const { tenantId, resource, name } = after as Row & { resource: ResourceName; name: string };
-    if (tenantId !== PLATFORM && platformDefinition(snapshot, after)) return;
-    const others = replacedDefiners(snapshot, after);
-    const isDefined = (tenant: unknown) =>
-      [PLATFORM, tenant].includes(tenantId) && !others.has(tenant);
-    const planned = snapshot
-      .changedIn(customFieldGroup(resource, name))
-      .filter(({ row }) => hasValue(row, name) && isDefined(tenantOfRow(resource, row)))
-      .map(asReferrer);
-    const field = JSON.stringify([tenantId, resource, name, [...others].sort()]);
-    for (const referrer of snapshot.referrersOf('customFieldReferrers', field, planned))
-      conflict('in_use', `${referrer.resource} ${referrer.label} has a value`, referrer);
-  },
+  remove: (draft) => checkValues(draft, draft.after),
 };
 
 export const tagRules: Rules = {

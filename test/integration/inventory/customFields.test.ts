@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { TestClient } from '../../support/client.ts';
 import { NO_ROWS, uploadAs } from '../../support/imports.ts';
-import { recordFactory, type InventoryRecord } from '../../support/inventory.ts';
+import { recordFactory, type InventoryRecord, type WriteProblem } from '../../support/inventory.ts';
 import { admin } from '../../support/users.ts';
 
 let app: TestApp;
@@ -48,5 +48,50 @@ describe('a field that becomes required', () => {
       expect(
         await root.post('/api/inventory/sites', { name: 'new', ...more }).expect(400),
       ).toMatchObject(missing);
+  });
+});
+
+describe('a definition that moves to another tenant', () => {
+  test('does not leave values without a definition', async () => {
+    const field = await make('custom-fields', {
+      ...{ resource: 'regions', name: 'crew', type: 'text', tenantId: 'acme' },
+    });
+    const region = await make('regions', {
+      ...{ name: 'north', tenantId: 'acme', customFields: { crew: 'a' } },
+    });
+    const move = (tenantId: string) =>
+      root.put<WriteProblem>(`/api/inventory/custom-fields/${field.id}`, { tenantId });
+    const refused = {
+      code: 'in_use',
+      conflicts: [{ code: 'in_use', resource: 'regions', id: region.id }],
+    };
+    expect(await move('blue').expect(409)).toMatchObject(refused);
+    await move('platform').expect(200);
+    expect(await move('blue').expect(409)).toMatchObject(refused);
+    await move('acme').expect(200);
+    await root
+      .put(`/api/inventory/regions/${region.id}`, { customFields: { crew: null } })
+      .expect(200);
+    await move('blue').expect(200);
+  });
+
+  test('counts the changes of the same request', async () => {
+    const field = await make('custom-fields', {
+      ...{ resource: 'regions', name: 'shift', type: 'text', tenantId: 'acme' },
+    });
+    const region = await make('regions', { name: 'south', tenantId: 'acme' });
+    const mutations = [
+      {
+        ...{ resource: 'regions', operation: 'update' },
+        record: { id: region.id, customFields: { shift: 'b' } },
+      },
+      {
+        ...{ resource: 'custom-fields', operation: 'update' },
+        record: { id: field.id, tenantId: 'blue' },
+      },
+    ];
+    expect(await root.post('/api/inventory/bulk', { mutations }).expect(409)).toMatchObject({
+      conflicts: [{ code: 'in_use', id: region.id }],
+    });
   });
 });
