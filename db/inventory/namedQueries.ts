@@ -1,5 +1,10 @@
 import { PLATFORM, type Scope } from '../../domain/access/scope.ts';
-import { MAX_NAMED, NEAR_FIELDS, type DataNeed } from '../../domain/inventory/planSnapshot.ts';
+import {
+  MAX_NAMED,
+  type DataNeed,
+  type Near,
+  type NearField,
+} from '../../domain/inventory/planSnapshot.ts';
 import type { Resource } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { sharesReadIn } from '../../domain/inventory/sharing.ts';
@@ -60,19 +65,25 @@ function matches({ resource: name, field }: Named, { sql, bindings }: Sql): Sql 
   };
 }
 
+/** The column with the value by which a field decides (`nearValueOf`). */
+const nearColumnOf = (field: NearField): string =>
+  field === 'vrfId' ? 'vrf_key' : columnOf(field);
+
+const nearFieldsOf = (near: Near = {}): NearField[] => Object.keys(near) as NearField[];
+
 /**
- * The rows that match the values in `near` best: the more important of two fields decides. For every set
+ * The rows that match the values in `near` best: the first of two fields decides. For every set
  * of the fields, the rows that have the values of all of them; the set of the best rows comes first, and
  * has no others. Each is a lookup in an index.
  */
 function bestMatches({ resource: name, field, near }: Named, reasons: readonly Sql[]): Sql {
   const resource = RESOURCES[name];
-  const fields = NEAR_FIELDS.filter((each) => near?.[each] !== undefined);
+  const fields = nearFieldsOf(near);
   const usable = anyOf(reasons);
   const sets = Array.from({ length: 2 ** fields.length - 1 }, (_, i) => 2 ** fields.length - 1 - i);
   const parts = sets.map((set): Sql => {
     const isIn = (i: number) => (set & (2 ** (fields.length - 1 - i))) !== 0;
-    const same = fields.filter((_, i) => isIn(i)).map(columnOf);
+    const same = fields.filter((_, i) => isIn(i)).map(nearColumnOf);
     const where = [
       `${columnOf(field)} = asked.value`,
       ...same.map((column) => `${column} = asked.${column}`),
@@ -95,8 +106,8 @@ function bestMatches({ resource: name, field, near }: Named, reasons: readonly S
 function lookup(group: Group<Named>, queries: readonly Sql[]): QueryPart {
   const [{ resource: name, field, near }] = group;
   const resource = RESOURCES[name];
-  const fields = NEAR_FIELDS.filter((each) => each !== 'tenantId' && near?.[each] !== undefined);
-  const columns = ['key', 'value', 'tenant_id', ...fields.map(columnOf)];
+  const fields = nearFieldsOf(near).filter((each) => each !== 'tenantId');
+  const columns = ['key', 'value', 'tenant_id', ...fields.map(nearColumnOf)];
   const types = ['text', sqlTypeOf(resource, field), 'text', ...fields.map(() => 'text')];
   const found =
     queries.length === 0

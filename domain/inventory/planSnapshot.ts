@@ -14,7 +14,7 @@ export type Lookup = {
 /**
  * The records with a value in a field that the caller may use for records of a tenant: a reference by
  * name. Other tenants may have any number of records with that value, so the loader leaves out what the
- * caller may not use. With `near`, it loads only those that match best, as `NEAR_FIELDS` says.
+ * caller may not use. With `near`, it loads only those that match best.
  */
 export type NamedLookup = {
   resource: ResourceName;
@@ -25,11 +25,19 @@ export type NamedLookup = {
   near?: Near;
 };
 
-/** The values of a record that refers by name, as far as they are known. */
-export type Near = Readonly<Partial<Record<(typeof NEAR_FIELDS)[number], string>>>;
-
-/** The fields that decide between records of one name, the most important first. */
+/** The fields that decide between records of one name: the first one most, where no rule requires another. */
 export const NEAR_FIELDS = ['tenantId', 'siteId', 'vrfId', 'deviceId'] as const;
+export type NearField = (typeof NEAR_FIELDS)[number];
+
+/**
+ * The values (`nearValueOf`) of a record that refers by name, as far as they are known, in the order in which
+ * they decide.
+ */
+export type Near = Readonly<Partial<Record<NearField, string>>>;
+
+/** What a record has in a field that decides between names. The global table counts as a VRF. */
+export const nearValueOf = (row: Row, field: NearField): unknown =>
+  field === 'vrfId' ? vrfKeyOf(row) : row[field];
 
 /** The number of records of one name that are loaded, for each reason to use them. */
 export const MAX_NAMED = 100;

@@ -7,13 +7,21 @@ import { isSharedWith } from './sharing.ts';
 import type { ResourceName } from './names.ts';
 import type { Viewer } from './planning.ts';
 import { lookupFieldFor } from './prefetch.ts';
-import { NEAR_FIELDS, type NamedLookup } from './planSnapshot.ts';
+import {
+  NEAR_FIELDS,
+  nearValueOf,
+  type NamedLookup,
+  type Near,
+  type NearField,
+} from './planSnapshot.ts';
 import type { Resource, Row } from './resource.ts';
 import { RESOURCES } from './resources/index.ts';
+import { isJsonObject } from '../shared/jsonObject.ts';
 
 /**
  * The order in which references are resolved. Site, VRF and device come first, because they decide
- * between records of the same name. The tenant comes last, because it may follow from the site.
+ * between records of the same name. The tenant comes last, because it may follow from the site, unless
+ * the request names it.
  */
 function resolutionOrder(field: string): number {
   if (field === 'siteId' || field === 'vrfId' || field === 'deviceId') return 0;
@@ -37,14 +45,16 @@ function referencesOf({ name, fields }: Resource) {
 
 /** Replaces references by name with ids and checks that every referenced record exists. */
 export function resolveReferences(draft: OpenDraft, viewer: Viewer): void {
-  const { after, before, resource } = draft;
-  for (const [name, reference] of referencesOf(resource)) {
-    const value = after[name];
-    const isNew = !before || draft.isProvided(name);
-    if (!isNew || !draft.isValid(name)) continue;
-    if (isJsonObject(value)) resolveByField(draft, viewer, name, reference, Object.entries(value));
-    else if (typeof value === 'string') checkReference(draft, viewer, name, reference, value);
-  }
+  if (isJsonObject(draft.after.tenantId)) resolveReference(draft, viewer, 'tenantId', 'tenants');
+  for (const [name, to] of referencesOf(draft.resource)) resolveReference(draft, viewer, name, to);
+}
+
+function resolveReference(draft: OpenDraft, viewer: Viewer, name: string, to: ResourceName): void {
+  const value = draft.after[name];
+  const isNew = !draft.before || draft.isProvided(name);
+  if (!isNew || !draft.isValid(name)) return;
+  if (isJsonObject(value)) resolveByField(draft, viewer, name, to, Object.entries(value));
+  else if (typeof value === 'string') checkReference(draft, viewer, name, to, value);
 }
 
 function checkReference(
@@ -171,7 +181,8 @@ function resolveByField(
     return;
   }
   const text = typeof value === 'string' ? value : '';
-  const found = findByField(draft, viewer, target, field, text);
+  const near = nearOf(draft, target, name);
+  const found = findByField(draft, viewer, target, [field, text], near);
   const [row] = found;
   if (!row) {
     draft.error(name, 'not_found', `there is no ${target.kind} with the ${field} ${text}`);
@@ -194,47 +205,70 @@ function findByField(
   draft: OpenDraft,
   viewer: Viewer,
   target: Resource,
-  field: string,
-  text: string,
+  [field, text]: readonly [field: string, text: string],
+  near: Near,
 ): readonly Row[] {
   const canonical = target.fields[field]?.canonical?.(text) ?? text;
   if (typeof canonical !== 'string') return [];
-  const rows = loadNamed(draft, target, {
+  const lookup = {
     resource: target.name,
     field: lookupFieldFor(field, canonical),
     value: canonical,
     tenantId: tenantOfDraft(draft, viewer),
-  }).filter(
+  };
+  const rows = loadNamed(draft, lookup, near).filter(
     (row) =>
       viewer.isInside(target, row) ||
       (tenantOf(target, row) === PLATFORM &&
         (viewer.canRead(target, row) || isSharedWith(row, tenantOfDraft(draft, viewer)))),
   );
-  return bestMatches(draft, rows);
+  return bestMatches(near, rows);
+}
+
+/** The field that a referenced record must have in common with the record: rules refuse any other. */
+const IN_COMMON: Readonly<Record<string, NearField>> = {
+  locationId: 'siteId',
+  rackId: 'siteId',
+  parentId: 'siteId',
+  parentPrefixId: 'vrfId',
+  lagId: 'deviceId',
+  primaryIp4Id: 'deviceId',
+  primaryIp6Id: 'deviceId',
+};
+
+/** What decides between records of one name that `name` can refer to, the most important first. */
+function nearOf({ after, resource }: OpenDraft, target: Resource, name: string): Near {
+  const valueOf = (field: NearField): unknown => {
+    if (field === 'deviceId' && resource.name === 'devices') return after.id;
+    return Object.hasOwn(resource.fields, field) ? nearValueOf(after, field) : undefined;
+  };
+  const first = IN_COMMON[name];
+  const fields = [...NEAR_FIELDS].sort((a, b) => Number(b === first) - Number(a === first));
+  return Object.fromEntries(
+    fields.flatMap((field): [string, string][] => {
+      const value = valueOf(field);
+      const isKnown = typeof value === 'string' && Object.hasOwn(target.fields, field);
+      return isKnown ? [[field, value]] : [];
+    }),
+  );
 }
 
 /**
  * The records of a name that are loaded. If there are more, those that match the draft best are loaded
  * as well: they decide, and need not be among the first.
  */
-function loadNamed({ after, snapshot }: OpenDraft, target: Resource, lookup: NamedLookup): Row[] {
+function loadNamed({ snapshot }: OpenDraft, lookup: NamedLookup, near: Near): Row[] {
   const { rows, isCut } = snapshot.named(lookup);
-  const known = NEAR_FIELDS.flatMap((field): [string, string][] => {
-    const value = after[field];
-    return typeof value === 'string' && Object.hasOwn(target.fields, field) ? [[field, value]] : [];
-  });
-  if (!isCut || known.length === 0) return rows;
-  return snapshot.named({ ...lookup, near: Object.fromEntries(known) }).rows;
+  if (!isCut || Object.keys(near).length === 0) return rows;
+  return snapshot.named({ ...lookup, near }).rows;
 }
 
 /**
- * Of several records: those with the same tenant, then site, VRF and device as the draft. `namedParts` in
- * `db/inventory/namedQueries.ts` finds the same in SQL.
+ * Of several records: those with the first value of the draft, of these those with the next one, and so on,
+ * as far as there are any. `namedParts` in `db/inventory/namedQueries.ts` finds the same in SQL.
  */
-const bestMatches = ({ after }: OpenDraft, rows: readonly Row[]): readonly Row[] =>
-  NEAR_FIELDS.reduce((remaining, field) => {
-    const better = remaining.filter(
-      (row) => typeof after[field] === 'string' && row[field] === after[field],
-    );
+const bestMatches = (near: Near, rows: readonly Row[]): readonly Row[] =>
+  Object.entries(near).reduce((remaining, [field, value]) => {
+    const better = remaining.filter((row) => nearValueOf(row, field as NearField) === value);
     return remaining.length > 1 && better.length > 0 ? better : remaining;
   }, rows);

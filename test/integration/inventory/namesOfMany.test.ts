@@ -96,7 +96,9 @@ describe('of a name that many records of others have', () => {
     const { id: other } = await make('sites', { name: 'branch', tenantId: 'red' });
     const { id: rackId } = await make('racks', { name: 'r1', siteId: other, tenantId: 'red' });
     const mounted = { siteId: { name: 'branch' }, rackId: { name: 'r1' }, deviceTypeId };
-    // The site decides: the request has another tenant by default.
+    // The site decides: the request has another tenant by default, which has such a rack at its own site.
+    const { id: third } = await make('sites', { name: 'third' });
+    await make('racks', { name: 'r1', siteId: third });
     expect((await make('devices', { ...mounted, name: 'd3' })).rackId).toBe(rackId);
     expect((await make('devices', { ...mounted, name: 'd4', tenantId: 'red' })).rackId).toBe(
       rackId,
@@ -107,6 +109,11 @@ describe('of a name that many records of others have', () => {
       lagId: { name: 'ae0' },
     });
     expect(port.deviceId).toBe(device.id);
+    const global = await make('prefixes', { cidr: '10.0.0.0/8', tenantId: 'red' });
+    const named = { parentPrefixId: { cidr: '10.0.0.0/8' }, tenantId: 'red' };
+    expect((await make('prefixes', { ...named, cidr: '10.9.0.0/16' })).parentPrefixId).toBe(
+      global.id,
+    );
   });
 
   test('the rows of a file find theirs', async () => {
