@@ -251,7 +251,7 @@ function draftChange(
   });
   if (resource.sharable && typeof (evict ?? false) !== 'boolean')
     draft.error('evict', 'type', 'must be boolean');
-  if (!isDelete) checkUpdate(draft, context.viewer, fields);
+  if (!isDelete) addSchemaErrors(draft, context.viewer.checkSchema(resource, 'update', fields));
   checkVersion(draft, before, version);
   return draft;
 }
@@ -272,8 +272,9 @@ function updatedRecord(resource: Resource, before: Row, fields: Record<string, u
   return { ...before, ...Object.fromEntries(known) } as Row;
 }
 
-function checkUpdate(draft: OpenDraft, viewer: Viewer, fields: Record<string, unknown>): void {
-  addSchemaErrors(draft, viewer.checkSchema(draft.resource, 'update', fields));
+/** Checks an update whose references are ids: a reference by name can be the present one. */
+function checkImmutable(draft: OpenDraft): void {
+  if (!draft.before) return;
   for (const [name, { immutable }] of writableFields(draft.resource)) {
     if (immutable && draft.isProvided(name) && draft.isValid(name) && draft.hasChanged(name))
       draft.error(name, 'immutable', 'cannot be changed');
@@ -302,6 +303,7 @@ function checkDraft(draft: OpenDraft, viewer: Viewer): Applicable {
     canonicalize(draft);
     if (draft.evicts) evictOthers(draft);
     resolveReferences(draft, viewer);
+    checkImmutable(draft);
     // Nothing is reported about a tenant where the caller has no permission.
     if (draft.planned.denied.length > 0) return unapplied(draft.planned);
     RULES[draft.resource.name]?.write?.(draft);

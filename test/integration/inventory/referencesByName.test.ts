@@ -87,3 +87,21 @@ test('the site that a rule requires decides before the tenant', async () => {
   });
   expect(leaf).toMatchObject({ tenantId: 'platform', rackId: inSite.id });
 });
+
+test('an immutable reference can be named as it is, and not otherwise', async () => {
+  const { id: siteId } = await make('sites', { name: 'lab', tenantId: 'acme' });
+  const [one] = [await device('one', { siteId }), await device('two', { siteId })];
+  const port = await make('interfaces', { deviceId: one.id, name: 'e0' });
+  const path = `/api/inventory/interfaces/${port.id}`;
+  const change = { deviceId: { name: 'one' }, description: 'uplink' };
+  expect(await root.put(path, change).expect(200)).toMatchObject({
+    ...{ deviceId: one.id, description: 'uplink', version: 2 },
+  });
+  for (const [name, code] of [
+    ['two', 'immutable'],
+    ['three', 'not_found'],
+  ])
+    expect(await root.put(path, { deviceId: { name } }).expect(400)).toMatchObject({
+      errors: [{ pointer: '/deviceId', code }],
+    });
+});
