@@ -183,13 +183,19 @@ export const UsageView = Type.Object(
     used: BigCount,
     free: BigCount,
     percent: Type.Number({
-      description: 'Used addresses in percent of the size, with two decimals.',
+      description: 'Used addresses in percent of the used and the free ones, with two decimals.',
     }),
     children: Type.Integer(),
     addresses: Type.Integer({ description: 'Addresses in the prefix and in its children.' }),
     ranges: Type.Integer(),
   },
-  { title: 'PrefixUsage', ...closed },
+  {
+    title: 'PrefixUsage',
+    description:
+      'The network and the broadcast address of an IPv4 prefix shorter than /31 are neither used nor free, ' +
+      'unless a child prefix or a range has them. In a container they are free, for child prefixes.',
+    ...closed,
+  },
 );
 
 export const ChangeView = Type.Object(

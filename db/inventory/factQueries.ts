@@ -7,7 +7,7 @@ import {
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { heldTableOf, holdOver } from '../retention/holds.ts';
 import { grouped, type Group, type NeedOf, type QueryPart } from './queryParts.ts';
-import { USED_ADDRESSES } from './spaceQueries.ts';
+import { USAGE_FACT } from './spaceQueries.ts';
 import { columnsOf, tableOf } from './tables.ts';
 
 /** A need of a fact, and its position among all needs as text. */
@@ -132,7 +132,7 @@ const isInheritedAt = (first: string) =>
 const FACT_QUERIES: Readonly<Record<FactName, (group: Group<FactNeed>) => QueryPart[]>> = {
   usage: (group) => [
     {
-      sql: `SELECT 'fact:usage' AS part, p.id AS key, json_build_object('used', (${USED_ADDRESSES})::text) AS row FROM prefixes AS p WHERE p.id = ANY (?::text[])`,
+      sql: `SELECT 'fact:usage' AS part, p.id AS key, ${USAGE_FACT} AS row FROM prefixes AS p WHERE p.id = ANY (?::text[])`,
       bindings: [idsOf(group)],
     },
   ],

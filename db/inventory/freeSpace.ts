@@ -130,21 +130,30 @@ type FoundSpan = { kind: string; first: string; last: string };
 const isSpan = (row: Omit<FoundSpan, 'first'> & { first: string | null }): row is FoundSpan =>
   row.kind !== 's' && row.first !== null;
 
+/** What is searched: single addresses, or networks of a length. */
+export type Wanted = { length: number; isAddress: boolean };
+
+/** The length of hints for networks of one address: those for addresses leave out two of a prefix. */
+const ONE_ADDRESS = 0;
+
+const hintLengthOf = ({ length, isAddress }: Wanted, { family }: Block): number =>
+  !isAddress && length === addressBits(family) ? ONE_ADDRESS : length;
+
 /**
  * Where a prefix is, the ids of all prefixes with its network, itself included, and the address
- * below which it has no free block of a length.
+ * below which hints of a length say that it has no free block.
  */
 async function findEqualPrefixes(
   trx: Knex,
   prefix: Row,
-  length: number,
+  hintLength: number,
 ): Promise<{ position: Position; equalPrefixIds: string[]; hint: bigint | undefined }> {
   const { rows } = (await prepared(
     trx,
     `SELECT p.id, p.space_key AS space, shared_space(p.space_key) AS shared, host(h.next_free) AS next
       FROM prefixes AS p LEFT JOIN free_hints AS h ON h.prefix_id = p.id AND h.prefix_id = ? AND h.length = ?
       WHERE p.vrf_key = ? AND p.cidr = ?::cidr`,
-    [prefix.id, length, vrfKeyOf(prefix), String(prefix.cidr)],
+    [prefix.id, hintLength, vrfKeyOf(prefix), String(prefix.cidr)],
   )) as { rows: { id: string; space: string; shared: string | null; next: string | null }[] };
   const own = assertDefined(
     rows.find(({ id }) => id === prefix.id),
@@ -161,8 +170,8 @@ async function findEqualPrefixes(
 }
 
 /**
- * Finds the lowest blocks of `length` in a prefix, up to `count`, that overlap no child, range or
- * address. A single address is never the network or broadcast address.
+ * Finds the lowest blocks in a prefix, up to `count`, that overlap no child, range or address. A single
+ * address is never the network or broadcast address; a child prefix of one address can be.
  *
  * The transaction must hold the lock of the space. `whole` is the network of the prefix.
  */
@@ -170,13 +179,17 @@ export async function findFreeBlocks(
   trx: Knex,
   prefix: Row,
   whole: Block,
-  length: number,
+  wanted: Wanted,
   count: number,
 ): Promise<Block[]> {
   // The children of all prefixes with this network are occupied.
-  const { position, equalPrefixIds, hint } = await findEqualPrefixes(trx, prefix, length);
+  const { position, equalPrefixIds, hint } = await findEqualPrefixes(
+    trx,
+    prefix,
+    hintLengthOf(wanted, whole),
+  );
   const search = (from: bigint | undefined) =>
-    findFrom(trx, { position, equalPrefixIds, whole, length, from, count });
+    findFrom(trx, { position, equalPrefixIds, whole, wanted, from, count });
   const found = await search(hint);
   // A hint can be out of date when a tenant's change has skipped it.
   return found.length < count && hint !== undefined ? search(undefined) : found;
@@ -189,26 +202,25 @@ async function findFrom(
     position,
     equalPrefixIds,
     whole,
-    length,
+    wanted: { length, isAddress },
     from,
     count,
   }: {
     position: Position;
     equalPrefixIds: readonly string[];
     whole: Block;
-    length: number;
+    wanted: Wanted;
     from: bigint | undefined;
     count: number;
   },
 ): Promise<Block[]> {
   const size = sizeOfLength(whole.family, length);
-  const single = length === addressBits(whole.family);
-  const lastUsable = single && isReserved(whole, whole.last) ? whole.last - 1n : whole.last;
+  const lastUsable = isAddress && isReserved(whole, whole.last) ? whole.last - 1n : whole.last;
   const aligned = (value: bigint): bigint => ((value + size - 1n) / size) * size;
   const found: Block[] = [];
   let candidate = aligned(
     from ??
-      (single && whole.length < addressBits(whole.family) - 1 ? whole.first + 1n : whole.first),
+      (isAddress && whole.length < addressBits(whole.family) - 1 ? whole.first + 1n : whole.first),
   );
   /** Takes what is free from the candidate to an address. */
   const takeUntil = (last: bigint) => {
@@ -242,10 +254,10 @@ async function findFrom(
 }
 
 /**
- * Stores, with the final statement of a commit, that a prefix has no free block of this length below
+ * Stores, with the final statement of a commit, that a prefix has no free block of this kind and length below
  * the end of `block`.
  */
-export function freeHintChange(prefix: Row, block: Block): RecordChange {
+export function freeHintChange(prefix: Row, block: Block, isAddress: boolean): RecordChange {
   const next = block.last + 1n;
   const isPastEnd = next >= 1n << BigInt(addressBits(block.family));
   return {
@@ -254,7 +266,7 @@ export function freeHintChange(prefix: Row, block: Block): RecordChange {
         SELECT id, ?, vrf_key, space_key, cidr, ?::inet FROM prefixes WHERE id = ? AND ?
       ON CONFLICT (prefix_id, length) DO UPDATE SET next_free = excluded.next_free RETURNING 1)`,
     bindings: [
-      block.length,
+      hintLengthOf({ length: block.length, isAddress }, block),
       formatHost(block.family, isPastEnd ? block.last : next),
       prefix.id,
       !isPastEnd,

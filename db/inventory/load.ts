@@ -252,8 +252,10 @@ async function addToSnapshot(
 
 /** Converts the rows of a fact to its value. A prefix without rows uses no addresses. */
 function factOf(name: FactName, found: readonly FoundRow[]): unknown {
-  if (name === 'usage')
-    return BigInt((found[0]?.row.used as string | undefined)?.split('.')[0] ?? 0);
+  if (name === 'usage') {
+    const { used, reserved } = (found[0]?.row ?? {}) as { used?: string; reserved?: number };
+    return { used: BigInt(used?.split('.')[0] ?? 0), reserved: BigInt(reserved ?? 0) };
+  }
   if (name.endsWith('Ancestors')) return true;
   const referrers = found.map(({ row }): Referrer => {
     const { resource, record, id, label } = row as {

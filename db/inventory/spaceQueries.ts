@@ -21,13 +21,22 @@ const MAX_COUNTED = 4_096;
  * SQL: the number of addresses of prefix `p` that children use and, up to 4,096 addresses, that
  * single addresses use. It decides a warning only; `usage.ts` has the exact number.
  */
-export const USED_ADDRESSES = `
+const USED_ADDRESSES = `
   coalesce((SELECT sum(same.count * power(2::numeric, CASE family(p.cidr) WHEN 4 THEN 32 ELSE 128 END - same.length))
     FROM (SELECT masklen(c.cidr) AS length, count(*) FROM (SELECT cidr FROM prefixes WHERE parent_prefix_id = p.id LIMIT ${MAX_COUNTED}) AS c
       GROUP BY 1) AS same), 0)
   + CASE WHEN CASE family(p.cidr) WHEN 4 THEN 32 ELSE 128 END - masklen(p.cidr) <= 12 THEN
     (SELECT count(DISTINCT host) FROM (${contentsOfPrefix('p', 'ip_addresses', 'host', (a) => `${a}.host BETWEEN host(p.cidr)::inet AND host(broadcast(p.cidr))::inet`)}) AS a
       WHERE NOT ${isInChild('p', 'a.host')}) ELSE 0 END`;
+
+/** SQL: the number of addresses of prefix `p` that are reserved in it, and in no child. */
+const RESERVED_ADDRESSES = `
+  CASE WHEN family(p.cidr) = 4 AND masklen(p.cidr) < 31 THEN
+    (SELECT count(*) FROM unnest(ARRAY[host(p.cidr)::inet, host(broadcast(p.cidr))::inet]) AS edge (host)
+      WHERE NOT ${isInChild('p', 'edge.host')}) ELSE 0 END`;
+
+/** SQL: the value of the fact `usage` of a prefix `p`. */
+export const USAGE_FACT = `json_build_object('used', (${USED_ADDRESSES})::text, 'reserved', ${RESERVED_ADDRESSES})`;
 
 /** Networks in address spaces that a query asks about. */
 type Asked = { vrf: string; tenantId: string };
@@ -38,7 +47,7 @@ const spaceBindings = (needs: readonly Asked[]): Knex.RawBinding[] => [
 ];
 
 /** SQL: the usage of a prefix `p`, as the fact `usage` has it. */
-const USAGE = `SELECT 'fact:usage' AS part, p.id AS key, json_build_object('used', (${USED_ADDRESSES})::text) AS row`;
+const USAGE = `SELECT 'fact:usage' AS part, p.id AS key, ${USAGE_FACT} AS row`;
 
 /** A single address contains no prefix. What tenants have around one of the platform is needed anyway. */
 const isWide = ({ cidr, tenantId }: NeedOf<'neighbours'>): boolean =>

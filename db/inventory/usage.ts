@@ -1,10 +1,14 @@
 import type { Knex } from '../core/knex.ts';
 import { contentsOfPrefix, isShared } from './spaceSql.ts';
 
-/** The size of a prefix and the number of used addresses, exact for both families. */
+/**
+ * The size of a prefix and the number of used addresses, exact for both families. `reserved`: the network and
+ * the broadcast address, as far as they are reserved and nothing has them (`RESERVED`).
+ */
 export type Usage = {
   size: bigint;
   used: bigint;
+  reserved: bigint;
   children: number;
   addresses: number;
   ranges: number;
@@ -51,6 +55,15 @@ const BLOCKS = `
   ) AS each GROUP BY block`;
 
 /**
+ * The network and the broadcast address of an IPv4 prefix shorter than /31, which no address can be, but a
+ * child prefix or a range can have. A container is for child prefixes.
+ */
+const RESERVED = `
+  SELECT count(*) AS count FROM unnest(ARRAY[p.first, p.last]) AS edge (host)
+  WHERE p.has_reserved AND NOT edge.host <@ merged.spans
+    AND NOT EXISTS (${contentsOfPrefix('p', 'ip_addresses', 'host', (a) => `${a}.host = edge.host`)})`;
+
+/**
  * An address is used when it is in a child prefix, in a range, or a record of its own; it counts
  * once. `taken` merges what children and ranges use, together with what the platform has inside the
  * prefix of a tenant. `counted` adds up the blocks that are outside of it or inside as a whole,
@@ -59,11 +72,12 @@ const BLOCKS = `
  */
 const USAGE = `
   SELECT p.id, power(2::numeric, p.bits - masklen(p.cidr))::text AS size,
-    (coalesce(taken.count, 0) + counted.outside + found.outside)::text AS used, c.count AS children,
+    (coalesce(taken.count, 0) + counted.outside + found.outside)::text AS used, reserved.count AS reserved, c.count AS children,
     counted.total + found.total AS addresses, r.count AS ranges
   FROM (
     SELECT id, vrf_key, space_key, cidr, bits, host(cidr)::inet AS first, host(broadcast(cidr))::inet AS last,
-      unique_in_vrf AND masklen(cidr) <= bits - 8 AS has_blocks
+      unique_in_vrf AND masklen(cidr) <= bits - 8 AS has_blocks,
+      bits = 32 AND masklen(cidr) < 31 AND status <> 'container' AS has_reserved
     FROM prefixes CROSS JOIN LATERAL (SELECT CASE family(cidr) WHEN 4 THEN 32 ELSE 128 END AS bits) AS length
     WHERE id = ANY (?::text[])
   ) AS p
@@ -83,6 +97,7 @@ const USAGE = `
     -- With OFFSET, it is merged once, not for each block.
     SELECT coalesce(c.spans, '{}') + coalesce(r.spans, '{}') + coalesce(shared.spans, '{}') AS spans OFFSET 0
   ) AS merged
+  CROSS JOIN LATERAL (${RESERVED}) AS reserved
   CROSS JOIN LATERAL (
     SELECT sum(${SIZE_OF_SPAN}) AS count FROM unnest(merged.spans) AS span
   ) AS taken
@@ -116,6 +131,7 @@ export async function readUsage(db: Knex, ids: readonly string[]): Promise<Map<s
       id: string;
       size: string;
       used: string;
+      reserved: string;
       children: string;
       addresses: string;
       ranges: string;
@@ -128,6 +144,7 @@ export async function readUsage(db: Knex, ids: readonly string[]): Promise<Map<s
       {
         size: whole(row.size),
         used: whole(row.used),
+        reserved: BigInt(row.reserved),
         children: Number(row.children),
         addresses: Number(row.addresses),
         ranges: Number(row.ranges),

@@ -140,6 +140,9 @@ export const sameSpan = (one: Span, other: Span): boolean =>
 export const isReserved = (block: Block, value: bigint): boolean =>
   block.family === 4 && block.length < 31 && (value === block.first || value === block.last);
 
+/** The number of reserved addresses of a network. */
+export const countReserved = (block: Block): bigint => (isReserved(block, block.first) ? 2n : 0n);
+
 /** The number of bits of a positive number. */
 function bitsOf(value: bigint): number {
   const digits = value.toString(16);

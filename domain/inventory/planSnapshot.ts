@@ -65,7 +65,8 @@ export type DataNeed =
 /**
  * What the database computes for a plan, without the planned changes.
  *
- * - `usage`: the number of addresses in a prefix that are in use; id of the prefix
+ * - `usage`: the number of addresses in a prefix that are in use, and of its network and broadcast
+ *   address those that no child has; id of the prefix
  * - `contents`: addresses and ranges of a space in a network and in none of some networks inside it;
  *   `[vrf, tenant, network, gaps, borders]` as JSON: the intervals between those networks, and the
  *   pairs of addresses where two of them touch
@@ -107,7 +108,7 @@ export const MAX_NAMED_SITES = 10;
 export type Referrer = { resource: string; id: string; label: string; row?: Row };
 /** The type of each fact. */
 export type Facts = {
-  usage: bigint;
+  usage: { used: bigint; reserved: bigint };
   contents: Referrer[];
   inheritedAt: Referrer[];
   sitesInside: Referrer[];

@@ -2,6 +2,7 @@ import {
   addressBits,
   blockAt,
   contains,
+  countReserved,
   formatBlock,
   isBlock,
   parseBlock,
@@ -206,12 +207,16 @@ export class PrefixTree {
     return this.childrenOf(prefix).sort(byPosition);
   }
 
-  /** The number of used addresses in a prefix: the fact `usage` plus planned changes. */
-  used(prefix: Row): bigint {
+  /**
+   * The number of used addresses in a prefix, with planned changes, and of those that are reserved in it
+   * (`isReserved`): the fact `usage`.
+   */
+  usageOf(prefix: Row): { used: bigint; reserved: bigint } {
     const plannedUsage = this.usage.get(prefix.id) ?? 0n;
-    return this.snapshot.isNew('prefixes', prefix.id)
-      ? plannedUsage
-      : this.snapshot.fact('usage', prefix.id) + plannedUsage;
+    if (this.snapshot.isNew('prefixes', prefix.id))
+      return { used: plannedUsage, reserved: countReserved(blockOf(prefix)) };
+    const { used, reserved } = this.snapshot.fact('usage', prefix.id);
+    return { used: used + plannedUsage, reserved };
   }
 
   /** Adds addresses that a planned change uses. */

@@ -42,7 +42,7 @@ export type Allocation = { kind: 'address' | 'prefix'; prefixLength?: number; re
 type Item = { caller: Caller; known: Row; request: Allocation; signal: AbortSignal };
 
 /** The last block that allocations from a prefix take. */
-type FoundBlock = { prefix: Row; block: Block };
+type FoundBlock = { prefix: Row; block: Block; isAddress: boolean };
 
 /** What an allocation creates: the resource, and the prefix length of the block. */
 type Target = { resource: 'prefixes' | 'ip-addresses'; length: number };
@@ -112,11 +112,13 @@ export function createAllocate({ db, access, records, writes, slots }: Deps) {
     const whole = blockOf(prefix);
     const target = targetOf(prefix, whole, request);
     const items = [first, ...others];
-    const blocks = await findFreeBlocks(trx, prefix, whole, target.length, items.length);
+    const isAddress = target.resource === 'ip-addresses';
+    const wanted = { length: target.length, isAddress };
+    const blocks = await findFreeBlocks(trx, prefix, whole, wanted, items.length);
     const last = blocks.at(-1);
     if (!last || blocks.length < items.length) throw prefixExhausted(whole, target);
     // A transaction that is tried again finds other blocks.
-    found.splice(0, 1, { prefix, block: last });
+    found.splice(0, 1, { prefix, block: last, isAddress });
     return blocks.flatMap((block, i) => {
       const item = items[i];
       return item ? [allocationMutation(prefix, target, block, item.request)] : [];
@@ -128,7 +130,8 @@ export function createAllocate({ db, access, records, writes, slots }: Deps) {
     request.kind === 'prefix' ? slots.allocations.run(caller, signal, write) : write();
 
   const saveHints = (work: Work, found: readonly FoundBlock[]): Promise<void> => {
-    for (const { prefix, block } of found) work.change(freeHintChange(prefix, block));
+    for (const { prefix, block, isAddress } of found)
+      work.change(freeHintChange(prefix, block, isAddress));
     return Promise.resolve();
   };
 

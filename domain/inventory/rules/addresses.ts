@@ -114,7 +114,7 @@ function checkContainingPrefix(draft: Draft, space: Space, host: Span): void {
     });
   warnOfGateway(draft, parent, host);
   if (otherAddresses(draft, space, after).length === 0) {
-    warnWhenFull(draft, parent, 1n);
+    warnWhenFull(draft, parent, host, 1n);
     draft.onAccept(() => prefixTree.addUsage(parent.row.id, 1n));
   }
 }

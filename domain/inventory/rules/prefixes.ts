@@ -1,4 +1,4 @@
-import { contains, formatBlock, sizeOfLength, type Block } from '../cidr.ts';
+import { contains, formatBlock, sizeOfLength, type Block, type Span } from '../cidr.ts';
 import type { Draft, Rules } from '../planning.ts';
 import type { Row } from '../resource.ts';
 import { blockOf, type PrefixNode } from '../prefixTree.ts';
@@ -18,15 +18,28 @@ const MAX_SEARCHED_CHILDREN = 10_000;
 export const enforcesUniqueness = ({ snapshot }: Draft, row: Row): boolean =>
   typeof row.vrfId !== 'string' || snapshot.get('vrfs', row.vrfId)?.enforceUnique !== false;
 
-/** Warns when `added` addresses raise the usage of a prefix above `FULL_PERCENT`. */
-export function warnWhenFull(draft: Draft, { row, block }: PrefixNode, added: bigint): void {
+/**
+ * Warns when `added` addresses, all in `part`, raise the usage of a prefix above `FULL_PERCENT` of what can be
+ * used of it: of its network and broadcast address only what is in a child. A container is for children.
+ */
+export function warnWhenFull(
+  draft: Draft,
+  { row, block }: PrefixNode,
+  part: Span,
+  added: bigint,
+): void {
   if (!draft.warns) return;
-  const size = sizeOfLength(block.family, block.length);
-  const used = draft.prefixTree.used(row) + added;
-  if (used * 100n > size * FULL_PERCENT) {
+  const { used, reserved } = draft.prefixTree.usageOf(row);
+  const isInPart = (value: bigint) => part.first <= value && value <= part.last;
+  const unused = reserved - BigInt([block.first, block.last].filter(isInPart).length);
+  const usable =
+    sizeOfLength(block.family, block.length) -
+    (row.status === 'container' || unused < 0n ? 0n : unused);
+  const percent = ((used + added) * 100n) / usable;
+  if ((used + added) * 100n > usable * FULL_PERCENT) {
     draft.warn(
       'parent_full',
-      `${formatBlock(block)} will be ${(used * 100n) / size} % full`,
+      `${formatBlock(block)} will be ${percent < 100n ? percent : 100n} % full`,
       undefined,
       { resource: 'prefixes', row },
     );
@@ -309,7 +322,7 @@ function updateUsage(
   const siblings = absorbed
     .filter(({ row }) => row.parentPrefixId === parent?.row.id)
     .reduce((sum, { block: { family, length } }) => sum + sizeOfLength(family, length), 0n);
-  if (parent) warnWhenFull(draft, parent, size - siblings);
+  if (parent) warnWhenFull(draft, parent, block, size - siblings);
   draft.onAccept(() => {
     if (parent) prefixTree.addUsage(parent.row.id, size - siblings);
     if (!before) prefixTree.addUsage(after.id, inner);

@@ -60,3 +60,42 @@ describe('the tenant of what is allocated', () => {
     expect(await make('prefixes', child)).toMatchObject({ tenantId: 'acme' });
   });
 });
+
+describe('in a small IPv4 prefix', () => {
+  const usageOf = ({ id }: InventoryRecord) => root.get(`/api/inventory/prefixes/${id}/usage`);
+
+  test('all hosts are all that can be used', async () => {
+    const pool = await make('prefixes', { cidr: '10.1.0.0/29', allocationMode: 'pool' });
+    expect((await usageOf(pool)).body).toMatchObject({ used: '0', free: '6', percent: 0 });
+    for (let host = 1; host <= 6; host++)
+      expect((await allocate(pool, { kind: 'address' }).expect(201)).address).toBe(
+        `10.1.0.${host}/29`,
+      );
+    expect((await usageOf(pool)).body).toMatchObject({
+      ...{ size: '8', used: '6', free: '0', percent: 100 },
+    });
+    await allocate(pool, { kind: 'address' }).expect(409);
+  });
+
+  test('child prefixes use all of it, and a container is for them', async () => {
+    const parent = await make('prefixes', { cidr: '10.1.1.0/29' });
+    await make('prefixes', { cidr: '10.1.1.0/30' });
+    expect((await usageOf(parent)).body).toMatchObject({ used: '4', free: '3' });
+    await make('prefixes', { cidr: '10.1.1.4/30' });
+    expect((await usageOf(parent)).body).toMatchObject({ used: '8', free: '0', percent: 100 });
+    const container = await make('prefixes', { cidr: '10.1.2.0/29', status: 'container' });
+    expect((await usageOf(container)).body).toMatchObject({ used: '0', free: '8' });
+  });
+
+  test('child prefixes of one address take the first and the last one too', async () => {
+    const pool = await make('prefixes', { cidr: '10.1.3.0/29', allocationMode: 'pool' });
+    const single = { kind: 'prefix', prefixLength: 32 };
+    // What is known of free addresses says nothing of the first one.
+    for (let host = 1; host <= 2; host++) await allocate(pool, { kind: 'address' }).expect(201);
+    const cidrs: unknown[] = [];
+    for (let count = 0; count < 6; count++)
+      cidrs.push((await allocate(pool, single).expect(201)).cidr);
+    expect(cidrs).toEqual([0, 3, 4, 5, 6, 7].map((host) => `10.1.3.${host}/32`));
+    await allocate(pool, single).expect(409);
+  });
+});

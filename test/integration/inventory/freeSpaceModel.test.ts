@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { Knex } from '../../../db/core/knex.ts';
-import { findFreeBlocks, freeHintChange } from '../../../db/inventory/freeSpace.ts';
+import { findFreeBlocks, freeHintChange, type Wanted } from '../../../db/inventory/freeSpace.ts';
 import { addressBits, isReserved, parseBlock, formatHost } from '../../../domain/inventory/cidr.ts';
 import type { Block, Family } from '../../../domain/inventory/cidr.ts';
 import { assertDefined } from '../../../domain/shared/assert.ts';
@@ -101,6 +101,7 @@ const step = fc.oneof(
       pool: fc.nat(POOLS.length - 1),
       count: fc.integer({ min: 1, max: 60 }),
       length: fc.constantFrom(0, 0, 1, 4),
+      takesNetworks: fc.constantFrom(false, false, true),
     }),
   },
 );
@@ -161,7 +162,13 @@ const EXPECTED = `WITH b AS (SELECT vrf_key, space_key, set_masklen(host, maskle
     FROM b WHERE used = 256 GROUP BY vrf_key, space_key, set_masklen(block::inet, masklen(block) - 8)::cidr`;
 
 /** All that is not free in a position, read one by one. */
-async function naive(trx: Knex, id: string, whole: Block, length: number, count: number) {
+async function naive(
+  trx: Knex,
+  id: string,
+  whole: Block,
+  { length, isAddress }: Wanted,
+  count: number,
+) {
   const { rows } = await trx.raw<{ rows: { first: string; last: string }[] }>(
     `WITH p AS (SELECT *, shared_space(space_key) AS platform FROM prefixes WHERE id = ?)
      SELECT host(a.host) AS first, host(a.host) AS last FROM ip_addresses AS a, p WHERE a.vrf_key = p.vrf_key AND (a.space_key = p.space_key OR p.space_key = p.platform)
@@ -178,7 +185,7 @@ async function naive(trx: Knex, id: string, whole: Block, length: number, count:
   const found: bigint[] = [];
   for (let at = whole.first; at + size - 1n <= whole.last && found.length < count; at += size) {
     const isNetwork = at === whole.first && whole.last - whole.first > 1n;
-    if (size === 1n && (isNetwork || isReserved(whole, at))) continue;
+    if (isAddress && (isNetwork || isReserved(whole, at))) continue;
     if (!spans.some(([first, last]) => first <= at + size - 1n && last >= at)) found.push(at);
   }
   return found.map((at) => formatHost(whole.family, at));
@@ -190,14 +197,18 @@ const parseBlockAt = (text: string, family: Family): bigint | undefined => {
 };
 
 /** Searches in a pool, compares what is found, and takes it. */
-async function allocate(trx: Knex, { pool, count, length }: Extract<Step, { what: 'allocate' }>) {
+async function allocate(
+  trx: Knex,
+  { pool, count, length, takesNetworks }: Extract<Step, { what: 'allocate' }>,
+) {
   const [vrf, tenant, cidr] = assertDefined(POOLS[pool], 'pool');
   const row = await trx('prefixes')
     .where({ id: `pfx_${pool}` })
     .first();
   const whole = parseBlock(cidr) as Block;
-  const wanted = addressBits(whole.family) - length;
-  if (wanted <= whole.length) return;
+  const isAddress = length === 0 && !takesNetworks;
+  const wanted = { length: addressBits(whole.family) - length, isAddress };
+  if (wanted.length <= whole.length) return;
   const prefix = { id: `pfx_${pool}`, tenantId: row.tenant_id, vrfId: vrf || null, cidr } as never;
   const found = await findFreeBlocks(trx, prefix, whole, wanted, count);
   const got = found.map(({ family, first }) => formatHost(family, first));
@@ -205,7 +216,7 @@ async function allocate(trx: Knex, { pool, count, length }: Extract<Step, { what
   const last = found.at(-1);
   if (!last) return;
   await attempt(trx, async (inner) => {
-    if (length === 0)
+    if (isAddress)
       await inner.raw(
         `INSERT INTO ip_addresses (id, tenant_id, address, vrf_id, status)
          SELECT 'ipa_x${++ids}_' || a, ?, a::inet, nullif(?, ''), 'active' FROM unnest(?::text[]) AS a`,
@@ -215,9 +226,9 @@ async function allocate(trx: Knex, { pool, count, length }: Extract<Step, { what
       await inner.raw(
         `INSERT INTO prefixes (id, tenant_id, cidr, vrf_id, status, allocation_mode, parent_prefix_id)
          SELECT 'pfx_x${++ids}_' || a, ?, (a || ?)::cidr, nullif(?, ''), 'active', 'static', ? FROM unnest(?::text[]) AS a`,
-        [tenant, `/${wanted}`, vrf, `pfx_${pool}`, got],
+        [tenant, `/${wanted.length}`, vrf, `pfx_${pool}`, got],
       );
-    const { sql, bindings } = freeHintChange(prefix, last);
+    const { sql, bindings } = freeHintChange(prefix, last, isAddress);
     await inner.raw(`WITH ${sql('c')} SELECT 1`, [...bindings]);
   });
 }

@@ -123,7 +123,8 @@ function usageOf(
   const used = new Set(hosts);
   for (const [from, to] of [...[...children, ...inside].map(spanOf), ...ranges])
     for (let n = Math.max(from, first); n < Math.min(to, end); n++) used.add(n);
-  return { used: BigInt(used.size), addresses: hosts.size, ranges: ranges.length };
+  const reserved = BigInt([first, end - 1].filter((n) => !used.has(n)).length);
+  return { used: BigInt(used.size), reserved, addresses: hosts.size, ranges: ranges.length };
 }
 
 test('the usage of prefixes is what counting every address finds, in every kind of space', async () => {

@@ -182,7 +182,8 @@ test('a search and a plan read no networks of other spaces', async () => {
       ...{ status: 'container', allocation_mode: 'pool' },
     });
     const row: Row = { id, version: 1, tenantId: tenant, vrfId: vrf, cidr: '10.0.0.0/8' };
-    const search = (trx: Knex) => findFreeBlocks(trx, row, blockOf(row), 24, 1);
+    const search = (trx: Knex) =>
+      findFreeBlocks(trx, row, blockOf(row), { length: 24, isAddress: false }, 1);
     expect(await readsOf(search)).toBeLessThan(20);
     const near = (cidr: string) => ({ kind: 'neighbours', vrf, tenantId: tenant, cidr }) as const;
     const many = Array.from({ length: 10 }, (_, n) => near(`10.0.${30 + n}.0/24`));
