@@ -186,16 +186,6 @@ export async function listRows(
   return { rows, next: hasMore ? (rows.at(-1)?.line ?? null) : null };
 }
 
-/** Returns those of the ids that exist in a table. */
-export const findExistingIds = (
-  db: Knex,
-  table: string,
-  ids: readonly string[],
-): Promise<string[]> =>
-  db(table)
-    .whereIn('id', [...ids])
-    .pluck('id');
-
 /**
  * The imports before an id that have rows and no record, at most `limit`. A loose index scan: one index
  * probe for each import that has rows, however many rows it has.

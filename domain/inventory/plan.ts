@@ -71,12 +71,15 @@ export function tryToPlan(
 
 const unapplied = (planned: Planned): Applicable => ({ planned, apply: [] });
 
-function planMutation(context: PlanContext, mutation: Mutation): Applicable {
-  const invalid = shapeErrors(mutation);
-  const { record } = mutation;
+function planMutation(context: PlanContext, requested: Mutation): Applicable {
+  const invalid = shapeErrors(requested);
+  const { record } = requested;
   if (invalid.length > 0 || !isJsonObject(record))
-    return unapplied({ ...rejectedPlan(mutation, invalid), pointsInto: 'mutation' });
-  const resource = RESOURCES[mutation.resource as ResourceName];
+    return unapplied({ ...rejectedPlan(requested, invalid), pointsInto: 'mutation' });
+  const resource = RESOURCES[requested.resource as ResourceName];
+  const mutation = createsMissing(context, resource, requested, record.id)
+    ? { ...requested, operation: 'create' }
+    : requested;
   const operation = mutation.operation as Operation;
   if (operation === 'create') {
     if (resource.scopeKind === 'isTenant' && !seesPlatform(context))
@@ -118,6 +121,17 @@ function givenFields(
   };
   return Object.fromEntries(Object.entries(record).filter(isGiven));
 }
+
+/** True for an update of a record that does not exist, to be created instead. */
+const createsMissing = (
+  { snapshot }: PlanContext,
+  { name }: Resource,
+  mutation: Mutation,
+  id: unknown,
+): boolean =>
+  mutation.createsMissing === true &&
+  mutation.operation === 'update' &&
+  !(isPlainId(id) && snapshot.get(name, id));
 
 /** Errors of a mutation outside its record. */
 function shapeErrors({ resource, operation, record }: Mutation): PlanError[] {

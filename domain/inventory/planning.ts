@@ -11,7 +11,13 @@ export const OPERATIONS = ['create', 'update', 'delete'] as const;
 export type Operation = (typeof OPERATIONS)[number];
 
 /** A requested change, as received: nothing of it has been checked. */
-export type Mutation = { resource: string; operation: string; record: unknown };
+export type Mutation = {
+  resource: string;
+  operation: string;
+  record: unknown;
+  /** True for an update that creates the record if there is none with its id. */
+  createsMissing?: boolean;
+};
 
 /**
  * An invalid field. It is invalid whatever other records exist. `pointer` is a JSON Pointer

@@ -2,7 +2,6 @@ import type { WriteUnaudited } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import {
   countOutcomes,
-  findExistingIds,
   nextRows,
   pendingLines,
   recordOutcomes,
@@ -14,7 +13,9 @@ import type { Import } from '../../db/models/Import.ts';
 import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
 import { importFailure } from '../../domain/inventory/imports.ts';
 import type { ImportMode } from '../../domain/inventory/importLimits.ts';
+import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Mutation, Planned } from '../../domain/inventory/planning.ts';
+import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { JobFailure } from '../../domain/jobs/jobType.ts';
 import { systemCaller, type Caller } from '../../domain/shared/caller.ts';
 import { AppError } from '../../domain/shared/errors.ts';
@@ -102,7 +103,7 @@ export function createImportRun({
     const source = async (trx: Knex): Promise<Mutation[]> => {
       await lockImport(trx, importId);
       rows = await nextRows(trx, importId, { limit });
-      return resolveOperations(rows, existingIn(trx));
+      return rows.map(mutationOf);
     };
     try {
       await writes.apply(caller, source, 'each', {
@@ -138,7 +139,7 @@ export function createImportRun({
     await questions.dryRunInSteps(caller, signal, async (plan, trx) => {
       for await (const rows of stepsOf(trx, importId)) {
         signal.throwIfAborted();
-        const found = await askAbout(plan, trx, rows, signal);
+        const found = await askAbout(plan, rows, signal);
         outcomes.push(...found.map((row) => ({ ...row, recordId: null })));
         onProgress(outcomes.length);
       }
@@ -165,9 +166,7 @@ export function createImportRun({
         // Rows after an invalid one are planned too, so that all errors are found.
         for await (const rows of stepsOf(trx, importId)) {
           either.throwIfAborted();
-          outcomes.push(
-            ...outcomesOf(rows, await apply(await resolveOperations(rows, existingIn(trx)))),
-          );
+          outcomes.push(...outcomesOf(rows, await apply(rows.map(mutationOf))));
           onProgress((count + outcomes.length) >> 1);
         }
         if (outcomes.length === 0) return;
@@ -308,71 +307,38 @@ function rejectedOutcome(line: number, error: unknown): RowOutcome {
   return { line, outcome: 'conflict', recordId: null, report };
 }
 
-/** A readable id that the database can store; undefined for anything else. */
-function storableIdOf(record: unknown): string | undefined {
-  const { id } = record as { id?: unknown };
-  return typeof id === 'string' && !id.includes('\0') ? id : undefined;
-}
-
 /**
  * Plans rows on top of the earlier ones. Rows that are rejected together are planned by halves.
  * Error: the reason of `signal`, which says nothing about the rows.
  */
 async function askAbout(
   questions: Questions,
-  trx: Knex,
   rows: readonly FileRow[],
   signal: AbortSignal,
 ): Promise<RowOutcome[]> {
   try {
-    const mutations = await resolveOperations(rows, existingIn(trx, questions));
-    return outcomesOf(rows, (await questions.plan(mutations)).planned);
+    return outcomesOf(rows, (await questions.plan(rows.map(mutationOf))).planned);
   } catch (error) {
     signal.throwIfAborted();
     if (!isRejection(error)) throw error;
     if (rows.length === 1) return rows.map(({ line }) => rejectedOutcome(line, error));
     const half = Math.ceil(rows.length / 2);
     return [
-      ...(await askAbout(questions, trx, rows.slice(0, half), signal)),
-      ...(await askAbout(questions, trx, rows.slice(half), signal)),
+      ...(await askAbout(questions, rows.slice(0, half), signal)),
+      ...(await askAbout(questions, rows.slice(half), signal)),
     ];
   }
 }
 
-/** Those of some ids of tenants or tags that exist. */
-type ExistingIds = (name: 'tenants' | 'tags', ids: readonly string[]) => Promise<string[]>;
-
-/** The existing ids as stored, and as planned by `questions`. */
-const existingIn =
-  (trx: Knex, questions?: Questions): ExistingIds =>
-  async (name, ids) => {
-    const stored = new Set(await findExistingIds(trx, name, ids));
-    return ids.filter((id) => questions?.existsAsPlanned(name, id) ?? stored.has(id));
-  };
-
 /**
- * Decides for tenants and tags whether a row creates or updates its record. Callers choose their
- * ids, so the presence of an id does not decide.
+ * The mutation of a row. Callers choose the ids of tenants and tags: unless the file says what to do, a row
+ * creates the record if there is none when the row is planned.
  */
-async function resolveOperations(
-  rows: readonly FileRow[],
-  findExisting: ExistingIds,
-): Promise<Mutation[]> {
-  const existing = new Map<string, Set<string | undefined>>();
-  for (const name of ['tenants', 'tags'] as const) {
-    const ids = rows.flatMap(({ mutation: { resource, record } }) =>
-      resource === name ? (storableIdOf(record) ?? []) : [],
-    );
-    existing.set(name, new Set(ids.length > 0 ? await findExisting(name, ids) : []));
-  }
-  return rows.map(({ mutation: { isOperationGiven, ...mutation } }) => {
-    const known = existing.get(mutation.resource);
-    if (isOperationGiven || !known || mutation.operation !== 'update') return mutation;
-    const id = storableIdOf(mutation.record);
-    const operation = known.has(id) ? 'update' : 'create';
-    known.add(id);
-    return { ...mutation, operation };
-  });
+function mutationOf({ mutation: { isOperationGiven, ...mutation } }: FileRow): Mutation {
+  const { resource: name } = mutation;
+  const isChosen =
+    Object.hasOwn(RESOURCES, name) && RESOURCES[name as ResourceName].idPrefix === null;
+  return isChosen && !isOperationGiven ? { ...mutation, createsMissing: true } : mutation;
 }
 
 /** The outcome of each row according to its plan. */

@@ -26,7 +26,6 @@ import {
 import { isPlainId, prefetchNeeds, withResolvedNames } from '../../domain/inventory/prefetch.ts';
 import { PrefixTree } from '../../domain/inventory/prefixTree.ts';
 import { Spans } from '../../domain/inventory/spans.ts';
-import type { ResourceName } from '../../domain/inventory/names.ts';
 import { AppError } from '../../domain/shared/errors.ts';
 import type { Scope } from '../../domain/access/scope.ts';
 import type { Pause } from '../../platform/turns.ts';
@@ -192,10 +191,6 @@ export function createPlanSession(
       }
       return { planned, steps: snapshot.finalize(), unlocked };
     },
-
-    /** Whether a record exists as planned; undefined when no planned change says so. */
-    existsAsPlanned: (resource: ResourceName, id: string): boolean | undefined =>
-      snapshot.isChanged(resource, id) ? snapshot.peek(resource, id) !== undefined : undefined,
   };
 }
 

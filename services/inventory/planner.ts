@@ -17,7 +17,6 @@ import type { Mutation, Planned, Viewer } from '../../domain/inventory/planning.
 import type { PlannedChange } from '../../domain/inventory/planSnapshot.ts';
 import { attributeRequested } from '../../domain/inventory/requestedEffects.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
-import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import type { IdKind, Ids } from '../../platform/ids.ts';
 import { createPause, type Pause } from '../../platform/turns.ts';
@@ -69,8 +68,6 @@ export type PlanOptions = {
 /** Plans mutations without writing them, those of later calls on top of those of earlier ones. */
 export type Questions = {
   plan(mutations: readonly Mutation[]): Promise<PlanOutcome>;
-  /** Whether a record exists as planned; undefined when no planned change says so. */
-  existsAsPlanned(resource: ResourceName, id: string): boolean | undefined;
   cost: Readonly<PlanCost>;
 };
 
@@ -203,7 +200,6 @@ export function createPlanner({ access, ids, planMemory }: Deps) {
       });
       return {
         cost,
-        existsAsPlanned: session.existsAsPlanned,
         async plan(requested) {
           const mutations = requested.map(withGivenFields);
           const segment = await session.plan(mutations);
