@@ -120,6 +120,30 @@ describe('racks', () => {
       (await attempt('device-types', { id: grown.id, uHeight: 2 }, 'update')).conflicts,
     ).toMatchObject([{ code: 'in_use', id: lower.id }]);
   });
+  test('a device type changes its height and depth together, whatever the order of its devices', async () => {
+    for (const mounts of [
+      [
+        [1, 'front'],
+        [2, 'rear'],
+      ],
+      [
+        [2, 'rear'],
+        [1, 'front'],
+      ],
+    ] as const) {
+      const rack = await make('racks', { name: name(), siteId: site.id, uHeight: 3 });
+      const type = { manufacturerId: { name: 'Acme' }, model: name() };
+      const { id } = await make('device-types', { ...type, uHeight: 2, fullDepth: false });
+      for (const [position, face] of mounts)
+        await device({ rackId: rack.id, position, face, deviceTypeId: id });
+      const change = (uHeight: number, fullDepth: boolean) =>
+        attempt('device-types', { id, uHeight, fullDepth }, 'update');
+      expect((await change(1, true)).status).toBe(200);
+      const units = await app.deps.db('devices').where({ rack_id: rack.id }).pluck('units');
+      expect(units.sort()).toEqual(['[1,2)', '[2,3)']);
+      expect((await change(2, false)).status).toBe(200);
+    }
+  });
 });
 
 describe('facilities', () => {
