@@ -247,6 +247,10 @@ export function compileCheck(schema: TSchema): SchemaCheck {
   };
 }
 
+/** Whether a value may have further errors than those that a check has returned. */
+export const mayHaveMore = (value: unknown, errors: readonly SchemaError[]): boolean =>
+  errors.length === MAX_FIELD_ERRORS || (errors.length > 0 && sizeOf(value) > MAX_LISTED_PARTS);
+
 /** The errors of the last value that a compiled check has refused. The check forgets them. */
 export function errorsOf(validate: ValidateFunction): SchemaError[] {
   const errors = (validate.errors ?? []).slice(0, MAX_READ_ERRORS);

@@ -45,6 +45,8 @@ const MAX_MESSAGE_LENGTH = 500;
 /** A draft with its plan so far. */
 export type OpenDraft = Draft & {
   planned: Planned;
+  /** True when fields without an error may be invalid as well. */
+  hasMoreErrors: boolean;
   /** Requires permission in further scopes, besides those of the records. */
   requireAlso(...scopes: readonly ResourceScope[]): void;
   /** Lists in the plan where the caller needs permission. */
@@ -94,6 +96,7 @@ export function createDraft(input: DraftInput): OpenDraft {
     before,
     after,
     planned,
+    hasMoreErrors: false,
     warns: viewer.warns,
     ...findings,
     isProvided: (field) => Object.hasOwn(request, field),

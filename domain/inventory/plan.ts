@@ -18,6 +18,7 @@ import {
   type PlanContext,
   type PlanError,
   type Planned,
+  type SchemaFindings,
   type Viewer,
 } from './planning.ts';
 import { MissingData, type DataNeed } from './planSnapshot.ts';
@@ -205,7 +206,7 @@ function draftCreate(
   });
   addSchemaErrors(draft, viewer.checkSchema(resource, 'create', record));
   const existing =
-    resource.idPrefix === null && draft.isValid('id')
+    resource.idPrefix === null && draft.isValid('id') && !draft.hasMoreErrors
       ? snapshot.get(resource.name, after.id)
       : undefined;
   if (existing) {
@@ -295,8 +296,9 @@ function checkImmutable(draft: OpenDraft): void {
   }
 }
 
-function addSchemaErrors(draft: OpenDraft, errors: readonly PlanError[]): void {
+function addSchemaErrors(draft: OpenDraft, { errors, isCut }: SchemaFindings): void {
   for (const { pointer, code, message } of errors) draft.error(pointer.slice(1), code, message);
+  draft.hasMoreErrors = isCut;
 }
 
 function checkVersion(draft: OpenDraft, before: Row, version: unknown): void {
@@ -308,12 +310,15 @@ function checkVersion(draft: OpenDraft, before: Row, version: unknown): void {
   }
 }
 
-/** Runs all checks on a draft, so that the plan lists all findings. */
+/**
+ * Runs all checks on a draft, so that the plan lists all findings. When not all invalid fields are known,
+ * rules would read invalid values: it has the errors of the schema only.
+ */
 function checkDraft(draft: OpenDraft, viewer: Viewer): Applicable {
   if (draft.operation === 'delete') {
     RULES[draft.resource.name]?.remove?.(draft);
     applyCascades(draft, draft.resource, draft.after);
-  } else {
+  } else if (!draft.hasMoreErrors) {
     canonicalize(draft);
     if (draft.evicts) evictOthers(draft);
     resolveReferences(draft, viewer);

@@ -107,6 +107,9 @@ export const pointerInMutation = (
 export const isValid = ({ errors, conflicts }: Pick<Planned, 'errors' | 'conflicts'>): boolean =>
   errors.length === 0 && conflicts.length === 0;
 
+/** What is wrong with the fields of a request. `isCut` when further fields may be invalid. */
+export type SchemaFindings = { errors: PlanError[]; isCut: boolean };
+
 /** The caller, as far as a plan depends on it. */
 export type Viewer = {
   /** The tenant that new records belong to by default. */
@@ -140,7 +143,7 @@ export type Viewer = {
   /** False when nobody reads the warnings of the plan: it has none, and loads nothing for them. */
   warns: boolean;
   /** Validates the fields of a request against the schema of the resource. */
-  checkSchema(resource: Resource, operation: 'create' | 'update', record: object): PlanError[];
+  checkSchema(resource: Resource, operation: 'create' | 'update', record: object): SchemaFindings;
 };
 
 /** What a plan is made from. */

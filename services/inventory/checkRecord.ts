@@ -1,5 +1,6 @@
 import { createSchema, updateSchema, type Resource } from '../../domain/inventory/resource.ts';
-import { compileCheck, type SchemaCheck, type SchemaError } from '../../platform/schemaCheck.ts';
+import type { SchemaFindings } from '../../domain/inventory/planning.ts';
+import { compileCheck, mayHaveMore, type SchemaCheck } from '../../platform/schemaCheck.ts';
 
 /** Compiled on first use, because most processes use few of them, and once for a process. */
 const compiled = new Map<object, SchemaCheck>();
@@ -9,9 +10,10 @@ export function checkRecord(
   resource: Resource,
   operation: 'create' | 'update',
   record: object,
-): SchemaError[] {
+): SchemaFindings {
   const schema = operation === 'create' ? createSchema(resource) : updateSchema(resource);
   const check = compiled.get(schema) ?? compileCheck(schema);
   compiled.set(schema, check);
-  return check(record);
+  const errors = check(record);
+  return { errors, isCut: mayHaveMore(record, errors) };
 }

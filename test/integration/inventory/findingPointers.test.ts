@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { RESOURCES } from '../../../domain/inventory/resources/index.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { ProblemBody, TestClient } from '../../support/client.ts';
 import {
@@ -59,6 +60,38 @@ describe('pointers in the findings of several mutations lead into the body', () 
       .post<ProblemBody>('/api/inventory/bulk', { mutations, mode: 'all' })
       .expect(400);
     expect(pointersOf(errors)).toEqual(expect.arrayContaining(expected.slice(0, 3)));
+  });
+});
+
+describe('a record with more errors than an answer lists', () => {
+  const UNKNOWN = Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`x${n}`, n]));
+  test.each([5, {}, [[]], true, 'a\n'])('is invalid: all fields are %j', async (value) => {
+    const mutations = Object.values(RESOURCES).flatMap(({ name, fields }) => {
+      const wrong = Object.fromEntries(Object.keys(fields).map((field) => [field, value]));
+      const record = { id: value, ...wrong, ...UNKNOWN };
+      return [{ resource: name, operation: 'create', record }];
+    });
+    const { results } = await root
+      .post<BatchValidation>('/api/validation/inventory', { mutations })
+      .expect(400);
+    expect(results.map(({ validation }) => validation.valid)).toEqual(mutations.map(() => false));
+  });
+
+  test('is invalid: it has more values than a check reads to the end', async () => {
+    const large = { customFields: { note: Array.from({ length: 50_001 }, () => 1) } };
+    for (const record of [{ tags: 5 }, { cidr: 5 }, { tags: 5, cidr: 5, vrfId: 5, tenantId: 5 }])
+      await root
+        .post('/api/inventory/prefixes', { cidr: '10.9.0.0/16', ...record, ...large })
+        .expect(400);
+  });
+
+  test('is invalid in an update, where the caller may write the record', async () => {
+    const path = `/api/inventory/prefixes/${pool.id}`;
+    const change = { cidr: 5, tags: 5, ...UNKNOWN };
+    const { errors } = await root.put<ProblemBody>(path, change).expect(400);
+    expect(errors?.length).toBe(50);
+    const reader = app.client.as({ actor: 'ann', roles: 'viewer' });
+    await reader.put(path, change).expect(403);
   });
 });
 
