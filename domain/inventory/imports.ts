@@ -111,16 +111,32 @@ function parseCell(type: string | undefined, cell: string, readJson: () => unkno
   return readJson() ?? cell;
 }
 
+/** Rows of a CSV file: cells by the names of their columns. */
+type CsvRow = Readonly<Record<string, string>>;
+
+/** A row with an id is about an existing record. */
+const isNewRow = ({ id = '' }: CsvRow): boolean => id === '';
+
+/** The merged fields, such as `customFields`, that a row of a CSV file empties in an existing record. */
+export const emptiedInRow = ({ fields }: Resource, row: CsvRow): string[] =>
+  isNewRow(row)
+    ? []
+    : Object.keys(row).filter(
+        (name) =>
+          row[name] === '' && Object.hasOwn(fields, name) && fields[name]?.type === 'object',
+      );
+
 /**
- * Converts a row of a CSV file to a record. In a new record an empty cell is ignored; in an
- * existing record it resets the field to its default, and is an error in a required field.
+ * Converts a row of a CSV file to a record, without what `emptiedInRow` has. In a new record an empty cell
+ * is ignored; in an existing record it resets the field to its default, and is an error in a required field.
  */
 export function recordFromRow(
   resource: Resource,
-  row: Readonly<Record<string, string>>,
+  row: CsvRow,
   readJson: ReadJson,
 ): Record<string, unknown> {
-  const isNew = (row.id ?? '') === '';
+  const isNew = isNewRow(row);
+  const emptied = emptiedInRow(resource, row);
   const record: Record<string, unknown> = {};
   for (const [column, text] of Object.entries(row)) {
     const cell = textOfCell(text);
@@ -128,6 +144,7 @@ export function recordFromRow(
     if (
       !found ||
       isReadOnlyColumn(resource, found.name) ||
+      emptied.includes(found.name) ||
       (cell === '' && (isNew || found.name === 'id'))
     )
       continue;

@@ -98,7 +98,10 @@ function planMutation(context: PlanContext, requested: Mutation): Applicable {
     return unapplied(
       deniedPlan(mutation, writeScopesOf(context.snapshot, resource, before), showsOthers),
     );
-  const given = givenFields(resource, operation, record, before);
+  const given = {
+    ...givenFields(resource, operation, record, before),
+    ...emptiedFields(before, mutation),
+  };
   return checkDraft(draftChange(context, resource, operation, before, given), context.viewer);
 }
 
@@ -133,6 +136,15 @@ const createsMissing = (
   mutation.createsMissing === true &&
   mutation.operation === 'update' &&
   !(isPlainId(id) && snapshot.get(name, id));
+
+/** The merged fields that a mutation empties, with null for each of their present values. */
+const emptiedFields = (before: Row, { emptied = [] }: Mutation): Record<string, unknown> =>
+  Object.fromEntries(
+    emptied.map((name) => {
+      const present = Object.keys(before[name] ?? {});
+      return [name, Object.fromEntries(present.map((key) => [key, null]))];
+    }),
+  );
 
 /** Errors of a mutation outside its record. */
 function shapeErrors({ resource, operation, record }: Mutation): PlanError[] {

@@ -17,6 +17,8 @@ export type Mutation = {
   record: unknown;
   /** True for an update that creates the record if there is none with its id. */
   createsMissing?: boolean;
+  /** Merged fields, such as `customFields`, which an update leaves without any value. */
+  emptied?: readonly string[];
 };
 
 /**

@@ -4,6 +4,7 @@ import { CsvError, parse, type CsvErrorCode, type Info } from 'csv-parse';
 import type { FileRow } from '../../db/inventory/importRows.ts';
 import { AppError, invalidField } from '../../domain/shared/errors.ts';
 import {
+  emptiedInRow,
   knownColumns,
   mutationFromRecord,
   recordFromRow,
@@ -128,12 +129,14 @@ export async function* readCsv(source: Readable, resource: Resource): AsyncGener
       record: Record<string, string>;
       info: Info;
     }>) {
+      const fields = recordFromRow(resource, record, readCellJson(info.lines));
+      const emptied = emptiedInRow(resource, record);
       yield checkStorable({
         line: info.lines,
-        mutation: mutationFromRecord(
-          resource,
-          recordFromRow(resource, record, readCellJson(info.lines)),
-        ),
+        mutation: {
+          ...mutationFromRecord(resource, fields),
+          ...(emptied.length > 0 && { emptied }),
+        },
       });
     }
   } catch (error) {

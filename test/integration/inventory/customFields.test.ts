@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { TestClient } from '../../support/client.ts';
-import { NO_ROWS, uploadAs } from '../../support/imports.ts';
+import { importRowsAs, NO_ROWS, uploadAs } from '../../support/imports.ts';
 import { recordFactory, type InventoryRecord, type WriteProblem } from '../../support/inventory.ts';
 import { admin } from '../../support/users.ts';
 
@@ -94,4 +94,31 @@ describe('a definition that moves to another tenant', () => {
       conflicts: [{ code: 'in_use', id: region.id }],
     });
   });
+});
+
+test('an empty cell removes the values of an existing record; an empty object changes nothing', async () => {
+  const customFields = { floor: '3', hall: 'b' };
+  for (const name of Object.keys(customFields)) await define(name, { resource: 'regions' });
+  const { id } = await make('regions', { name: 'east', customFields });
+  const send = async (cell: string) =>
+    (await uploadAs(root, `id,customFields\n${id},${cell}\n`, 'resource=regions').expect(202))
+      .counts;
+  const read = async () =>
+    (await root.get<InventoryRecord>(`/api/inventory/regions/${id}`).expect(200)).customFields;
+  expect(await send('{}')).toEqual({ ...NO_ROWS, unchanged: 1 });
+  expect(await send('"{""hall"":null}"')).toEqual({ ...NO_ROWS, updated: 1 });
+  expect(await read()).toEqual({ floor: '3' });
+  expect(await send('')).toEqual({ ...NO_ROWS, updated: 1 });
+  expect(await read()).toEqual({});
+  expect(await send('')).toEqual({ ...NO_ROWS, unchanged: 1 });
+});
+
+test('an empty cell does not remove a required value', async () => {
+  const field = await define('desk', { resource: 'regions' });
+  const { id } = await make('regions', { name: 'west', customFields: { desk: '1' } });
+  await root.put(`/api/inventory/custom-fields/${field.id}`, { required: true }).expect(200);
+  const sent = await uploadAs(root, `id,customFields\n${id},\n`, 'resource=regions').expect(202);
+  expect(await importRowsAs(root, sent.id)).toMatchObject([
+    { outcome: 'invalid', errors: [{ pointer: '/customFields/desk', code: 'required' }] },
+  ]);
 });
