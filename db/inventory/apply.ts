@@ -7,7 +7,7 @@ import { isSame } from '../../domain/inventory/difference.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Row } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
-import type { PlannedChange } from '../../domain/inventory/planSnapshot.ts';
+import { recordKey, type PlannedChange } from '../../domain/inventory/planSnapshot.ts';
 import { columnOf, storedColumns, storedForm, tableOf } from './tables.ts';
 
 /**
@@ -22,22 +22,25 @@ function timeOfChange({ createdAt, updatedAt }: Row, at: string): string {
 
 /**
  * Assigns versions and timestamps to planned changes; each change makes one version, which is later than
- * the one before it.
+ * the one before it. A record whose id a deleted one had goes on with its versions: `former` has those of
+ * records that were deleted before (`findFormerVersions`).
  */
-export function createStamper(now: Date) {
+export function createStamper(now: Date, former: ReadonlyMap<string, number> = new Map()) {
   const latest = new Map<string, Row>();
   const at = now.toISOString();
   return {
     stamp({ resource, id, before, after }: PlannedChange): PlannedChange {
-      const key = `${resource}/${id}`;
+      const key = recordKey(resource, id);
       const previous = before && (latest.get(key) ?? before);
+      const lastVersion = (previous ?? latest.get(key))?.version ?? former.get(key) ?? 0;
       const next = after && {
         ...after,
-        version: previous ? previous.version + 1 : 1,
+        version: lastVersion + 1,
         createdAt: previous?.createdAt ?? at,
         updatedAt: previous ? timeOfChange(previous, at) : at,
       };
-      if (next) latest.set(key, next);
+      const last = next ?? previous;
+      if (last) latest.set(key, last);
       return { resource, id, before: previous, after: next };
     },
   };

@@ -2,7 +2,9 @@ import { AuditEntry } from '../models/AuditEntry.ts';
 import { keysetPage, type KeysetPage, type PageRequest } from '../core/keyset.ts';
 import type { Knex } from '../core/knex.ts';
 import { stateAt, type RecordChange } from '../../domain/inventory/history.ts';
+import { recordKey, type PlannedChange } from '../../domain/inventory/planSnapshot.ts';
 import type { Resource, Row } from '../../domain/inventory/resource.ts';
+import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { readRecord } from './records.ts';
 import { withCanonicalAddresses } from './tables.ts';
 
@@ -67,6 +69,35 @@ export async function findDeleted(
   if (await readRecord(db, resource.name, id)) return undefined;
   const [entry] = await entriesOf(db, resource, id).orderBy('id', 'desc').limit(1);
   return (entry?.after ?? entry?.before ?? undefined) as Row | undefined;
+}
+
+/**
+ * The last versions of the deleted records whose ids changes create again, by `recordKey`, as far as the audit
+ * log has them. Only ids that callers choose can return.
+ */
+export async function findFormerVersions(
+  db: Knex,
+  changes: readonly PlannedChange[],
+): Promise<Map<string, number>> {
+  const created = changes.filter(
+    ({ resource, before, after }) =>
+      before === null && after !== null && RESOURCES[resource].idPrefix === null,
+  );
+  if (created.length === 0) return new Map();
+  const { rows } = await db.raw<{ rows: { n: number; version: number | null }[] }>(
+    `SELECT asked.n::integer, (coalesce(e.after, e.before)->>'version')::integer AS version
+     FROM unnest(?::text[], ?::text[]) WITH ORDINALITY AS asked (type, id, n)
+     CROSS JOIN LATERAL (SELECT before, after FROM audit_entries
+       WHERE subject_type = asked.type AND subject_id = asked.id AND outcome = 'done' AND action LIKE 'inventory.%'
+       ORDER BY id DESC LIMIT 1) AS e`,
+    [created.map(({ resource }) => RESOURCES[resource].kind), created.map(({ id }) => id)],
+  );
+  return new Map(
+    rows.flatMap(({ n, version }): [string, number][] => {
+      const change = created[n - 1];
+      return change && version !== null ? [[recordKey(change.resource, change.id), version]] : [];
+    }),
+  );
 }
 
 /** What a request has done with each of its mutations. */

@@ -1,6 +1,7 @@
 import type { Work } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { asSingleInsert, createStamper, writeSteps } from '../../db/inventory/apply.ts';
+import { findFormerVersions } from '../../db/inventory/history.ts';
 import type { UnlockedRow } from '../../db/inventory/load.ts';
 import {
   lockSpaces,
@@ -114,10 +115,10 @@ export function createPlanner({ access, ids, planMemory }: Deps) {
   async function outcomeOf(
     { planned, steps }: Segment,
     mutations: readonly Mutation[],
-    { now, pause }: { now: Date; pause: Pause },
+    { now, pause, former }: { now: Date; pause: Pause; former?: ReadonlyMap<string, number> },
   ): Promise<PlanOutcome & { steps: PlannedChange[] }> {
     for (const _ of attributeRequested(planned, mutations)) await pause();
-    const stamper = createStamper(now);
+    const stamper = createStamper(now, former);
     const changes = createNetChanges();
     const stamped: PlannedChange[] = [];
     for (const step of steps) {
@@ -163,10 +164,8 @@ export function createPlanner({ access, ids, planMemory }: Deps) {
         (spaces) => lockSpaces(trx, { spaces, forPlatform: locked.forPlatform }),
         (plan) => isPermitted(plan, viewer),
       );
-      const { steps, ...outcome } = await outcomeOf(segment, mutations, {
-        now,
-        pause,
-      });
+      const former = await findFormerVersions(trx, segment.steps);
+      const { steps, ...outcome } = await outcomeOf(segment, mutations, { now, pause, former });
       const relied = new Map(
         [...segment.unlocked].filter(([, { resource, row }]) =>
           viewer.canRead(RESOURCES[resource], row),

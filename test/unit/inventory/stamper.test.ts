@@ -35,6 +35,20 @@ test('a change is later than the version that it replaces, and than the creation
   ]);
 });
 
+test('a record that is created again goes on with the versions of its predecessor', () => {
+  const { stamp } = createStamper(NOW, new Map([['tags/former', 7]]));
+  const before = row(3, '11:00:00.000');
+  const versions = [
+    { before, after: before },
+    { before, after: null },
+    { before: null, after: before },
+    { before, after: before },
+  ].map((step) => stamp({ resource: 'tags', id: 'reg_1', ...step }).after?.version);
+  expect(versions).toEqual([4, undefined, 5, 6]);
+  const { after } = stamp({ resource: 'tags', id: 'former', before: null, after: before });
+  expect(after?.version).toBe(8);
+});
+
 test('a new record is created and updated at the same time', () => {
   const { stamp } = createStamper(NOW);
   const after = row(0, '00:00:00.000');
