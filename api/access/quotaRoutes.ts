@@ -27,13 +27,17 @@ const Counts = (title: string, description: string) =>
     { title, description, ...closed },
   );
 
+const Overridden = Type.Array(Type.Enum([...QUOTA_NAMES], { title: 'QuotaName' }), {
+  description:
+    'The limits that the platform has set for this tenant; others are defaults. In a PUT with it, limits with their present value stay what they are; without it, all that `limits` names are set.',
+  readOnly: true,
+});
+
 const QuotaRecord = Type.Object(
   {
     tenantId: TenantId(),
     limits: Counts('QuotaLimits', 'What the tenant may own.'),
-    overridden: Type.Array(Type.Enum([...QUOTA_NAMES], { title: 'QuotaName' }), {
-      description: 'The limits that the platform has set for this tenant; others are defaults.',
-    }),
+    overridden: Overridden,
     used: Counts('QuotaUse', 'What the tenant owns now.'),
     version: Type.Integer({ description: 'Number of changes of the limits.' }),
   },
@@ -58,6 +62,7 @@ const QuotaChange = Type.Object(
         },
       ),
     ),
+    overridden: Type.Optional(Overridden),
   },
   { title: 'QuotaChange', ...closed },
 );
@@ -115,10 +120,9 @@ export function quotaRoutes(quotas: Quotas): Route[] {
       headers: ['If-Match'],
       current: async ({ caller, params }) => view(await quotas.read(caller, params.tenantId)),
       volatile: ['used'],
+      passUnchanged: ['limits', 'overridden'],
       handle: async ({ caller, params, body, ifMatch }) =>
-        response(
-          await quotas.update(caller, params.tenantId, body.limits ?? {}, expectedVersion(ifMatch)),
-        ),
+        response(await quotas.update(caller, params.tenantId, body, expectedVersion(ifMatch))),
     }),
     route({
       method: 'DELETE',

@@ -18,6 +18,14 @@ const BESIDE_RECORD: ReadonlySet<string> = new Set([INCLUDED, 'warnings']);
 const presentedBy = (route: Route | undefined): Properties =>
   (route?.responses[200] as TObject | null | undefined)?.properties ?? {};
 
+/** The properties that a PUT can change: those of its body that are not marked as read-only. */
+const writableProperties = (body: TSchema | undefined): Properties =>
+  Object.fromEntries(
+    Object.entries((body as TObject | undefined)?.properties ?? {}).filter(
+      ([, schema]) => (schema as { readOnly?: boolean }).readOnly !== true,
+    ),
+  );
+
 /**
  * The properties that a PUT ignores when they come back unchanged: those of the record as PUT and
  * GET of the same path return it, without the ones that PUT can change. Empty for other methods.
@@ -25,7 +33,7 @@ const presentedBy = (route: Route | undefined): Properties =>
 export function readOnlyProperties(route: Route, routes: readonly Route[]): Properties {
   if (!route.current) return {};
   const read = routes.find(({ method, path }) => method === 'GET' && path === route.path);
-  const writable = (route.body as TObject | undefined)?.properties ?? {};
+  const writable = writableProperties(route.body);
   const included = read?.includes && { [INCLUDED]: Type.Unknown() };
   const presented = { ...presentedBy(read), ...presentedBy(route), ...included };
   return Object.fromEntries(Object.entries(presented).filter(([name]) => !(name in writable)));
@@ -75,7 +83,7 @@ export async function changedProperties(
   body: unknown,
 ): Promise<unknown> {
   if (!current || !isJsonObject(body)) return body;
-  const writable = (schema as TObject | undefined)?.properties ?? {};
+  const writable = writableProperties(schema);
   const known = JSON.parse(JSON.stringify(await current(request))) as Record<string, unknown>;
   const version = expectedVersion(request.ifMatch);
   if (version !== undefined && typeof known.version === 'number' && known.version !== version)
@@ -95,7 +103,7 @@ export async function changedProperties(
         code: 'read_only',
         message: 'is read-only and differs from the present value',
       });
-    return false;
+    return passUnchanged.includes(name);
   });
   if (errors.length > 0) throw invalidFields(errors);
   return Object.fromEntries(changed);

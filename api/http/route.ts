@@ -168,7 +168,10 @@ type RouteDefinition<P, Q, B> = {
   current?(request: { caller: Caller; params: StaticOf<P> }): Promise<object>;
   /** Properties of that record that change without a new version; PUT ignores any value of them. */
   volatile?: readonly string[];
-  /** Properties that the handler gets even if unchanged, since others depend on them. */
+  /**
+   * Properties that the handler gets even if unchanged, since others depend on them. Read-only ones
+   * are in the body, too, marked as `readOnly`.
+   */
   passUnchanged?: readonly string[];
   /** `If-Match` is required if `HOLDFAST_REQUIRE_IF_MATCH` is set. */
   ifMatchConfigurable?: true;

@@ -74,6 +74,7 @@ export function retentionRoutes({ retentionSettings, retentionPreviews }: Deps):
       headers: ['If-Match'],
       current: async ({ caller, params }) =>
         view(await retentionSettings.read(caller, params.tenantId)),
+      passUnchanged: ['days', 'overridden'],
       handle: async ({ caller, params, body, ifMatch }) =>
         response(
           await retentionSettings.update(caller, params.tenantId, body, expectedVersion(ifMatch)),

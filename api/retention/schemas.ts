@@ -15,6 +15,12 @@ const ToDefault = Type.Enum(['default'], { title: 'DefaultRetention' });
 const DayCount = Type.Integer({ title: 'DayCount', minimum: MIN_DAYS, maximum: MAX_DAYS });
 
 const Days = (name: PeriodName) =>
+const Overridden = Type.Array(Type.Enum([...PERIOD_NAMES], { title: 'RetentionPeriodName' }), {
+  description:
+    'The periods that are set for this tenant; others are defaults. In a PUT with it, periods of `days` with their present value stay what they are; without it, all that `days` names are set.',
+  readOnly: true,
+});
+
   Type.Union([DayCount, Type.Null()], {
     title: 'RetentionPeriod',
     description: PERIODS[name].text,
@@ -41,9 +47,7 @@ export const RetentionRecord = Type.Object(
       description: 'How long records of the tenant are kept.',
       ...closed,
     }),
-    overridden: Type.Array(Type.Enum([...PERIOD_NAMES], { title: 'RetentionPeriodName' }), {
-      description: 'The periods that are set for this tenant; others are defaults.',
-    }),
+    overridden: Overridden,
     jobTypes: Type.Record(
       JobTypeName,
       Type.Object(
@@ -84,7 +88,10 @@ const change = {
   ),
 };
 
-export const RetentionChange = Type.Object(change, { title: 'RetentionChange', ...closed });
+export const RetentionChange = Type.Object(
+  { ...change, overridden: Type.Optional(Overridden) },
+  { title: 'RetentionChange', ...closed },
+);
 
 export const PreviewRequest = Type.Object(
   { tenantId: Type.Optional(TenantId()), ...change },

@@ -35,7 +35,11 @@ export type TenantQuotas = {
 };
 
 /** New limits; null returns to the default. */
-export type QuotaChange = Readonly<Partial<Record<QuotaName, number | null>>>;
+export type QuotaChange = {
+  limits?: Readonly<Partial<Record<QuotaName, number | null>>>;
+  /** Of a record that is sent back as it was read: limits with their present value stay what they are. */
+  overridden?: readonly QuotaName[];
+};
 
 type Deps = { db: Knex; commit: Commit; access: Access; config: { quotas: QuotaValues } };
 
@@ -59,13 +63,13 @@ export function createQuotas({ db, commit, access, config: { quotas: defaults } 
     return viewOf(row);
   }
 
-  /** Limits with their present value stay what they are: a default, or set for the tenant. */
-  function overridesAfter(row: QuotaRow, change: QuotaChange): QuotaOverrides {
-    const { limits } = viewOf(row);
+  /** What differs from the defaults after a change. */
+  function overridesAfter(row: QuotaRow, { limits = {}, overridden }: QuotaChange): QuotaOverrides {
+    const unchanged: Partial<QuotaValues> = overridden ? viewOf(row).limits : {};
     const names = QUOTA_NAMES.flatMap((name): [QuotaName, number][] => {
       const kept = row.overrides[name];
-      const wanted = change[name];
-      const value = wanted === undefined || wanted === limits[name] ? kept : wanted;
+      const wanted = limits[name];
+      const value = wanted === undefined || wanted === unchanged[name] ? kept : wanted;
       return value === undefined || value === null ? [] : [[name, value]];
     });
     return Object.fromEntries(names);

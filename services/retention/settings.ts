@@ -43,6 +43,8 @@ export type TenantRetention = {
 export type NewDays = Days | 'default';
 export type RetentionChange = {
   days?: Readonly<Partial<Record<PeriodName, NewDays>>>;
+  /** Of a record that is sent back as it was read: periods with their present value stay what they are. */
+  overridden?: readonly PeriodName[];
   jobTypes?: Readonly<Record<string, Readonly<Partial<Record<JobKind, NewDays>>> | 'default'>>;
 };
 
@@ -105,11 +107,12 @@ export function createRetentionSettings({
 
   /** What differs from the defaults after a change. Error: `invalid_request`. */
   function overridesAfter(row: RetentionRow, change: RetentionChange): RetentionOverrides {
-    const days = changedDays(row.days, daysOf(defaults, row), change.days ?? {});
+    const unchanged = change.overridden && daysOf(defaults, row);
+    const days = changedDays(row.days, change.days ?? {}, unchanged);
     const types = new Map(Object.entries(row.jobTypes));
     for (const [name, wanted] of Object.entries(change.jobTypes ?? {})) {
       const before = types.get(name) ?? {};
-      const after = wanted === 'default' ? {} : changedDays(before, before, wanted);
+      const after = wanted === 'default' ? {} : changedDays(before, wanted);
       if (Object.keys(after).length === 0) types.delete(name);
       else types.set(name, after);
     }
@@ -172,17 +175,20 @@ export function createRetentionSettings({
   };
 }
 
-/** Periods that are set to their present value stay what they are: a default, or set. */
+/**
+ * The periods that are set after a change. Those that have their value of `unchanged` stay what they
+ * are: a default, or set.
+ */
 function changedDays<K extends string>(
   set: Readonly<Partial<Record<K, Days>>>,
-  present: Readonly<Partial<Record<K, Days>>>,
   change: Readonly<Partial<Record<K, NewDays>>>,
+  unchanged?: Readonly<Partial<Record<K, Days>>>,
 ): Partial<Record<K, Days>> {
   const after = new Map<string, Days>(Object.entries<Days>(set as Record<string, Days>));
   for (const kind of Object.keys(change) as K[]) {
     const wanted: NewDays | undefined = change[kind];
     if (wanted === 'default') after.delete(kind);
-    else if (wanted !== undefined && wanted !== present[kind]) after.set(kind, wanted);
+    else if (wanted !== undefined && wanted !== unchanged?.[kind]) after.set(kind, wanted);
   }
   return Object.fromEntries(after) as Partial<Record<K, Days>>;
 }

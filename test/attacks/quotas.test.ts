@@ -518,6 +518,16 @@ describe('the limits', () => {
     expect(events.items).toHaveLength(5);
   });
 
+  test('are kept where they are set to the default', async () => {
+    const { id } = await newTenant();
+    const path = `/api/quotas/${id}`;
+    const set = await root.put<Quotas>(path, { limits: { schedules: 500 } }).expect(200);
+    expect(set).toMatchObject({ limits: { schedules: 500 }, overridden: ['schedules'] });
+    const { limits } = set;
+    const { overridden } = await root.put<Quotas>(path, { limits }).expect(200);
+    expect(overridden).toHaveLength(Object.keys(limits).length);
+  });
+
   test('are deleted with their tenant, and pages of them continue', async () => {
     const { id } = await newTenant({ schedules: 1 });
     await root.delete(`/api/inventory/tenants/${id}`).expect(204);

@@ -8,6 +8,7 @@ import { systemCaller } from '../../../domain/shared/caller.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
 import type { ProblemBody } from '../../support/client.ts';
+import { expectProblem } from '../../support/problem.ts';
 import { admin } from '../../support/users.ts';
 import {
   createIdleSchedule,
@@ -384,3 +385,22 @@ describe('the periods of a tenant', () => {
     expect(events.items.at(-1)?.data).toMatchObject({ tenantId: red.tenant, days: { events: 7 } });
   });
 });
+
+  test('are kept where they are set to the default, unless the record is sent back as it was read', async () => {
+    const { tenant, owner } = await newTenant();
+    const path = `/api/retention/${tenant}`;
+    const read = () => owner.get<RetentionRecord>(path).expect(200);
+    await owner.put(path, { days: { events: 90, scheduleRuns: 'default' } }).expect(200);
+    expect((await read()).overridden).toEqual(['events']);
+    const { days, ...record } = await read();
+    await owner.put(path, { ...record, days: { ...days, jobs: 30 } }).expect(200);
+    expect((await read()).overridden).toEqual(['jobs', 'events']);
+    await owner.put(path, await read()).expect(200);
+    expect((await read()).overridden).toEqual(['jobs', 'events']);
+    await expectProblem(owner.put(path, { overridden: [] }), 400, 'invalid_request');
+    // All of them, with their present values.
+    await owner.put(path, { days: (await read()).days }).expect(200);
+    expect((await read()).overridden).toHaveLength(Object.keys(days).length);
+    await owner.put(path, { days: { events: 'default' } }).expect(200);
+    expect((await read()).overridden).not.toContain('events');
+  });
