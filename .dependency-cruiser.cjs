@@ -68,8 +68,9 @@ module.exports = {
     ]),
     // Networks, JSON, errors and times are the same in the browser: the files need nothing of Node.
     layer('ui', [
+      '^domain/access/tenantId\\.ts$',
       '^domain/inventory/(cabling|cidr|importLimits)\\.ts$',
-      '^domain/shared/(durations|errorMessage|jsonObject)\\.ts$',
+      '^domain/shared/(durations|errorMessage|jsonObject|names)\.ts$',
       '^domain/views/views\\.ts$',
       '^platform/strictJson\\.ts$',
     ]),

@@ -2,6 +2,7 @@ import { Type, type Static } from 'typebox';
 import { PERMISSIONS } from '../../domain/access/permissions.ts';
 import { JOB_TYPE_PATTERN } from '../../domain/access/jobTypePatterns.ts';
 import { LEVELS } from '../../domain/access/scope.ts';
+import { MAX_JOB_TYPE_NAME } from '../../domain/jobs/jobTypeNames.ts';
 import {
   accountIn,
   Actor,
@@ -21,7 +22,7 @@ export const PermissionName = Type.Enum([...PERMISSIONS], { title: 'Permission' 
 /** A pattern of job types. */
 export const JobTypePattern = Type.String({
   pattern: JOB_TYPE_PATTERN,
-  maxLength: 128,
+  maxLength: MAX_JOB_TYPE_NAME,
   'x-rule': 'must be the name of a job type such as core.echo, an area such as inventory.*, or *',
 });
 

@@ -1,6 +1,7 @@
 import { Type, type TSchema, type TSchemaOptions } from 'typebox';
 import { TENANT_ID, TENANT_ID_RULE } from '../../domain/access/tenantId.ts';
 import type { LabelKind } from '../../domain/shared/labels.ts';
+import { MAX_NAME } from '../../domain/shared/names.ts';
 
 /** For objects that have no other properties. */
 export const closed = { additionalProperties: false };
@@ -93,7 +94,7 @@ export const Name = (options: TSchemaOptions = {}) =>
   Type.String({
     title: 'Name',
     minLength: 1,
-    maxLength: 255,
+    maxLength: MAX_NAME,
     'x-rule':
       'must be one line of text without control characters, not starting or ending with a space',
     pattern: `^[^${FORBIDDEN_CHARACTERS} ](?:[^${FORBIDDEN_CHARACTERS}]*[^${FORBIDDEN_CHARACTERS} ])?$`,

@@ -1,6 +1,6 @@
 import { Type, type TSchema } from 'typebox';
 import { TENANT_ID } from '../../domain/access/tenantId.ts';
-import { SLUG } from '../../domain/inventory/fields.ts';
+import { MAX_CUSTOM_TEXT, SLUG } from '../../domain/inventory/fields.ts';
 import { isSorted, kindOf } from '../../domain/inventory/lists.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import { recordSchema, titleOf, type Resource } from '../../domain/inventory/resource.ts';
@@ -132,7 +132,7 @@ const network = (description: string) => Type.Optional(Type.String({ maxLength: 
 const CustomFields = Type.Optional(
   Type.Record(
     Type.String({ pattern: '^[a-z][a-z0-9_]{0,49}(?:\\.not)?$' }),
-    Type.Array(Type.String({ minLength: 1, maxLength: 255 }), { maxItems: 10 }),
+    Type.Array(Type.String({ minLength: 1, maxLength: MAX_CUSTOM_TEXT }), { maxItems: 10 }),
     {
       maxProperties: 5,
       additionalProperties: false,

@@ -4,6 +4,7 @@ import type { Access } from '../../services/access/access.ts';
 import type { RunnerTypes, RunnerTypeView } from '../../services/runners/types.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { jobOfferCheck } from '../../domain/jobs/jobRights.ts';
+import { MAX_JOB_TYPE_NAME } from '../../domain/jobs/jobTypeNames.ts';
 import { isEmpty } from '../../domain/access/scope.ts';
 import { closed } from '../http/schemas.ts';
 import { expectedVersion } from '../http/etag.ts';
@@ -16,7 +17,10 @@ import { JobTypeRecord, JobTypeWithVersions } from './typeSchemas.ts';
 
 const tag = 'Job types';
 
-const OneType = Type.Object({ name: Type.String({ minLength: 1, maxLength: 128 }) }, closed);
+const OneType = Type.Object(
+  { name: Type.String({ minLength: 1, maxLength: MAX_JOB_TYPE_NAME }) },
+  closed,
+);
 
 type Deps = { jobTypes: JobTypes; runnerTypes: RunnerTypes; access: Access };
 

@@ -1,4 +1,5 @@
 import { Type, type Static } from 'typebox';
+import { MAX_JOB_TYPE_NAME } from '../../domain/jobs/jobTypeNames.ts';
 import {
   JOB_KINDS,
   MAX_DAYS,
@@ -14,13 +15,13 @@ import { closed, Nullable, TenantId, Timestamp } from '../http/schemas.ts';
 const ToDefault = Type.Enum(['default'], { title: 'DefaultRetention' });
 const DayCount = Type.Integer({ title: 'DayCount', minimum: MIN_DAYS, maximum: MAX_DAYS });
 
-const Days = (name: PeriodName) =>
 const Overridden = Type.Array(Type.Enum([...PERIOD_NAMES], { title: 'RetentionPeriodName' }), {
   description:
     'The periods that are set for this tenant; others are defaults. In a PUT with it, periods of `days` with their present value stay what they are; without it, all that `days` names are set.',
   readOnly: true,
 });
 
+const Days = (name: PeriodName) =>
   Type.Union([DayCount, Type.Null()], {
     title: 'RetentionPeriod',
     description: PERIODS[name].text,
@@ -37,7 +38,7 @@ const NewDays = (name: PeriodName) =>
 const each = <K extends PeriodName, S>(kinds: readonly K[], schema: (kind: K) => S) =>
   Object.fromEntries(kinds.map((kind) => [kind, schema(kind)])) as Record<K, S>;
 
-const JobTypeName = Type.String({ maxLength: 100 });
+const JobTypeName = Type.String({ maxLength: MAX_JOB_TYPE_NAME });
 
 export const RetentionRecord = Type.Object(
   {

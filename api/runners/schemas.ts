@@ -1,5 +1,6 @@
 import { Type, type Static } from 'typebox';
 import { JOB_TYPE_PATTERN } from '../../domain/access/jobTypePatterns.ts';
+import { MAX_JOB_TYPE_NAME } from '../../domain/jobs/jobTypeNames.ts';
 import { ERROR_CODE, JOB_STATUSES, LOG_LEVELS } from '../../domain/jobs/jobs.ts';
 import { TARGET_KINDS } from '../../domain/jobs/targets.ts';
 import {
@@ -39,7 +40,7 @@ const poolFields = {
     Type.Array(
       Type.String({
         pattern: JOB_TYPE_PATTERN,
-        maxLength: 128,
+        maxLength: MAX_JOB_TYPE_NAME,
         'x-rule': 'must be the name of a job type, an area such as net.*, or *',
       }),
       {

@@ -4,5 +4,7 @@
  */
 export const TENANT_ID = '^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$';
 
-export const TENANT_ID_RULE =
-  'must be the id of a tenant: 1 to 64 letters, digits, dots, hyphens and underscores, a letter or digit first';
+/** Most characters of the id of a tenant. */
+export const MAX_TENANT_ID = 64;
+
+export const TENANT_ID_RULE = `must be the id of a tenant: 1 to ${MAX_TENANT_ID} letters, digits, dots, hyphens and underscores, a letter or digit first`;

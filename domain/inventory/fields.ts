@@ -268,6 +268,9 @@ export const SHARED_WITH: Field = field(
   { default: [] },
 );
 
+/** Most characters of a text in a custom field. */
+export const MAX_CUSTOM_TEXT = 2_000;
+
 /** The size of the custom fields of a record, as JSON. */
 export const MAX_CUSTOM_FIELDS_BYTES = 65_536;
 

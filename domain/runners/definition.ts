@@ -1,5 +1,5 @@
 import { Type, type Static } from 'typebox';
-import { JOB_TYPE_NAME } from '../jobs/jobTypeNames.ts';
+import { JOB_TYPE_NAME, MAX_JOB_TYPE_NAME } from '../jobs/jobTypeNames.ts';
 import { RetryPolicy } from '../jobs/retry.ts';
 import { TARGET_KINDS } from '../jobs/targets.ts';
 import { SecretName } from '../secrets/secrets.ts';
@@ -66,7 +66,7 @@ export type WantedSecrets = Static<typeof WantedSecrets>;
 export const RemoteTypeDefinition = Type.Object(
   {
     name: Type.String({
-      maxLength: 128,
+      maxLength: MAX_JOB_TYPE_NAME,
       pattern: JOB_TYPE_NAME,
       'x-rule': 'must be two or more words of a to z, 0 to 9 and hyphens, separated by dots',
     }),

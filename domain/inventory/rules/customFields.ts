@@ -3,7 +3,7 @@ import { PLATFORM } from '../../access/scope.ts';
 import { isSame } from '../difference.ts';
 import type { Draft, Rules } from '../planning.ts';
 import type { Row } from '../resource.ts';
-import { MAX_CUSTOM_FIELDS_BYTES } from '../fields.ts';
+import { MAX_CUSTOM_FIELDS_BYTES, MAX_CUSTOM_TEXT } from '../fields.ts';
 import type { ResourceName } from '../names.ts';
 import { asReferrer } from '../ownership.ts';
 import { isPlainId } from '../prefetch.ts';
@@ -12,11 +12,10 @@ import { RESOURCES } from '../resources/index.ts';
 import type { CUSTOM_TYPES } from '../resources/catalogues.ts';
 
 const DATE = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])$/;
-const MAX_TEXT = 2_000;
 
 const isText = (value: unknown): value is string =>
   typeof value === 'string' &&
-  value.length <= MAX_TEXT &&
+  value.length <= MAX_CUSTOM_TEXT &&
   !value.includes('\0') &&
   value.isWellFormed();
 
@@ -55,7 +54,7 @@ const isSubset = (value: unknown, choices: readonly unknown[]): boolean =>
 
 /** The check of each type of custom field. It returns a message when the value is invalid. */
 const VALUE_CHECKS: Readonly<Record<(typeof CUSTOM_TYPES)[number], ValueCheck>> = {
-  text: requirement(`must be a text of at most ${MAX_TEXT} characters`, isText),
+  text: requirement(`must be a text of at most ${MAX_CUSTOM_TEXT} characters`, isText),
   integer: checkNumber('must be an integer', Number.isSafeInteger),
   number: checkNumber('must be a number', Number.isFinite),
   boolean: requirement('must be true or false', (value) => typeof value === 'boolean'),

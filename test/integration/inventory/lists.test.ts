@@ -123,6 +123,15 @@ test('references are named, and custom fields filter', async () => {
   expect(await idsOf('customFields[rank]=3&customFields.circuit=c2')).toEqual([]);
   expect((await idsOf('customFields[rank]=3')).length).toBe(12);
 });
+test('a custom field is filtered by a text as long as it may be', async () => {
+  await make('custom-fields', { resource: 'vrfs', name: 'notes', type: 'text' });
+  const notes = 'n'.repeat(2_000);
+  const { id } = await make('vrfs', { name: 'long', customFields: { notes } });
+  const found = await root
+    .get<RecordPage>(`/api/inventory/vrfs?customFields.notes=${notes}`)
+    .expect(200);
+  expect(found.items.map((vrf) => vrf.id)).toEqual([id]);
+});
 test('custom fields are excluded, and may be missing', async () => {
   const where = (isWanted: (circuit: string | undefined) => boolean) =>
     ports

@@ -329,6 +329,17 @@ describe('the periods of a tenant', () => {
     });
   });
 
+  test('are set for job types with names of any length', async () => {
+    const { owner, tenant } = await newTenant();
+    const name = `core.${'n'.repeat(123)}`;
+    const problem = await expectProblem(
+      owner.put(`/api/retention/${tenant}`, { jobTypes: { [name]: { jobLogs: 3 } } }),
+      400,
+      'invalid_request',
+    );
+    expect(problem.errors?.map(({ code }) => code)).toEqual(['unknown_job_type']);
+  });
+
   test('can be set for a tenant by its administrators, and by nobody else', async () => {
     const [red, blue] = [await newTenant(), await newTenant()];
     const path = `/api/retention/${red.tenant}`;
@@ -384,7 +395,6 @@ describe('the periods of a tenant', () => {
       .expect(200);
     expect(events.items.at(-1)?.data).toMatchObject({ tenantId: red.tenant, days: { events: 7 } });
   });
-});
 
   test('are kept where they are set to the default, unless the record is sent back as it was read', async () => {
     const { tenant, owner } = await newTenant();
@@ -404,3 +414,4 @@ describe('the periods of a tenant', () => {
     await owner.put(path, { days: { events: 'default' } }).expect(200);
     expect((await read()).overridden).not.toContain('events');
   });
+});

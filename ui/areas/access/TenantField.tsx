@@ -1,6 +1,7 @@
 import { Autocomplete } from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useDeferredValue, useState } from 'react';
+import { MAX_TENANT_ID } from '../../../domain/access/tenantId.ts';
 import { useSession } from '../../app/session/useSession.ts';
 import { usePermissions } from '../../parts/permissions.tsx';
 import { recordsQuery } from '../../parts/records/findRecords.ts';
@@ -38,7 +39,7 @@ export function TenantField({ withPlatform = false, value, onChange, ...input }:
     <Autocomplete
       label="Tenant"
       size="xs"
-      maxLength={63}
+      maxLength={MAX_TENANT_ID}
       spellCheck={false}
       {...input}
       value={value}

@@ -1,5 +1,6 @@
 import { Button, Select, Textarea, TextInput } from '@mantine/core';
 import { useEffect, useRef, useState } from 'react';
+import { MAX_NAME } from '../../../domain/shared/names.ts';
 import { Problem } from '../../app/api.ts';
 import { useJobTypes } from '../../app/jobTypes.ts';
 import { errorAt, errorsUnder, objectOf, otherErrors } from '../../parts/form/fieldErrors.ts';
@@ -114,7 +115,7 @@ function NameFields({ draft, onChange, errors }: FieldsProps) {
         value={draft.name}
         onChange={(event) => onChange({ name: event.currentTarget.value })}
         error={errorAt(errors, '/name')}
-        maxLength={200}
+        maxLength={MAX_NAME}
       />
       <Textarea
         label="Description"
