@@ -56,15 +56,25 @@ const numberSql = (number: string): string =>
     .map((shift) => `substr('${DIGITS}', ((${number} >> ${shift}) & 31)::integer + 1, 1)`)
     .join(' || ');
 
-/** SQL: the tenant of a record, whose state may be null after the restore. */
-const tenantSql = ({ scopeKind }: Resource): string => {
-  if (scopeKind === 'catalogue') return `'${PLATFORM}'`;
-  if (scopeKind === 'isTenant') return 'd.id';
-  return `coalesce(a.state ->> 'tenantId', b.state ->> 'tenantId', '${PLATFORM}')`;
+/** SQL: the tenant of a record with a state; null without one. */
+const tenantSql = ({ scopeKind }: Resource, state: string): string => {
+  const tenants: Partial<Record<Resource['scopeKind'], string>> = {
+    catalogue: `'${PLATFORM}'`,
+    isTenant: 'd.id',
+  };
+  const tenant = tenants[scopeKind] ?? `coalesce(${state} ->> 'tenantId', '${PLATFORM}')`;
+  return `CASE WHEN ${state} IS NOT NULL THEN ${tenant} END`;
 };
 
+/** SQL: what each tenant has of a change `c`. A record that moves is deleted in one and created in the other. */
+const PARTS = `(
+  SELECT 0, c.before, c.after, coalesce(c.present, c.former)
+    WHERE coalesce(c.former = c.present, true)
+  UNION ALL SELECT 0, c.before, NULL, c.former WHERE c.former <> c.present
+  UNION ALL SELECT 1, NULL, c.after, c.present WHERE c.former <> c.present)`;
+
 /**
- * Writes an audit entry for every record of the inventory that a restore has changed: the history of a
+ * Writes the audit entries of every record of the inventory that a restore has changed: the history of a
  * record consists of its entries. Requires `keepReplacedRecords`.
  */
 export async function auditRestoredRecords(
@@ -81,16 +91,17 @@ export async function auditRestoredRecords(
     await query(
       `INSERT INTO public.audit_entries (id, tenant_id, actor_id, via, action, outcome, subject_type,
          subject_id, before, after, request_id, address, at)
-       SELECT $1::text || ${numberSql('c.number')}, c.tenant_id, $2::text,
-         CASE c.tenant_id WHEN $3::text THEN $4::text ELSE $5::text END,
-         'inventory.${resource.kind}.restore', 'done', '${resource.kind}', c.id, c.before, c.after,
+       SELECT $1::text || ${numberSql(`(${written} + 2 * c.number + p.part)`)}, p.tenant_id, $2::text,
+         CASE p.tenant_id WHEN $3::text THEN $4::text ELSE $5::text END,
+         'inventory.${resource.kind}.restore', 'done', '${resource.kind}', c.id, p.before, p.after,
          $6::text, $7::text, $8::timestamptz
        FROM (
-         SELECT d.id, b.state AS before, a.state AS after, ${tenantSql(resource)} AS tenant_id,
-           ${written} + row_number() OVER () AS number
+         SELECT d.id, b.state AS before, a.state AS after, ${tenantSql(resource, 'b.state')} AS former,
+           ${tenantSql(resource, 'a.state')} AS present, row_number() OVER () AS number
          FROM ${diffTable(table)} AS d LEFT JOIN ${replacedTable(table)} AS b ON b.id = d.id
            LEFT JOIN (${statesSql(resource, table, 'deleted')}) AS a ON a.id = d.id
-         WHERE b.state::text IS DISTINCT FROM a.state::text) AS c`,
+         WHERE b.state::text IS DISTINCT FROM a.state::text) AS c
+         CROSS JOIN LATERAL ${PARTS} AS p (part, before, after, tenant_id)`,
       [
         entryId.slice(0, -NUMBERED),
         caller.actorId,
@@ -102,6 +113,6 @@ export async function auditRestoredRecords(
         at,
       ],
     );
-    written += rows;
+    written += 2 * rows;
   }
 }

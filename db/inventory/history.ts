@@ -1,11 +1,12 @@
 import { AuditEntry } from '../models/AuditEntry.ts';
 import { keysetPage, type KeysetPage, type PageRequest } from '../core/keyset.ts';
 import type { Knex } from '../core/knex.ts';
+import type { Scope } from '../../domain/access/scope.ts';
 import { stateAt, type RecordChange } from '../../domain/inventory/history.ts';
 import { recordKey, type PlannedChange } from '../../domain/inventory/planSnapshot.ts';
 import type { Resource, Row } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
-import { readRecord } from './records.ts';
+import { readRecord, tenantsIn } from './records.ts';
 import { withCanonicalAddresses } from './tables.ts';
 
 const entriesOf = (db: Knex, { kind }: Resource, id: string) =>
@@ -98,6 +99,22 @@ export async function findFormerVersions(
       return change && version !== null ? [[recordKey(change.resource, change.id), version]] : [];
     }),
   );
+}
+
+/** The last state of a record in a tenant of `scope` that it has left for another one. */
+export async function findLeft(
+  db: Knex,
+  resource: Resource,
+  scope: Scope,
+  id: string,
+): Promise<Row | undefined> {
+  const { sql, bindings } = tenantsIn(scope);
+  const [entry] = await entriesOf(db, resource, id)
+    .whereNull('after')
+    .whereRaw(sql, bindings)
+    .orderBy('id', 'desc')
+    .limit(1);
+  return (entry?.before ?? undefined) as Row | undefined;
 }
 
 /** What a request has done with each of its mutations. */

@@ -311,7 +311,7 @@ export async function findIdsBy(
 }
 
 /** The tenants with records in `scope`, also those of which it has single sites or devices only. */
-function tenantsIn(scope: Scope): Sql {
+export function tenantsIn(scope: Scope): Sql {
   const { sql, bindings } = scopeCondition(scope);
   const parts: Sql[] = [{ sql, bindings: [...bindings] }];
   if (scope.kind === 'everywhere') return anyOf(parts);

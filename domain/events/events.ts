@@ -259,7 +259,10 @@ const InventoryRecord = data('InventoryRecord', {
   label: Type.String({ description: 'The name that the record is shown with.' }),
   siteId: nullable(Type.String()),
   version: Type.Integer(),
-  changed: Type.Array(Type.String(), { description: 'Names of the fields that changed.' }),
+  changed: Type.Array(Type.String(), {
+    description:
+      'Names of the fields that changed. A record that moves to another tenant is deleted in the one and created in the other: both events have `tenantId` here.',
+  }),
 });
 type InventoryEvent =
   `inventory.${(typeof INVENTORY)[number]}.${'created' | 'updated' | 'deleted'}`;

@@ -34,7 +34,7 @@ const SUMMARIES: Readonly<Record<Exclude<EventType, Inventory>, string>> = {
   'auth.provider.updated': 'An identity provider was changed.',
   'auth.provider.deleted': 'An identity provider was deleted.',
   'auth.user.created': 'A user was created, by an administrator or a first sign-in.',
-  'auth.user.updated': 'A user was changed, enabled or disabled.',
+  'auth.user.updated': 'A user was changed, enabled or disabled, or moved to another tenant.',
   'token.expiring': 'An API token expires soon.',
   'token.unused': 'An API token was not used for a long time.',
   'schedule.created': 'A schedule was created.',

@@ -21,7 +21,7 @@ import type { Access } from '../access/access.ts';
 import { createCommitAccessChange } from '../access/commitAccessChange.ts';
 import type { CancelRevoked } from '../jobs/cancelRevoked.ts';
 import { createAccountChecks } from './accountChecks.ts';
-import { serviceAccountRecord } from './userAudit.ts';
+import { recordAccountChange, serviceAccountRecord } from './userAudit.ts';
 
 export type ServiceAccounts = ReturnType<typeof createServiceAccounts>;
 
@@ -170,7 +170,7 @@ export function createServiceAccounts({ db, commit, access, ids, cancelRevoked }
           const owners = [before.ownerId, after.ownerId];
           await addControllers(trx, id, { caller: current, owners }, work.now);
         }
-        serviceAccountRecord.updated(work, before, after);
+        recordAccountChange(work, serviceAccountRecord, before, after);
         return after;
       });
       if (!user.enabled) await cancelRevoked.afterCommit();

@@ -28,7 +28,7 @@ import { createAccountChecks } from './accountChecks.ts';
 import type { Passwords } from './passwords.ts';
 import { requireSessionId } from './sessions.ts';
 import { localAccountKey, type LoginThrottle } from './loginThrottle.ts';
-import { userRecord } from './userAudit.ts';
+import { recordAccountChange, userRecord } from './userAudit.ts';
 
 export type Users = ReturnType<typeof createUsers>;
 
@@ -187,7 +187,7 @@ export function createUsers({
         });
         if (!after.enabled)
           await endSessions(trx, { userId: id, reason: 'disabled', now: work.now });
-        userRecord.updated(work, before, after);
+        recordAccountChange(work, userRecord, before, after);
         return after;
       });
       if (!user.enabled) await cancelRevoked.afterCommit();

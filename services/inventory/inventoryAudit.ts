@@ -26,13 +26,32 @@ export function recordChanges(
         : [],
     ),
   );
-  for (const change of changes) {
-    const row = change.before ?? change.after;
-    const tenantId = row ? tenantOf(RESOURCES[change.resource], row) : '';
-    const isOwn = named.has(tenantId) || covers(writeScope, { tenantId });
-    recordChange(work, change, isOwn ? undefined : OTHER_TENANT);
-  }
+  for (const change of changes)
+    for (const part of partsOf(change)) {
+      const row = part.before ?? part.after;
+      const tenantId = row ? tenantOf(RESOURCES[part.resource], row) : '';
+      const isOwn = named.has(tenantId) || covers(writeScope, { tenantId });
+      recordChange(work, part, changedFields(change), isOwn ? undefined : OTHER_TENANT);
+    }
 }
+
+/**
+ * A change as the tenants concerned see it: a record that moves to another tenant is deleted in the
+ * one and created in the other (docs/adr/0078-a-move-is-seen-in-both-tenants.md).
+ */
+function partsOf(change: PlannedChange): PlannedChange[] {
+  const { resource, before, after } = change;
+  if (!before || !after) return [change];
+  if (tenantOf(RESOURCES[resource], before) === tenantOf(RESOURCES[resource], after))
+    return [change];
+  return [
+    { ...change, after: null },
+    { ...change, before: null },
+  ];
+}
+
+const changedFields = ({ before, after }: PlannedChange): string[] =>
+  before && after ? differences(before, after).map(({ field }) => field) : [];
 
 /**
  * Records a change: the audit entry, which is also the history of the record, and the event. Both
@@ -41,6 +60,7 @@ export function recordChanges(
 function recordChange(
   work: Work,
   { resource: name, id, before, after }: PlannedChange,
+  changed: string[],
   actor: Actor | undefined,
 ): void {
   const resource = RESOURCES[name];
@@ -63,7 +83,7 @@ function recordChange(
     label: labelOf(resource, row),
     siteId,
     version: row.version,
-    changed: before && after ? differences(before, after).map(({ field }) => field) : [],
+    changed,
   };
   work.emit(
     `inventory.${resource.kind}.${verb}d` as EventType & `inventory.${string}`,

@@ -1,5 +1,5 @@
 import { findArchivedUntil } from '../../db/audit/archives.ts';
-import { findDeleted, findStateAt, listChanges } from '../../db/inventory/history.ts';
+import { findDeleted, findLeft, findStateAt, listChanges } from '../../db/inventory/history.ts';
 import { findRecord, findShared, listRecords } from '../../db/inventory/records.ts';
 import { inheritAsOfNow } from '../../db/inventory/inheritedScopes.ts';
 import type { KeysetPage, PageRequest } from '../../db/core/keyset.ts';
@@ -61,14 +61,20 @@ export function createInventoryRecords({ db, access }: Deps) {
   }
 
   /**
-   * Callers who may read a record may read its history. For a deleted record, its last state
-   * decides. Returns the record, or that state. Error: `not_found`.
+   * Callers who may read a record may read its history. For a deleted record, or one that has left
+   * the tenants of the caller, its last state decides. Returns the record, or that state. Error:
+   * `not_found`.
    */
   async function readWithHistory(caller: Caller, resource: Resource, id: string): Promise<Row> {
-    const row =
-      (await findRecord(db, resource, scopeOf(caller), id)) ??
-      (await findDeleted(db, resource, id));
-    if (row && (await canReadState(caller, resource, row))) return row;
+    const scope = scopeOf(caller);
+    for (const find of [
+      () => findRecord(db, resource, scope, id),
+      () => findDeleted(db, resource, id),
+      () => findLeft(db, resource, scope, id),
+    ]) {
+      const row = await find();
+      if (row && (await canReadState(caller, resource, row))) return row;
+    }
     throw notFound(resource.kind, id);
   }
 

@@ -152,4 +152,27 @@ test('what a restore without entries has changed is not known, and what it is no
   expect(await root.get<InventoryRecord>(path).expect(200)).toMatchObject({ name: 'then' });
   const later = await root.put<InventoryRecord>(path, { name: 'later' }).expect(200);
   expect((await at(path, new Date(later.updatedAt))).body.name).toBe('later');
+
+  test('of one that moves back in both tenants', async () => {
+    for (const id of ['home', 'away']) await make('tenants', { id, name: id });
+    const site = await make('sites', { name: 'moves', tenantId: 'home' });
+    const path = pathOf('sites', site);
+    const backup = await createBackup(INVENTORY);
+    await root.put(path, { tenantId: 'away' }).expect(200);
+    await restore({ backupId: backup.id });
+    const after = await timeBetween();
+    const member = (tenant: string) =>
+      app.client.as({ actor: 'kim', roles: 'platform-admin', tenant });
+    const historyIn = async (tenant: string) =>
+      outline(await member(tenant).get<Changes>(`${path}/changes`).expect(200));
+    expect(await historyIn('home')).toEqual(['restore: create 1', 'delete 1', 'create 1']);
+    expect(await historyIn('away')).toEqual(['restore: delete 2', 'create 2']);
+    expect((await at(path, after)).body).toEqual(site);
+    const restored = await app.deps
+      .db('audit_entries')
+      .where({ subject_id: site.id, action: 'inventory.site.restore' })
+      .orderBy('id')
+      .pluck('tenant_id');
+    expect(restored).toEqual(['away', 'home']);
+  });
 });
