@@ -174,6 +174,9 @@ async function repairAccess(
     await query(
       'DELETE FROM public.tenant_quotas AS q WHERE NOT EXISTS (SELECT FROM public.tenants AS t WHERE t.id = q.tenant_id)',
     );
+  if (hasChanged('tenants', 'retention_settings')) await query(FORGET_RETENTION);
+  if (hasChanged('tenants', 'views'))
+    for (const statement of forgetViews(plan)) await query(statement);
   if (hasChanged('users', 'tokens')) await query(ALIGN_TOKENS);
   if (hasChanged('tokens') && !plan.intoEmptyDatabase)
     await query(
@@ -206,6 +209,27 @@ const ALIGN_GRANTS: readonly string[] = [
    WHERE g.level = 'device' AND g.device_id = v.id AND g.tenant_id <> v.tenant_id`,
   `UPDATE public.grants SET site_id = public.own_site_of_device(device_id)
    WHERE level = 'device' AND site_id IS DISTINCT FROM public.own_site_of_device(device_id)`,
+];
+
+/** Periods of an earlier tenant with the id of a present one. */
+const FORGET_RETENTION = `
+  DELETE FROM public.retention_settings AS r USING public.tenants AS t
+  WHERE t.id = r.tenant_id AND r.updated_at < t.created_at`;
+
+/**
+ * Deletes the views of tenants that the restore deletes, and those that it adds of tenants which were deleted
+ * since. Gateways may name tenants without a record: views without one are not old.
+ */
+const forgetViews = (plan: RestorePlan): readonly string[] => [
+  `DELETE FROM public.views AS v
+   WHERE ${isInDiff(plan, 'tenants', "= 'deleted'", 'v.tenant_id')}
+     OR ${isInDiff(plan, 'views', "= 'created'", 'v.id')} AND EXISTS (
+       SELECT FROM public.audit_entries AS e
+       WHERE e.action IN ('inventory.tenant.delete', 'inventory.tenant.restore') AND e.after IS NULL
+         AND e.outcome = 'done' AND e.subject_id COLLATE "C" = v.tenant_id AND e.at >= v.created_at
+         AND NOT EXISTS (
+           SELECT FROM public.tenants AS t WHERE t.id = v.tenant_id AND t.created_at < e.at))`,
+  'DELETE FROM public.view_defaults AS d WHERE NOT EXISTS (SELECT FROM public.views AS v WHERE v.id = d.view_id)',
 ];
 
 /** Tokens belong to the tenant of their owner. */

@@ -4,7 +4,7 @@ import { splitList, statementsOf } from './statements.ts';
 /** Tables that have at most some thousands of rows: reading or checking all of one takes a moment. */
 const SMALL = new Set(
   `access_state backups custom_fields event_head job_types job_type_versions pools providers purge_state
-   restore_runs retention_settings roles runners schema_contracts tenant_quotas workers`.split(
+   restore_runs retention_settings roles runners schema_contracts tenant_quotas view_defaults views workers`.split(
     /\s+/,
   ),
 );

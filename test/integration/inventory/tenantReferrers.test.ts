@@ -113,18 +113,24 @@ describe('what is created in a tenant while it is deleted', () => {
     },
   );
 
-  test.each(creations)('after it: %s are refused', async (kind, path, fields) => {
-    const id = `after-${kind}`;
-    // Names of users are unique in the installation.
-    const body = kind === 'users' ? { username: 'later' } : fields;
-    await recordFactory(() => root)('tenants', { id, name: id });
-    const member = app.client.as({ actor: 'ann', roles: 'platform-admin', tenant: id });
-    const [deleted, created] = await overlap(
-      async () => (await root.delete(`/api/inventory/tenants/${id}`)).status,
-      async () => (await member.post(path, body)).status,
-    );
-    expect([deleted, created]).toEqual([204, 503]);
-  });
+  // Views keep no tenant: they are deleted with it.
+  const views = ['views', '/api/views', { list: '/inventory/sites', name: 'late', search: {} }];
+
+  test.each([...creations, views as (typeof creations)[number]])(
+    'after it: %s are refused',
+    async (kind, path, fields) => {
+      const id = `after-${kind}`;
+      // Names of users are unique in the installation.
+      const body = kind === 'users' ? { username: 'later' } : fields;
+      await recordFactory(() => root)('tenants', { id, name: id });
+      const member = app.client.as({ actor: 'ann', roles: 'platform-admin', tenant: id });
+      const [deleted, created] = await overlap(
+        async () => (await root.delete(`/api/inventory/tenants/${id}`)).status,
+        async () => (await member.post(path, body)).status,
+      );
+      expect([deleted, created]).toEqual([204, 503]);
+    },
+  );
 
   test('takes no lock of each tenant in a restore of all, which would exceed those of a transaction', async () => {
     const locksOf = (setting: 'on' | 'off') =>

@@ -333,6 +333,46 @@ test('a pool with the name of the workers stops the migration, which says what t
   );
 });
 
+test('views of deleted tenants are deleted, and the periods that a tenant has inherited stay', async () => {
+  const db = await migrateBefore('0119_former_tenants');
+  const at = (day: number) => new Date(Date.UTC(2026, 0, day));
+  const view = (id: string, tenant: string, created: Date) =>
+    db('views').insert({
+      ...{ id, tenant_id: tenant, list: '/jobs', name: id, search: '{}', shared: true },
+      ...{ owner: 'o', created_by: 'o', created_at: created, updated_at: created, version: 1 },
+    });
+  await view('viw_1', 'again', at(1));
+  await view('viw_2', 'again', at(3));
+  await view('viw_3', 'deleted', at(1));
+  await view('viw_4', 'named', at(1));
+  for (const [id, tenant] of [
+    ['viw_3', 'deleted'],
+    ['viw_4', 'named'],
+  ] as const)
+    await db('view_defaults').insert({
+      ...{ tenant_id: tenant, owner: 'o', list: '/jobs', view_id: id },
+    });
+  for (const id of ['again', 'deleted'])
+    await db('audit_entries').insert({
+      ...{ id: `aud_${id}`, tenant_id: id, actor_id: 'root', via: 'gateway' },
+      ...{ action: 'inventory.tenant.delete', outcome: 'done', request_id: 'r', at: at(2) },
+      ...{ subject_type: 'tenant', subject_id: id },
+    });
+  await db('tenants').insert({ id: 'again', name: 'again', created_at: at(3) });
+  await db('retention_settings').insert({
+    ...{ tenant_id: 'again', days: '{"events":7}', job_types: '{}', version: 1 },
+    ...{ created_at: at(1), updated_at: at(1) },
+  });
+  await migrateOne(db);
+  expect(await db('views').orderBy('id').pluck('id')).toEqual(['viw_2', 'viw_4']);
+  expect(await db('view_defaults').pluck('view_id')).toEqual(['viw_4']);
+  expect(await db('retention_settings').select('days', 'updated_at')).toEqual([
+    { days: { events: 7 }, updated_at: at(3) },
+  ]);
+  for (const table of ['views', 'view_defaults', 'retention_settings']) await db(table).del();
+  await db('tenants').where({ id: 'again' }).del();
+});
+
 test('reverted migrations run again, and all can be reverted together', async () => {
   await migrateUp(first());
   expect(await tables()).toBe(tablesOfAll);
