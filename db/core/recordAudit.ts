@@ -80,11 +80,17 @@ export function recordOf<R extends { id: string }, T extends EventType = never>(
       work: Work,
       verb: string,
       record: R,
-      { before, after, extra }: { before?: R; after?: R; extra?: object } = {},
+      {
+        before,
+        after,
+        extra,
+        tenantId,
+      }: { before?: R; after?: R } & Pick<Details, 'extra' | 'tenantId'> = {},
     ): void {
       work.audit(`${type}.${verb}`, subject(record), {
         ...(before && { before: auditView(before) }),
         ...((after ?? extra) && { after: { ...(after && auditView(after)), ...extra } }),
+        ...(tenantId && { tenantId }),
       });
     },
   };

@@ -13,6 +13,7 @@ import type { Ids } from '../../platform/ids.ts';
 import type { Passwords } from './passwords.ts';
 import { localAccountKey, type LoginThrottle } from './loginThrottle.ts';
 import { grantRecordOf } from '../access/grantAudit.ts';
+import { providerRecord } from './providers/providerAudit.ts';
 import { userRecord } from './userAudit.ts';
 
 /** A local account and its one-time password. */
@@ -71,8 +72,9 @@ export function createBootstrapAdmin({ db, commit, ids, passwords, loginThrottle
       version: known.version + 1,
     });
     await endSessions(trx, { userId: user.id, reason: 'password_change', now: work.now });
-    userRecord.acted(work, 'reset_password', user, { before: known, after: user });
-    userRecord.emit(work, 'auth.user.updated', user);
+    const { tenantId } = user;
+    userRecord.acted(work, 'reset_password', user, { before: known, after: user, tenantId });
+    userRecord.emit(work, 'auth.user.updated', user, tenantId);
     return user;
   }
 
@@ -143,16 +145,7 @@ export function createBootstrapAdmin({ db, commit, ids, passwords, loginThrottle
             ? await resetPassword(work, known, passwordHash)
             : await insertAdmin(work, username, passwordHash),
         );
-        const providersEnabled = await Provider.query(trx)
-          .findById(LOCAL_PROVIDER)
-          .where({ enabled: false })
-          .patch({ enabled: true, updatedAt: work.now });
-        if (providersEnabled > 0)
-          work.audit(
-            'provider.update',
-            { type: 'provider', id: LOCAL_PROVIDER },
-            { after: { enabled: true } },
-          );
+        await enableLocalProvider(work, trx);
         return {
           username: known?.username ?? username,
           oneTimePassword,
@@ -169,6 +162,18 @@ export function createBootstrapAdmin({ db, commit, ids, passwords, loginThrottle
       }
     },
   };
+}
+
+/** Enables sign-ins with passwords of local accounts, if they are disabled. */
+async function enableLocalProvider(work: Work, trx: Knex): Promise<void> {
+  const before = await Provider.query(trx).findById(LOCAL_PROVIDER).forUpdate();
+  if (!before || before.enabled) return;
+  const after = await Provider.query(trx).patchAndFetchById(LOCAL_PROVIDER, {
+    enabled: true,
+    updatedAt: work.now,
+    version: before.version + 1,
+  });
+  providerRecord.updated(work, before, after);
 }
 
 /** Whether there are people: a service account may have been created before the first start. */

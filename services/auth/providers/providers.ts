@@ -1,7 +1,6 @@
 import { findRoleGrants, guardLastAdministrator } from '../../../db/access/access.ts';
-import { NoChange, type Commit } from '../../../db/core/commit.ts';
+import { NoChange, type Commit, type Work } from '../../../db/core/commit.ts';
 import { isUniqueViolation } from '../../../db/core/constraints.ts';
-import { recordOf } from '../../../db/core/recordAudit.ts';
 import type { Knex } from '../../../db/core/knex.ts';
 import { readList } from '../../../db/core/lists.ts';
 import { GrantRecord } from '../../../db/models/GrantRecord.ts';
@@ -20,10 +19,13 @@ import type { Ids } from '../../../platform/ids.ts';
 import type { Vault } from '../../../platform/vault.ts';
 import type { Access } from '../../access/access.ts';
 import { createCommitAccessChange } from '../../access/commitAccessChange.ts';
+import { grantRecordOf } from '../../access/grantAudit.ts';
 import type { CancelRevoked } from '../../jobs/cancelRevoked.ts';
 import { reencryptRecords, type Reencryption } from '../../shared/reencrypt.ts';
+import { userRecord } from '../userAudit.ts';
 import { createProviderConfig } from './config.ts';
 import { KIND_DEFINITIONS } from './kinds/index.ts';
+import { maskSecrets, providerRecord } from './providerAudit.ts';
 
 export type Providers = ReturnType<typeof createProviders>;
 
@@ -271,10 +273,8 @@ export function createProviders({ db, commit, access, ids, vault, cancelRevoked 
           await lockProvider(trx, id, expectedVersion);
           await assertHoldsUsersRights(currentCaller, trx, id);
           await endSessions(trx, { providerId: id, reason: 'provider_disabled', now: work.now });
-          const mappings = await GrantRecord.query(trx).where({ provider_id: id }).delete();
-          const usersDisabled = await User.query(trx)
-            .where({ provider_id: id, enabled: true })
-            .patch({ enabled: false, updatedAt: work.now, version: nextVersion() });
+          const mappings = await deleteMappings(work, trx, id);
+          const usersDisabled = await disableUsers(work, trx, id);
           await Provider.query(trx).deleteById(id);
           return { mappings, usersDisabled };
         });
@@ -324,34 +324,31 @@ const callbackTakenError = () =>
     'must be true, because another provider uses the shared callback',
   );
 
-const maskSecrets = ({ config, secrets }: Provider): Record<string, unknown> => ({
-  ...config,
-  ...Object.fromEntries(Object.keys(secrets).map((field) => [field, MASK])),
-});
-
 const view = (provider: Provider): ProviderView => {
   const { id, kind, name, enabled, createdAt, updatedAt, version } = provider;
   return { id, kind, name, enabled, config: maskSecrets(provider), createdAt, updatedAt, version };
 };
 
-const providerRecord = recordOf<
-  Provider,
-  'auth.provider.created' | 'auth.provider.updated' | 'auth.provider.deleted'
->({
-  type: 'provider',
-  auditView: (provider) => ({
-    kind: provider.kind,
-    name: provider.name,
-    enabled: provider.enabled,
-    config: maskSecrets(provider),
-  }),
-  events: {
-    created: 'auth.provider.created',
-    updated: 'auth.provider.updated',
-    deleted: 'auth.provider.deleted',
-  },
-  eventData: ({ id, kind, name, enabled }) => ({ providerId: id, kind, name, enabled }),
-});
+/** Deletes the mappings of a provider, each with its entry and event in its tenant. Returns the number. */
+async function deleteMappings(work: Work, trx: Knex, id: string): Promise<number> {
+  const deleted = await GrantRecord.query(trx).where({ provider_id: id }).delete().returning('*');
+  for (const grant of deleted)
+    grantRecordOf(grant).deleted(work, grant, { tenantId: grant.tenantId });
+  return deleted.length;
+}
+
+/** Disables the accounts of a provider, each with its entry and event in its tenant. Returns the number. */
+async function disableUsers(work: Work, trx: Knex, id: string): Promise<number> {
+  const disabled = await User.query(trx)
+    .where({ provider_id: id, enabled: true })
+    .patch({ enabled: false, updatedAt: work.now, version: nextVersion() })
+    .returning('*');
+  for (const user of disabled) {
+    const before = user.$clone().$set({ enabled: true });
+    userRecord.updated(work, before, user, { tenantId: user.tenantId });
+  }
+  return disabled.length;
+}
 
 /** Locks a provider. Errors: `not_found`, `version_conflict`. */
 async function lockProvider(trx: Knex, id: string, expectedVersion?: number): Promise<Provider> {

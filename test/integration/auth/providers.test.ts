@@ -286,6 +286,78 @@ describe('a provider', () => {
   });
 });
 
+describe('what changes with a provider is recorded where it belongs', () => {
+  const recorded = async (tenantId: string, ids: string[]) => {
+    const { db } = app.deps;
+    const where = { tenant_id: tenantId };
+    return {
+      entries: await db('audit_entries').where(where).whereIn('subject_id', ids).orderBy('action'),
+      events: await db('events').where(where).whereIn('subject_id', ids).orderBy('type'),
+    };
+  };
+
+  test('accounts and mappings of one that is deleted', async () => {
+    const { body: provider } = await createProvider({ config: { ...oidc, ownCallback: true } });
+    await addAccount(provider.id);
+    const found = await app.deps.db('users').where({ provider_id: provider.id }).first('id');
+    await app.deps.db('users').where(found).update({ enabled: true, tenant_id: 'red' });
+    const mapping = await app.client
+      .as({ actor: 'root', roles: 'platform-admin', tenant: 'red' })
+      .post<{ id: string }>('/api/rbac/provider-mappings', {
+        providerId: provider.id,
+        externalGroup: 'operators',
+        roleId: 'operator',
+        tenantId: 'red',
+      })
+      .expect(201);
+    await admin(app).delete(`/api/auth/providers/${provider.id}`).expect(204);
+    const { entries, events } = await recorded('red', [found.id, mapping.id]);
+    expect(entries.map(({ action, actor_id: actor }) => [action, actor])).toEqual([
+      ['mapping.create', 'root'],
+      ['mapping.delete', 'root'],
+      ['user.update', 'root'],
+    ]);
+    expect(entries[2]).toMatchObject({ before: { enabled: true }, after: { enabled: false } });
+    expect(events.map(({ type, data }) => [type, data.enabled])).toEqual([
+      ['auth.user.updated', false],
+      ['rbac.mapping.created', undefined],
+      ['rbac.mapping.deleted', undefined],
+    ]);
+    const deletion = await recorded('platform', [provider.id]);
+    expect(deletion.entries.find(({ action }) => action === 'provider.delete')?.after).toEqual({
+      mappings: 1,
+      usersDisabled: 1,
+    });
+  });
+
+  test('the provider of local accounts that a recovery enables, and the account of another tenant', async () => {
+    const path = '/api/auth/providers/local';
+    const user = await createUser(app, 'platform-admin');
+    await app.deps.db('users').where({ id: user.id }).update({ tenant_id: 'red' });
+    await app.deps.db('providers').where({ id: 'local' }).update({ enabled: false });
+    const { version } = await admin(app).get<ProviderRecord>(path).expect(200);
+    await app.deps.bootstrapAdmin.recover(user.username, { promote: false, create: false });
+    expect(await admin(app).get<ProviderRecord>(path).expect(200)).toMatchObject({
+      enabled: true,
+      version: version + 1,
+    });
+    const { entries, events } = await recorded('platform', ['local']);
+    const last = entries.toSorted((a, b) => (a.id < b.id ? -1 : 1)).at(-1);
+    expect(last).toMatchObject({
+      action: 'provider.update',
+      before: { enabled: false },
+      after: { enabled: true },
+    });
+    expect(events.at(-1)).toMatchObject({
+      type: 'auth.provider.updated',
+      data: { providerId: 'local', enabled: true },
+    });
+    const reset = await recorded('red', [user.id]);
+    expect(reset.entries.map(({ action }) => action)).toEqual(['user.reset_password']);
+    expect(reset.events.map(({ type }) => type)).toEqual(['auth.user.updated']);
+  });
+});
+
 describe('the master key', () => {
   const key = (id: string, fill: number) => `${id}:${Buffer.alloc(32, fill).toString('base64')}`;
 
