@@ -1,3 +1,4 @@
+import { passwordEndOf } from '../../domain/auth/oneTimePasswords.ts';
 import type { SessionDetails, UserDetails } from '../../domain/auth/users.ts';
 import type { SessionRecord, UserRecord } from './schemas.ts';
 
@@ -10,6 +11,7 @@ export const userView = (user: UserDetails): UserRecord => ({
   tenantId: user.tenantId,
   enabled: user.enabled,
   mustChangePassword: user.mustChangePassword,
+  passwordExpiresAt: passwordEndOf(user)?.toISOString() ?? null,
   groups: user.externalGroups,
   lastLoginAt: user.lastLoginAt?.toISOString() ?? null,
   createdAt: user.createdAt.toISOString(),

@@ -15,6 +15,9 @@ export const UserRecord = Type.Object(
       description:
         'The password must be changed before anything else: a one-time password, valid for 72 hours after it was set.',
     }),
+    passwordExpiresAt: Type.Union([Timestamp, Type.Null()], {
+      description: 'Until when the one-time password is valid; null when there is none.',
+    }),
     groups: Type.Array(Type.String(), {
       description: 'Groups at the identity provider, as of the last login.',
     }),

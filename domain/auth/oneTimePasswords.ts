@@ -5,12 +5,20 @@ const ONE_TIME_PASSWORD_HOURS = 72;
 export const oneTimePasswordEnd = (setAt: Date): Date =>
   new Date(setAt.getTime() + ONE_TIME_PASSWORD_HOURS * 3_600_000);
 
-/** A process of an earlier version stores no end. The account may have changed since. */
-export const isPasswordExpired = (
-  {
-    mustChangePassword,
-    passwordExpiresAt,
-    updatedAt,
-  }: { mustChangePassword: boolean; passwordExpiresAt: Date | null; updatedAt: Date },
-  now: Date,
-): boolean => mustChangePassword && now >= (passwordExpiresAt ?? oneTimePasswordEnd(updatedAt));
+type Account = { mustChangePassword: boolean; passwordExpiresAt: Date | null; updatedAt: Date };
+
+/**
+ * Until when the one-time password of an account is valid; null for accounts without one. An earlier
+ * version stored no end: then it counts from the last change of the account.
+ */
+export const passwordEndOf = ({
+  mustChangePassword,
+  passwordExpiresAt,
+  updatedAt,
+}: Account): Date | null =>
+  mustChangePassword ? (passwordExpiresAt ?? oneTimePasswordEnd(updatedAt)) : null;
+
+export function isPasswordExpired(account: Account, now: Date): boolean {
+  const end = passwordEndOf(account);
+  return end !== null && now >= end;
+}

@@ -11,6 +11,8 @@ export type UserDetails = {
   tenantId: string;
   enabled: boolean;
   mustChangePassword: boolean;
+  /** See `passwordEndOf`. */
+  passwordExpiresAt: Date | null;
   lastLoginAt: Date | null;
   createdAt: Date;
   updatedAt: Date;

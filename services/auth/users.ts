@@ -17,6 +17,7 @@ import type { Permission } from '../../domain/access/permissions.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import type { ListAnswer, ListRequest } from '../../domain/shared/lists.ts';
 import { AppError, checkVersion, invalidField } from '../../domain/shared/errors.ts';
+import { passwordEndOf } from '../../domain/auth/oneTimePasswords.ts';
 import { LOCAL_PROVIDER, NO_PROVIDER } from '../../domain/auth/providers.ts';
 import type { UserDetails } from '../../domain/auth/users.ts';
 import type { Ids } from '../../platform/ids.ts';
@@ -180,6 +181,8 @@ export function createUsers({
             await assertHoldsOwnersRights(current, trx, found);
           const changed = await User.query(trx).patchAndFetchById(id, {
             ...change,
+            // Without an end, a change of the account would make its password valid again.
+            passwordExpiresAt: passwordEndOf(found),
             updatedAt: work.now,
             version: found.version + 1,
           });

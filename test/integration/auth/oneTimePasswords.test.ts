@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import type { UserWithPassword } from '../../../api/auth/schemas.ts';
+import type { UserRecord, UserWithPassword } from '../../../api/auth/schemas.ts';
 import { assertDefined } from '../../../domain/shared/assert.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import { expectProblem } from '../../support/problem.ts';
@@ -94,4 +94,25 @@ test('the password that replaces it does not expire', async () => {
   expect((await row.clone().first()).password_expires_at).toBeNull();
   await row.clone().update({ updated_at: new Date(0) });
   await login(app, username, PASSWORD).expect(200);
+});
+
+test('an account shows until when its one-time password is valid, and a change of the account does not extend it', async () => {
+  const { username, oneTimePassword } = await created();
+  const row = app.deps.db('users').where({ username });
+  const updatedAt = new Date(Date.now() - 73 * 3_600_000);
+  await row.clone().update({ password_expires_at: null, updated_at: updatedAt });
+  const { id } = await row.clone().first();
+  const path = `/api/users/${id}`;
+  const read = () => admin(app).get<UserRecord>(path).expect(200);
+  const end = new Date(updatedAt.getTime() + 72 * 3_600_000).toISOString();
+  expect((await read()).passwordExpiresAt).toBe(end);
+  const changed = await admin(app)
+    .put<UserRecord>(path, { ...(await read()), displayName: 'Renamed' })
+    .expect(200);
+  expect(changed).toMatchObject({ displayName: 'Renamed', passwordExpiresAt: end });
+  await expectProblem(login(app, username, oneTimePassword), 401, 'login_failed');
+  const other = await createUser(app);
+  expect(
+    await admin(app).put<UserRecord>(`/api/users/${other.id}`, { displayName: 'O' }).expect(200),
+  ).toMatchObject({ mustChangePassword: false, passwordExpiresAt: null });
 });

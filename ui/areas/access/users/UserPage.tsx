@@ -15,6 +15,7 @@ import { RecordPage } from '../../../parts/RecordPage.tsx';
 import { Section } from '../../../parts/Section.tsx';
 import { StatusBadge } from '../../../parts/StatusBadge.tsx';
 import { Time } from '../../../parts/Time.tsx';
+import { useNow } from '../../../parts/useNow.ts';
 import { AuditSection } from '../AuditSection.tsx';
 import { AccountGrants } from '../grants/AccountGrants.tsx';
 import { UnreadRecord } from '../UnreadRecord.tsx';
@@ -85,6 +86,16 @@ function Tokens({ user: { id, tenantId } }: { user: User }) {
   );
 }
 
+function PasswordEnd({ at }: { at: string }) {
+  const now = useNow();
+  return (
+    <>
+      <Time value={at} format="full" />
+      {Date.parse(at) <= now && ' (expired)'}
+    </>
+  );
+}
+
 type Named = User & { included?: Parameters<typeof labelOf>[0] };
 
 function Facts({ user }: { user: Named }) {
@@ -103,6 +114,10 @@ function Facts({ user }: { user: Named }) {
               ) : (
                 <RecordLink id={providerId} names={names} kind="providers" />
               ),
+          },
+          user.passwordExpiresAt !== null && {
+            label: 'One-time password valid until',
+            value: <PasswordEnd at={user.passwordExpiresAt} />,
           },
           { label: 'Last login', value: <Time value={user.lastLoginAt} none="Never" /> },
           providerId !== LOCAL_PROVIDER && {
