@@ -327,23 +327,26 @@ export function tenantsIn(scope: Scope): Sql {
   return anyOf(parts);
 }
 
+/** The types of the custom fields with a name; `hasNone`: `none` is one of their choices. */
+export type CustomFieldTypes = { types: string[]; hasNone: boolean };
+
 /** The types of the custom fields of a resource that hold inside `scope`, by their names. */
 export async function customFieldTypes(
   db: Knex,
   resource: Resource,
   scope: Scope,
   names: readonly string[],
-): Promise<Map<string, string[]>> {
+): Promise<Map<string, CustomFieldTypes>> {
   const { sql, bindings } = tenantsIn(scope);
-  const { rows } = await prepared<{ name: string; type: string }>(
+  const { rows } = await prepared<CustomFieldTypes & { name: string }>(
     db,
-    `SELECT DISTINCT name, type FROM custom_fields
-     WHERE resource = ? AND name = ANY (?::text[]) AND (tenant_id = ? OR ${sql})`,
+    `SELECT name, array_agg(DISTINCT type) AS types, bool_or('none' = ANY (choices)) AS "hasNone"
+     FROM custom_fields
+     WHERE resource = ? AND name = ANY (?::text[]) AND (tenant_id = ? OR ${sql})
+     GROUP BY name`,
     [resource.name, [...names], PLATFORM, ...bindings],
   );
-  const types = new Map<string, string[]>();
-  for (const { name, type } of rows) types.set(name, [...(types.get(name) ?? []), type]);
-  return types;
+  return new Map(rows.map(({ name, ...types }) => [name, types]));
 }
 
 /** Reads a record without a scope. With `lock`, locks it for update. */

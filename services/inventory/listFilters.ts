@@ -1,4 +1,9 @@
-import { customFieldTypes, findIdsBy, type RecordFilter } from '../../db/inventory/records.ts';
+import {
+  customFieldTypes,
+  findIdsBy,
+  type CustomFieldTypes,
+  type RecordFilter,
+} from '../../db/inventory/records.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import type { Scope } from '../../domain/access/scope.ts';
 import { columnKindOf } from '../../domain/inventory/lists.ts';
@@ -71,22 +76,26 @@ async function resolveReference(
   return { ...columnKindOf(resource, field), operator: 'in', values: ids };
 }
 
-/** The stored values that a text can mean; null for none. Error: `invalid_request`. */
+/**
+ * The stored values that a text can mean; null for none. As with the choices of fields, `none` means
+ * a choice of this name where there is one. Error: `invalid_request`.
+ */
 function storedValues(
   resource: Resource,
   parameter: string,
-  types: readonly string[] | undefined,
+  known: CustomFieldTypes | undefined,
   text: string,
 ): unknown[] {
   const pointer = `/customFields/${parameter}`;
-  if (!types)
+  if (!known)
     throw invalidField(
       'query',
       pointer,
       'unknown_field',
       `is not a custom field of ${resource.name}`,
     );
-  if (text === 'none') return [null];
+  const { types, hasNone } = known;
+  if (text === 'none' && !hasNone) return [null];
   const values = types.flatMap((type) => storedValue(type, text));
   if (values.length === 0)
     throw invalidField('query', pointer, 'type', `must be of the type ${types.join(' or ')}`);

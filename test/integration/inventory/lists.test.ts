@@ -151,6 +151,28 @@ test('custom fields are excluded, and may be missing', async () => {
     where((circuit) => Boolean(circuit)),
   );
 });
+test('a choice of a custom field that is called none is filtered as a choice', async () => {
+  const field = { resource: 'vrfs', choices: ['none', 'basic'] };
+  await make('custom-fields', { ...field, name: 'support', type: 'choice' });
+  await make('custom-fields', { ...field, name: 'links', type: 'choices' });
+  await make('custom-fields', { resource: 'vrfs', name: 'plain', type: 'text' });
+  const chosen = { support: 'none', links: ['none'], plain: 'none' };
+  const withNone = await make('vrfs', { name: 'with none', customFields: chosen });
+  const basic = { support: 'basic', links: ['basic'], plain: 'x' };
+  const withBasic = await make('vrfs', { name: 'with basic', customFields: basic });
+  const without = await make('vrfs', { name: 'without', customFields: {} });
+  const vrfsWith = async (query: string) =>
+    (await root.get<RecordPage>(`/api/inventory/vrfs?limit=200&${query}`).expect(200)).items.map(
+      ({ id }) => id,
+    );
+  for (const name of ['support', 'links']) {
+    expect(await vrfsWith(`customFields.${name}=none`)).toEqual([withNone.id]);
+    expect(await vrfsWith(`customFields.${name}.not=none`)).not.toContain(withNone.id);
+    expect(await vrfsWith(`customFields.${name}.not=none`)).toContain(without.id);
+  }
+  expect(await vrfsWith('customFields.plain=none')).toContain(without.id);
+  expect(await vrfsWith('customFields.plain=none')).not.toContain(withBasic.id);
+});
 test('tags: one of them, all of them, none of them', async () => {
   const where = (isWanted: (tags: readonly string[]) => boolean) =>
     ports.filter(({ tags }) => isWanted(tags as string[])).map(({ id }) => id);
