@@ -193,6 +193,7 @@ function applyFilter(
   if (within !== undefined) {
     const { sql, bindings } = withinNetwork(networkColumnOf(resource), within);
     void query.whereRaw(sql, bindings);
+    if (resource.name === 'ip-ranges') void query.whereRaw('end_address <<= ?::cidr', [within]);
   }
   if (contains !== undefined) void query.whereRaw('cidr = ANY (?::cidr[])', [contains]);
   if (devices !== undefined)

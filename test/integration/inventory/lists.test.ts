@@ -184,6 +184,20 @@ test('tags: one of them, all of them, none of them', async () => {
     where((tags) => tags.length === 1 && tags[0] === 'core'),
   );
 });
+test('a range that ends outside of a network is not within it', async () => {
+  await make('prefixes', { cidr: '10.88.0.0/16' });
+  const range = (startAddress: string, endAddress: string) =>
+    make('ip-ranges', { startAddress, endAddress });
+  const inside = await range('10.88.1.10', '10.88.1.20');
+  await range('10.88.1.200', '10.88.2.9');
+  const upToEnd = await range('10.88.1.100', '10.88.1.199');
+  const query = 'within=10.88.1.0/24&sort=createdAt&count=true';
+  const page = await root.get<RecordPage>(`/api/inventory/ip-ranges?${query}`).expect(200);
+  expect(page).toMatchObject({
+    items: [{ id: inside.id }, { id: upToEnd.id }],
+    count: { value: 2 },
+  });
+});
 test('an address without a length names the address of a reference', async () => {
   const [{ id: deviceId }] = (
     await root.get<RecordPage>('/api/inventory/devices?limit=1').expect(200)
