@@ -26,7 +26,7 @@ export const webhookEventData = ({
 
 /**
  * Audit entries and events about webhooks. Both contain only the origin of the endpoint's URL,
- * since path and query may contain secrets.
+ * since path and query may contain secrets; `endpointChanged` of an update covers all of it.
  */
 export const webhookAudit = recordOf<WebhookView, WebhookEvent>({
   type: 'webhook',

@@ -230,7 +230,10 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
             version: before.version + 1,
           });
           webhookAudit.updated(work, before, after, {
-            extra: { secretChanged: after.secret !== before.secret },
+            extra: {
+              secretChanged: after.secret !== before.secret,
+              endpointChanged: after.endpointUrl !== before.endpointUrl,
+            },
           });
           return after;
         },

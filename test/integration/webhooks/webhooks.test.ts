@@ -72,6 +72,20 @@ describe('creating a webhook', () => {
     expect(stored).toContain(fixture.sink.base);
   });
 
+  test('says in the audit log that its endpoint has changed, also when only the path has', async () => {
+    const client = asNewTenant();
+    const webhook = await register(client, '/services/one');
+    const path = `/api/webhooks/${webhook.id}`;
+    await client.put(path, { endpointUrl: `${fixture.sink.base}/services/two` }).expect(200);
+    await client.put(path, { description: 'the same endpoint' }).expect(200);
+    const entries = await fixture.app.deps
+      .db('audit_entries')
+      .where({ subject_id: webhook.id, action: 'webhook.update' })
+      .orderBy('id');
+    expect(entries.map(({ after }) => after.endpointChanged)).toEqual([true, false]);
+    expect(JSON.stringify(entries)).not.toContain('/services/');
+  });
+
   test.each([
     ['another scheme', { endpointUrl: 'ftp://example.net/' }, '/endpointUrl'],
     ['no URL', { endpointUrl: 'example.net' }, '/endpointUrl'],

@@ -60,6 +60,13 @@ describe('a webhook', () => {
       ),
     ).toBe('Enabled, description changed');
     expect(entry('webhook.update', {}, { secretChanged: true })).toBe('Secret rotated');
+    const origin = { endpointOrigin: 'https://hooks.example.net' };
+    expect(entry('webhook.update', origin, { ...origin, endpointChanged: true })).toBe(
+      'Endpoint changed',
+    );
+    expect(entry('webhook.update', origin, { endpointOrigin: 'https://example.net' })).toBe(
+      'Endpoint changed',
+    );
     expect(entry('webhook.test', null, { httpStatus: 204, error: null })).toBe('Tested: 204');
     expect(
       historyText({ action: 'webhook.update', outcome: 'denied', before: null, after: null }),

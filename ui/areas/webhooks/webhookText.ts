@@ -87,7 +87,6 @@ const ACTIONS: Readonly<Record<string, string>> = {
 
 /** What a change has changed, in words. */
 const CHANGES: Readonly<Record<string, string>> = {
-  endpointOrigin: 'endpoint',
   eventTypes: 'event types',
   description: 'description',
   retryPolicy: 'retries',
@@ -98,6 +97,8 @@ function updateText(before: Readonly<Record<string, unknown>>, after: typeof bef
   const parts = [
     isOther('enabled') && (after.enabled === true ? 'enabled' : 'disabled'),
     after.secretChanged === true && 'secret rotated',
+    // Earlier entries have the origin only.
+    (after.endpointChanged === true || isOther('endpointOrigin')) && 'endpoint changed',
     ...Object.entries(CHANGES).map(([name, text]) => isOther(name) && `${text} changed`),
   ].filter((text) => typeof text === 'string');
   const text = parts.join(', ') || 'changed';
