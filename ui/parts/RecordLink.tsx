@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react';
 import { AppLink } from './AppLink.tsx';
 import { Exact } from './Exact.tsx';
-import { labelOf, type Names } from './names.ts';
+import { EVERY_TENANT, labelOf, type Names } from './names.ts';
 import { hasNoPage, recordPath, shortId } from './recordIds.ts';
 import classes from './RecordLink.module.css';
 
@@ -24,7 +24,7 @@ export function RecordLink({ id, label, names, kind }: Props) {
     ) : (
       (text ?? <span className={classes.id}>{shortId(id)}</span>)
     );
-  if (hasNoPage(id)) return <span title={id}>{shown}</span>;
+  if (hasNoPage(id) || id === EVERY_TENANT) return <span title={id}>{shown}</span>;
   return (
     <AppLink to={recordPath(id, kind)} className={classes.link} title={id}>
       {shown}

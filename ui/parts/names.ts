@@ -12,8 +12,13 @@ export type Names = {
   people?: Readonly<Record<string, Person | undefined>> | undefined;
 };
 
+/** Instead of the id of a tenant: a record is shared with all. */
+export const EVERY_TENANT = '*';
+export const EVERY_TENANT_LABEL = 'Every tenant';
+
 /** The label of a record of `kind`, or of any kind if that is not known; undefined if it has none. */
 export function labelOf(names: Names | undefined, id: string, kind?: string): string | undefined {
+  if (kind === 'tenants' && id === EVERY_TENANT) return EVERY_TENANT_LABEL;
   const labels = names?.labels;
   if (!labels) return undefined;
   if (kind !== undefined) return ownValue(ownValue(labels, kind), id);

@@ -2,6 +2,8 @@ import { describe, expect, test } from '@jest/globals';
 import { withGivenFields } from '../../../domain/inventory/plan.ts';
 import { RESOURCES } from '../../../domain/inventory/resources/index.ts';
 import { whyNotApply } from '../../../ui/areas/inventory/planState.ts';
+import { labelOf } from '../../../ui/parts/names.ts';
+import { shareOptions } from '../../../ui/parts/records/shares.ts';
 import { changesOf } from '../../../ui/areas/inventory/recordChanges.ts';
 
 /** The sites, as far as a form reads their description. */
@@ -62,4 +64,15 @@ describe('a change', () => {
     expect(whyNotApply(planned(true, []), false)).toBe('It would change nothing.');
     expect(whyNotApply(planned(false, [{}]), false)).toMatch(/errors/);
   });
+});
+
+test('a record is shared with every tenant, with one that is found, or with any by its id', () => {
+  const red = { id: 'red', label: 'Red' };
+  const idsFor = (typed: string, found = [red]) => shareOptions(typed, found).map(({ id }) => id);
+  expect(idsFor('')).toEqual(['*', 'red']);
+  expect(idsFor('*', [])).toEqual(['*']);
+  expect(idsFor('red')).toEqual(['red']);
+  expect(idsFor('blue', [])).toEqual(['blue']);
+  expect(idsFor('no id', [])).toEqual([]);
+  expect(labelOf({ labels: {} }, '*', 'tenants')).toBe('Every tenant');
 });

@@ -30,7 +30,12 @@ function valueSchema(field: ResourceField): JsonSchema {
   const reference = referenceOf(field);
   if (reference !== undefined)
     return type === 'texts'
-      ? { type: 'array', items: { type: 'string' }, uniqueItems: true, 'x-holdfast-ref': reference }
+      ? {
+          type: 'array',
+          items: { type: 'string', ...(name === 'sharedWith' && { 'x-share': true }) },
+          uniqueItems: true,
+          'x-holdfast-ref': reference,
+        }
       : { type: 'string', 'x-holdfast-ref': reference };
   if (choices && type !== 'texts') return choiceSchema(choices);
   switch (type) {

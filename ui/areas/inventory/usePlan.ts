@@ -3,7 +3,7 @@ import { keepPreviousData, useQueries, useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import { answer, api, Problem, type Schemas } from '../../app/api.ts';
 import { NOT_POLLED } from '../../app/refresh.ts';
-import type { Names } from '../../parts/names.ts';
+import { EVERY_TENANT, type Names } from '../../parts/names.ts';
 import type { Effect } from '../../parts/plan/effects.ts';
 import type { FieldError } from '../../parts/problems.ts';
 import { recordQuery } from '../../parts/records/findRecords.ts';
@@ -124,7 +124,8 @@ export function usePlanNames(effects: readonly Effect[], resources: readonly Res
       const reference = described && referenceOf(described);
       if (reference === undefined) continue;
       for (const id of [before, after].flat())
-        if (typeof id === 'string' && wanted.size < MAX_NAMES) wanted.set(id, reference);
+        if (typeof id === 'string' && id !== EVERY_TENANT && wanted.size < MAX_NAMES)
+          wanted.set(id, reference);
     }
   }
   const ids = [...wanted];

@@ -6,11 +6,14 @@ import { nounOf } from '../nouns.ts';
 import { problemFields } from '../problems.ts';
 import { shortId } from '../recordIds.ts';
 import { recordQuery, recordsQuery } from './findRecords.ts';
+import { shareOf, shareOptions } from './shares.ts';
 import classes from './RecordPicker.module.css';
 
 type Props = {
   /** A resource of the inventory as its path has it: `devices`. */
   resource: string;
+  /** Whom a record is shared with: every tenant can be chosen, and ids can be typed. */
+  isShare?: boolean | undefined;
   /** The id of the chosen record. */
   value: string | undefined;
   onChange: (id: string | undefined) => void;
@@ -26,26 +29,26 @@ type Props = {
 };
 
 /** What the list offers: what was found, and the chosen record while nothing is searched. */
-function useOptions({ resource, value }: Props, typed: string, isOpen: boolean) {
+function useOptions({ resource, value, isShare = false }: Props, typed: string, isOpen: boolean) {
   const [picked, setPicked] = useState<Found>();
   const wasPicked = picked !== undefined && picked.id === value;
   const named = useQuery({
     ...recordQuery(resource, value ?? ''),
-    enabled: value !== undefined && !wasPicked,
+    enabled: value !== undefined && !wasPicked && shareOf(value) === undefined,
   });
   const chosen: Found | undefined =
     value === undefined
       ? undefined
       : wasPicked
         ? picked
-        : (named.data ?? { id: value, label: shortId(value) });
+        : (shareOf(value) ?? named.data ?? { id: value, label: shortId(value) });
   const wanted = useDeferredValue(typed.trim());
   const search = useQuery({
     ...recordsQuery(resource, wanted),
     enabled: isOpen,
     placeholderData: keepPreviousData,
   });
-  const found = search.data ?? [];
+  const found = isShare ? shareOptions(wanted, search.data ?? []) : (search.data ?? []);
   const isListed = chosen === undefined || found.some(({ id }) => id === chosen.id);
   const options = isListed || wanted !== '' ? found : [chosen, ...found];
   return { options, chosen, search, pick: setPicked };
@@ -53,7 +56,7 @@ function useOptions({ resource, value }: Props, typed: string, isOpen: boolean) 
 
 /** Chooses a record of the inventory: it is searched by name, or by what else the search knows. */
 export function RecordPicker(props: Props) {
-  const { resource, value, onChange, error, ...input } = props;
+  const { resource, isShare: _isShare, value, onChange, error, ...input } = props;
   /** What the user searches for; undefined while the field shows the chosen record. */
   const [typed, setTyped] = useState<string>();
   const [isOpen, setOpen] = useState(false);

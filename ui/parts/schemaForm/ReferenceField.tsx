@@ -10,6 +10,7 @@ export function ReferenceField(props: FieldProps<'reference'>) {
     <RecordPicker
       id={id(pointer)}
       resource={shape.resource}
+      isShare={shape.isShare}
       value={typeof value === 'string' && value !== '' ? value : undefined}
       onChange={(chosen) => onChange(chosen ?? empty)}
       disabled={disabled}

@@ -39,6 +39,8 @@ export type JsonSchema = {
   'x-rule'?: string;
   'x-reference'?: string;
   'x-holdfast-ref'?: string;
+  /** The ids say whom a record is shared with: also `*`, and ids that can only be typed. */
+  'x-share'?: boolean;
 };
 
 export type Choice = { value: unknown; label: string };
@@ -81,7 +83,7 @@ export type Shape = { nullable: boolean; default?: unknown } & (
   | TextShape
   | NumberShape
   /** The id of a record of a resource of the inventory. */
-  | { kind: 'reference'; resource: string }
+  | { kind: 'reference'; resource: string; isShare?: boolean }
   | { kind: 'flag' }
   | { kind: 'constant'; value: unknown }
   | { kind: 'choice'; choices: readonly Choice[] }
@@ -332,7 +334,9 @@ function bareShape(schema: JsonSchema, root: JsonSchema, depth: number): Bare {
   switch (schema.type) {
     case 'string': {
       const { 'x-holdfast-ref': resource } = schema;
-      return resource === undefined ? textShape(schema) : { kind: 'reference', resource };
+      return resource === undefined
+        ? textShape(schema)
+        : { kind: 'reference', resource, ...(schema['x-share'] === true && { isShare: true }) };
     }
     case 'integer':
     case 'number':
