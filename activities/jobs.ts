@@ -37,7 +37,7 @@ export function createJobActivities({
   immediateAttempts: Pick<ImmediateAttempts, 'waitFor'>;
   stopSignal: Pick<StopSignal, 'signal'>;
   multiStepJobs: MultiStepJobs;
-  remoteAttempts: Pick<RemoteAttempts, 'finalize'>;
+  remoteAttempts: Pick<RemoteAttempts, 'finalize' | 'requireStopped'>;
   log: Log;
 }) {
   return {
@@ -105,11 +105,17 @@ export function createJobActivities({
     finalizeJobs: (jobIds: string[], status: 'failed' | 'cancelled', code: string): Promise<void> =>
       sanitizeErrors(log, () => sharedRuns.finalize(sharedRunRef(), jobIds, status, code)),
 
-    /** Records the end of a job that no attempt has recorded. */
-    finalizeJob: (jobId: string, status: 'failed' | 'cancelled', code: string): Promise<void> =>
-      sanitizeErrors(jobLog(log, jobId), async () => {
-        await jobAttempts.finalizeAbandoned(runRef(jobId), status, errorCode(code));
-      }),
+    /** Records the end of a job that no attempt has recorded. A cancelled one ends after its attempt. */
+    async finalizeJob(jobId: string, status: 'failed' | 'cancelled', code: string): Promise<void> {
+      const ref = runRef(jobId);
+      try {
+        if (status === 'cancelled' || code === 'cancelled')
+          await remoteAttempts.requireStopped(ref);
+        await jobAttempts.finalizeAbandoned(ref, status, errorCode(code));
+      } catch (error) {
+        throw toTemporalFailure(error, jobLog(log, jobId));
+      }
+    },
   };
 }
 

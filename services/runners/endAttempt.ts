@@ -2,7 +2,7 @@ import { cut } from '../../domain/shared/excerpt.ts';
 import type { WriteUnaudited } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { writeChanges } from '../../db/core/unitOfWork.ts';
-import { attemptGuard } from '../../db/jobs/jobs.ts';
+import { attemptGuard, jobChange, writeJobChange } from '../../db/jobs/jobs.ts';
 import { Job } from '../../db/models/Job.ts';
 import { answerChange, findRemoteAttempt } from '../../db/runners/attempts.ts';
 import { isFinal } from '../../domain/jobs/jobs.ts';
@@ -11,8 +11,15 @@ import { assertDefined } from '../../domain/shared/assert.ts';
 import type { Log } from '../../platform/log.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import type { JobAttempts } from '../jobs/attempts.ts';
-import type { JobLifecycle, JobRunRef } from '../jobs/lifecycle.ts';
-import { AttemptFailed, interruption, planRetry, serializeResult } from '../jobs/lifecycle.ts';
+import {
+  AttemptFailed,
+  interruption,
+  LEASE_CHECK_MS,
+  planRetry,
+  serializeResult,
+  type JobLifecycle,
+  type JobRunRef,
+} from '../jobs/lifecycle.ts';
 import { countedAttempts } from '../../domain/jobs/retry.ts';
 import type { EndAnswer, EndRequest } from '../../domain/runners/protocol.ts';
 import { createRunLog } from '../jobs/runLog.ts';
@@ -32,6 +39,12 @@ export type EndDeps = {
 };
 
 const MAX_FAILURE_CHARS = 4_000;
+
+/**
+ * A run that waits until a command has stopped checks that again after this time at the latest. It is longer than
+ * `localRetryThreshold` of the workflow, which then waits for a timer of Temporal.
+ */
+const MAX_STOP_CHECK_MS = 6_000;
 
 /** The ends of the attempts that runners make. */
 export function createEndAttempt({
@@ -149,6 +162,16 @@ export function createEndAttempt({
     return answer;
   }
 
+  /**
+   * Lets the runner of an attempt learn, from its next report, that the work is to be stopped: the workflow of the job
+   * was cancelled in Temporal.
+   */
+  const requestStop = (job: Job): Promise<void> =>
+    writeUnaudited((executor, now) => {
+      const values = { cancel_requested_at: now, updated_at: now };
+      return writeJobChange(executor, jobChange(job.id, attemptGuard(job), values, [], []));
+    });
+
   return {
     fail,
 
@@ -190,6 +213,22 @@ export function createEndAttempt({
         throw new AttemptFailed('not_reported', null);
       const failure = new JobFailure('not_reported', 'The runner did not report how it ended');
       return (await fail(job, failure)).retryInMs;
+    },
+
+    /**
+     * Before a run ends its job as cancelled. Temporal may have dropped the activity, as in an outage, while its command
+     * runs. Error: `AttemptFailed('leased')` until the attempt has ended, or its lease.
+     */
+    async requireStopped({ jobId, runId }: JobRunRef): Promise<void> {
+      const attempt = await findRemoteAttempt(db, jobId);
+      const mayRun = attempt?.isCurrent === true && attempt.answer === null && attempt.leftMs > 0;
+      if (!mayRun || attempt.runId !== runId) return;
+      const job = await Job.query(db).findById(jobId);
+      if (job?.cancelRequestedAt === null) await requestStop(job);
+      throw new AttemptFailed(
+        'leased',
+        Math.min(attempt.leftMs + LEASE_CHECK_MS, MAX_STOP_CHECK_MS),
+      );
     },
   };
 }
