@@ -23,6 +23,8 @@ export type RemoteAttempt = {
   linesReceived: number;
   /** How the attempt ended, as the runner was answered; null while it runs. */
   answer: object | null;
+  /** Milliseconds until the next attempt is due, by the clock of the database; 0 if it is, or none follows. */
+  dueInMs: number;
   /** The log of the job says that the runner was lost. */
   lostNoted: boolean;
   /** The job is running, with this attempt, and nothing else has started. */
@@ -35,7 +37,9 @@ const SELECT = `
   SELECT a.job_id AS "jobId", j.tenant_id AS "tenantId", a.attempt, a.run_id AS "runId", a.runner_id AS "runnerId",
          a.token_id AS "tokenId", a.token_hash AS "tokenHash", a.digest, a.lease_ms AS "leaseMs", a.lines_received AS "linesReceived",
          GREATEST(extract(epoch FROM a.leased_until - clock_timestamp()) * 1000, 0)::integer AS "leftMs",
-         a.answer, a.lost_noted AS "lostNoted", j.cancel_requested_at IS NOT NULL AS "cancelRequested", j.log_count AS "logCount",
+         a.answer::jsonb - 'dueAt' AS answer,
+         GREATEST(extract(epoch FROM (a.answer ->> 'dueAt')::timestamptz - clock_timestamp()) * 1000, 0)::integer AS "dueInMs",
+         a.lost_noted AS "lostNoted", j.cancel_requested_at IS NOT NULL AS "cancelRequested", j.log_count AS "logCount",
          j.status = 'running' AND j.attempts = a.attempt AND j.run_id = a.run_id
            AND clock_timestamp() < a.ends_at AS "isCurrent"
   FROM remote_attempts AS a JOIN jobs AS j ON j.id = a.job_id`;
@@ -106,16 +110,21 @@ export const renewLease = async (trx: Knex, jobId: string, linesReceived: number
     [linesReceived, jobId],
   ));
 
-/** Keeps the answer to the end of an attempt that has none yet, for a runner that asks again. */
+/**
+ * Keeps the answer to the end of an attempt that has none yet, for a runner that asks again, and with it when the
+ * next attempt is due.
+ */
 export const answerChange = (
   { jobId, attempt }: Pick<RemoteAttempt, 'jobId' | 'attempt'>,
-  answer: object,
+  answer: { retryInMs: number | null },
 ): RecordChange => ({
   topics: [],
   sql: (name) => `${name} AS (
-    UPDATE remote_attempts SET answer = ? WHERE job_id = ? AND attempt = ? AND answer IS NULL
+    UPDATE remote_attempts SET answer = (?::jsonb || jsonb_build_object(
+      'dueAt', clock_timestamp() + ?::double precision * interval '1 ms'))::json
+    WHERE job_id = ? AND attempt = ? AND answer IS NULL
     RETURNING job_id)`,
-  bindings: [JSON.stringify(answer), jobId, attempt],
+  bindings: [JSON.stringify(answer), answer.retryInMs, jobId, attempt],
 });
 
 /** SQL: no other attempt follows the one that the job `j` has. */

@@ -58,6 +58,12 @@ const END_MARGIN_MS = 60_000;
 /** A lease is checked again this long after its end. */
 const LEASE_END_MARGIN_MS = 200;
 
+/**
+ * An activity that Temporal has dropped, as in an outage, does not delay the next attempt: the answer to its end does.
+ * The runner asks again this long after the attempt is due.
+ */
+const DUE_MARGIN_MS = 200;
+
 /** A runner that has not announced the type: another one of the pool may have it, or may get it. */
 const OTHER_RUNNER_MS = 1_000;
 const NO_RUNNER_MS = 5_000;
@@ -115,6 +121,14 @@ export function createBeginAttempt({
         if (locked.cancelRequestedAt) return { outcome: 'failed', code: 'cancelled' };
         // An attempt that was the last and is lost ends the job, whatever else of its type runs.
         if (!goesOn && countedAttempts(locked) >= locked.retryPolicy.maxAttempts) return undefined;
+        if (before?.attempt === locked.attempts && before.dueInMs > 0) {
+          await releaseSlot(trx, id);
+          return {
+            outcome: 'wait',
+            code: 'retry_later',
+            retryInMs: before.dueInMs + DUE_MARGIN_MS,
+          };
+        }
         const full = await checkConcurrency(trx, locked, type, { keepsSlot: goesOn });
         if (full) return full;
       }

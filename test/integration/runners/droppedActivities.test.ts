@@ -86,3 +86,32 @@ test('a job whose workflow is cancelled in Temporal lets its runner stop, and en
     ({ status }) => status === 'cancelled',
   );
 });
+
+test('the next attempt begins when it is due, and not with the next activity', async () => {
+  const { id, begin, calls } = await startedJob('hand.later', {
+    retry: { maxAttempts: 2, initialIntervalSeconds: 60 },
+  });
+  const failure = { failure: { code: 'busy', message: 'Not now' } };
+  const answer = { status: 'retrying', code: 'busy', retryInMs: 60_000 };
+  expect(await calls.end(failure).expect(200)).toEqual(answer);
+  expect(await calls.end(failure).expect(200)).toEqual(answer);
+  const asked: unknown = await eventually(
+    begin,
+    (answer) => (answer as { code?: string }).code !== 'no_slot',
+  );
+  expect(asked).toMatchObject({ outcome: 'wait', code: 'retry_later' });
+  expect(await app.deps.db('jobs').where({ id }).first('slot', 'attempts')).toEqual({
+    slot: null,
+    attempts: 1,
+  });
+  await app.deps.db.raw(
+    `UPDATE remote_attempts SET answer = (answer::jsonb || '{"dueAt": "2026-01-01T00:00:00Z"}')::json
+     WHERE job_id = ?`,
+    [id],
+  );
+  const { attempt } = await eventually(
+    begin,
+    (answer) => (answer as { outcome: string }).outcome === 'started',
+  );
+  expect(attempt).toBe(2);
+});
