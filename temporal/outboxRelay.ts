@@ -63,7 +63,7 @@ export function createOutboxRelay({ db, temporal, metrics, log, ...deps }: Deps)
   let countAt = 0;
 
   async function countDue(): Promise<number> {
-    const due = await countDueOutbox(db, new Date());
+    const due = await countDueOutbox(db);
     countAt = performance.now() + COUNT_EVERY_MS;
     metrics.outboxRows.set(due);
     return due;
@@ -83,7 +83,7 @@ export function createOutboxRelay({ db, temporal, metrics, log, ...deps }: Deps)
         'a call to Temporal failed',
       );
       const { type, message } = loggedError(error);
-      await postponeOutbox(db, id, new Date(Date.now() + waitMs), `${type}: ${message}`);
+      await postponeOutbox(db, id, waitMs, `${type}: ${message}`);
       return !isAway;
     }
   }
@@ -111,7 +111,7 @@ export function createOutboxRelay({ db, temporal, metrics, log, ...deps }: Deps)
   /** One round. Returns true if there may be more. */
   return async (): Promise<boolean> => {
     if (performance.now() >= countAt) await countDue();
-    if (!reachability.isUnreachable() && !(await hasDueOutbox(db, new Date()))) return false;
+    if (!reachability.isUnreachable() && !(await hasDueOutbox(db))) return false;
     try {
       await temporal.check(CHECK_DEADLINE_MS);
     } catch (error) {
@@ -119,7 +119,7 @@ export function createOutboxRelay({ db, temporal, metrics, log, ...deps }: Deps)
       return false;
     }
     if (reachability.isUnreachable()) reachability.reportReachable(await countDue());
-    const claimed = await claimOutbox(db, { now: new Date(), leaseMs: LEASE_MS, limit: BATCH });
+    const claimed = await claimOutbox(db, { leaseMs: LEASE_MS, limit: BATCH });
     await relayAll(claimed);
     return claimed.length > 0;
   };

@@ -142,9 +142,9 @@ function addTask(
   const trace = task.trace ?? currentTrace();
   const traced = trace === undefined ? task : { ...task, trace };
   const inline = dispatcher.canDispatchInline(task);
-  const availableAt = inline ? new Date(now.getTime() + dispatchGraceMs) : now;
   if (!inline) unitOfWork.topics.add(OUTBOX_TOPIC);
-  unitOfWork.outbox.push({ id: ids.next('out'), task: traced, availableAt, at: now });
+  const delayMs = inline ? dispatchGraceMs : 0;
+  unitOfWork.outbox.push({ id: ids.next('out'), task: traced, delayMs, at: now });
 }
 
 /**

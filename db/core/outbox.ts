@@ -16,31 +16,33 @@ const TENANT = `COALESCE(task ->> 'tenantId', task -> 'attributes' ->> 'tenant')
 
 /**
  * Claims due tasks for `leaseMs`, and returns them in the order in which they are to be executed: of each tenant
- * in turn. If the process dies, another relay claims them after that time.
+ * in turn. If the process dies, another relay claims them after that time. What is due is decided by the clock of the
+ * database, which also writes the times: those of the processes may differ. Tests pass another `now`.
  */
 export async function claimOutbox(
   db: Knex,
-  { now, leaseMs, limit }: { now: Date; leaseMs: number; limit: number },
+  { leaseMs, limit, now = null }: { leaseMs: number; limit: number; now?: Date | null },
 ): Promise<ClaimedTask[]> {
-  const leased = new Date(now.getTime() + leaseMs);
   const { rows } = await db.raw<{ rows: ClaimedTask[] }>(
-    `WITH due AS MATERIALIZED (
+    `WITH clock AS MATERIALIZED (
+       SELECT coalesce(?::timestamptz, clock_timestamp()) AS now
+     ), due AS MATERIALIZED (
        SELECT id, available_at, row_number() OVER (
          PARTITION BY ${TENANT} ORDER BY available_at, id) AS nth
-       FROM (SELECT id, available_at, task FROM outbox WHERE available_at <= ?
+       FROM (SELECT id, available_at, task FROM outbox WHERE available_at <= (SELECT now FROM clock)
              ORDER BY available_at LIMIT ?) AS oldest
      ), chosen AS MATERIALIZED (
        SELECT o.id, due.nth, due.available_at FROM outbox AS o JOIN due USING (id)
-       WHERE o.available_at <= ?
+       WHERE o.available_at <= (SELECT now FROM clock)
        ORDER BY due.nth, due.available_at LIMIT ? FOR UPDATE OF o SKIP LOCKED
      ), claimed AS (
-       UPDATE outbox AS o SET available_at = ?, attempts = attempts + 1
+       UPDATE outbox AS o SET available_at = (SELECT now FROM clock) + ? * interval '1 ms', attempts = attempts + 1
        FROM chosen WHERE o.id = chosen.id
        RETURNING o.id, o.task, o.attempts, chosen.nth, chosen.available_at
      )
      SELECT id, task, attempts, available_at AS "availableAt" FROM claimed
      ORDER BY nth, available_at, id`,
-    [now, WINDOW, now, limit, leased],
+    [now, WINDOW, limit, leaseMs],
   );
   return rows;
 }
@@ -72,23 +74,29 @@ export const deleteStarts = async (trx: Knex, workflowId: string): Promise<void>
     .whereRaw("task ->> 'kind' = 'start'")
     .delete());
 
-/** Postpones a failed task until `availableAt`. */
+/** Postpones a failed task for `waitMs`. */
 export const postponeOutbox = async (
   db: Knex,
   id: string,
-  availableAt: Date,
+  waitMs: number,
   error: string,
 ): Promise<void> =>
   void (await db('outbox')
     .where({ id })
-    .update({ available_at: availableAt, last_error: error.slice(0, 1_000) }));
+    .update({
+      available_at: db.raw(`clock_timestamp() + ? * interval '1 ms'`, [waitMs]),
+      last_error: error.slice(0, 1_000),
+    }));
+
+/** SQL: a task is due. With a subquery, the index on the time is used. */
+const IS_DUE = 'available_at <= (SELECT clock_timestamp())';
 
 /** True when tasks are due. */
-export async function hasDueOutbox(db: Knex, now: Date): Promise<boolean> {
+export async function hasDueOutbox(db: Knex): Promise<boolean> {
   const { rows }: { rows: object[] } = await prepared(
     db,
-    'SELECT 1 FROM outbox WHERE available_at <= ?::timestamptz LIMIT 1',
-    [now],
+    `SELECT 1 FROM outbox WHERE ${IS_DUE} LIMIT 1`,
+    [],
   );
   return rows.length > 0;
 }
@@ -97,10 +105,10 @@ export async function hasDueOutbox(db: Knex, now: Date): Promise<boolean> {
 const MAX_COUNTED = 10_000;
 
 /** Counts the tasks that are due, up to 10,000. */
-export async function countDueOutbox(db: Knex, now: Date): Promise<number> {
+export async function countDueOutbox(db: Knex): Promise<number> {
   const { rows } = await db.raw<{ rows: [{ count: number }] }>(
-    `SELECT count(*) FROM (SELECT FROM outbox WHERE available_at <= ? LIMIT ?) AS due`,
-    [now, MAX_COUNTED],
+    `SELECT count(*) FROM (SELECT FROM outbox WHERE ${IS_DUE} LIMIT ?) AS due`,
+    [MAX_COUNTED],
   );
   return rows[0].count;
 }

@@ -33,7 +33,8 @@ export type EventRow = {
   data: object;
   at: Date;
 };
-export type OutboxRow = { id: string; task: OutboxTask; availableAt: Date; at: Date };
+/** `delayMs`: how long the relay leaves the task to the process that wrote it. */
+export type OutboxRow = { id: string; task: OutboxTask; delayMs: number; at: Date };
 
 /**
  * A change of one record, as part of a larger statement. `sql(name)` is a list of common table
@@ -256,9 +257,24 @@ function insertLogRows(
       e.at,
     ]),
   );
-  sql.insert(
-    'outbox',
-    'id, workflow_id, task, available_at, created_at',
-    outbox.map((o) => [o.id, o.task.workflowId, o.task, o.availableAt, o.at]),
+  if (outbox.length > 0) insertOutbox(sql, outbox);
+}
+
+/** By the clock of the database, as the relay of any process decides what is due. */
+function insertOutbox(
+  { ctes, bindings }: ReturnType<typeof createStatement>,
+  outbox: readonly OutboxRow[],
+): void {
+  ctes.push(`i${ctes.length} AS (
+    INSERT INTO outbox (id, workflow_id, task, available_at, created_at)
+    SELECT o.id, o.workflow_id, o.task::json, clock_timestamp() + o.delay_ms * interval '1 ms', o.created_at
+    FROM unnest(?::text[], ?::text[], ?::text[], ?::double precision[], ?::timestamptz[])
+      AS o (id, workflow_id, task, delay_ms, created_at))`);
+  bindings.push(
+    outbox.map(({ id }) => id),
+    outbox.map(({ task }) => task.workflowId),
+    outbox.map(({ task }) => JSON.stringify(task)),
+    outbox.map(({ delayMs }) => delayMs),
+    outbox.map(({ at }) => at),
   );
 }

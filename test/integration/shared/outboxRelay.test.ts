@@ -1,8 +1,9 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Knex } from '../../../db/core/knex.ts';
 import { claimOutbox, countDueOutbox } from '../../../db/core/outbox.ts';
 import { createDispatcher } from '../../../temporal/dispatcher.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
+import { withClockAhead } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
 
 let app: TestApp;
@@ -98,12 +99,55 @@ test('tasks that were not tried when Temporal is away are due as before', async 
 test('claimed tasks are in the order of turns of the tenants', async () => {
   await addTasks('busy', 50, 60, 'busy');
   await addTasks('quiet', 1, 30, 'quiet');
-  const claimed = await claimOutbox(db, { now: new Date(), leaseMs: 60_000, limit: 100 });
+  const claimed = await claimOutbox(db, { leaseMs: 60_000, limit: 100 });
   expect(claimed).toHaveLength(51);
   expect(claimed.slice(0, 2).map(({ id }) => id)).toContain('out_quiet0000');
 });
 
 test('no more than 10,000 due tasks are counted', async () => {
   await addTasks('counted', 10_005, 60);
-  expect(await countDueOutbox(db, new Date())).toBe(10_000);
+  expect(await countDueOutbox(db)).toBe(10_000);
+});
+
+describe('whatever the clocks of the processes say', () => {
+  const HOUR_MS = 3_600_000;
+  const secondsLeft = async () => {
+    const { rows } = await db.raw<{ rows: { left: number }[] }>(
+      'SELECT extract(epoch FROM available_at - clock_timestamp())::float8 AS left FROM outbox',
+    );
+    return rows[0]?.left;
+  };
+
+  test('a task is due when it is written', async () => {
+    const task = { kind: 'cancel', tenantId: 'platform', workflowId: 'job:ahead' } as const;
+    await withClockAhead(HOUR_MS, () =>
+      app.deps.dispatchUnaudited(() => Promise.resolve([task, { ...task, workflowId: 'job:too' }])),
+    );
+    expect(await secondsLeft()).toBeLessThan(60);
+  });
+
+  test('a task that is due is sent', async () => {
+    await addTasks('behind', 1, 60);
+    await withClockAhead(-HOUR_MS, async () => {
+      const { stop } = startRelay(() => Promise.resolve());
+      await eventually(
+        () => db('outbox').first('id'),
+        (task) => task === undefined,
+      );
+      await stop();
+    });
+  });
+
+  test('a task that has failed waits as long as it has to', async () => {
+    await addTasks('failing', 1, 60);
+    await withClockAhead(HOUR_MS, async () => {
+      const { stop } = startRelay(() => Promise.reject(new Error('away')));
+      await eventually(
+        () => db('outbox').whereNotNull('last_error'),
+        (failed) => failed.length > 0,
+      );
+      await stop();
+    });
+    expect(await secondsLeft()).toBeLessThan(60);
+  });
 });

@@ -12,7 +12,7 @@ const limits = { lane: 'activity', timeoutMs: 1, heartbeatMs: 1 } as const;
 const row = (tenantId: string, n: number) => ({
   id: `out_${tenantId}${n}`,
   task: startJobTask({ id: `job_${n}`, type: 'core.sleep', tenantId }, limits),
-  availableAt: new Date(0),
+  delayMs: 0,
   at: new Date(0),
 });
 const short = (tenantId: string, n: number, type = 'core.echo') => ({

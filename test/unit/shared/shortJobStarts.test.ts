@@ -6,7 +6,7 @@ const limits = { lane: 'inline', timeoutMs: 1, heartbeatMs: 1 } as const;
 const short = (tenantId: string, n: number): ShortJobRow => ({
   id: `out_${tenantId}${n}`,
   task: startJobTask({ id: `job_${n}`, type: 'core.echo', tenantId }, limits),
-  availableAt: new Date(0),
+  delayMs: 0,
   at: new Date(0),
 });
 
