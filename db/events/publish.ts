@@ -1,3 +1,4 @@
+import { SHOWN_CLOCK } from '../core/databaseTime.ts';
 import type { Knex } from '../core/knex.ts';
 import { prepared } from '../core/prepared.ts';
 
@@ -5,7 +6,6 @@ import { prepared } from '../core/prepared.ts';
 export type PublishBatch = {
   limit: number;
   maxDeliveries: number;
-  now: Date;
   lockTimeoutMs?: number;
 };
 
@@ -30,13 +30,13 @@ export type Published = { types: string[]; deliveries: number; areLeft: boolean 
  */
 export async function publishEvents(
   db: Knex,
-  { limit, maxDeliveries, now, lockTimeoutMs }: PublishBatch,
+  { limit, maxDeliveries, lockTimeoutMs }: PublishBatch,
 ): Promise<Published> {
   const { rows }: { rows: Published[] } = await prepared(
     db,
     `SELECT types, delivery_count AS deliveries, is_left AS "areLeft"
-     FROM publish_batch(?::int, ?::int, ?::int, ?::timestamptz)`,
-    [limit, maxDeliveries, lockTimeoutMs ?? null, now],
+     FROM publish_batch(?::int, ?::int, ?::int, ${SHOWN_CLOCK})`,
+    [limit, maxDeliveries, lockTimeoutMs ?? null],
   );
   return rows[0] ?? { types: [], deliveries: 0, areLeft: false };
 }

@@ -1,3 +1,4 @@
+import { SHOWN_CLOCK } from '../core/databaseTime.ts';
 import type { Knex } from '../core/knex.ts';
 import { ALL_EVENT_TYPES } from '../../domain/events/events.ts';
 import { PLATFORM } from '../../domain/access/scope.ts';
@@ -9,7 +10,6 @@ type ReplayBatch = {
   after: number;
   upTo: number;
   limit: number;
-  now: Date;
   ids: Ids;
 };
 
@@ -24,7 +24,7 @@ type ReplayBatch = {
  */
 export async function replayEvents(
   trx: Knex,
-  { webhook, jobId, after, upTo, limit, now, ids }: ReplayBatch,
+  { webhook, jobId, after, upTo, limit, ids }: ReplayBatch,
 ): Promise<{ queued: number; deliveries: number; sequence: number; more: boolean }> {
   const { rows: found } = await trx.raw<{ rows: { id: string; sequence: number }[] }>(
     `SELECT id, sequence FROM events
@@ -48,15 +48,15 @@ export async function replayEvents(
     `INSERT INTO deliveries AS d
        (id, tenant_id, webhook_id, event_id, status, replay_job_id,
         queued_at, created_at, updated_at)
-     SELECT n.id, ?, ?, n.event_id, 'pending', ?, ?, ?, ?
-     FROM unnest(?::text[], ?::text[]) AS n (id, event_id)
+     SELECT n.id, ?, ?, n.event_id, 'pending', ?, clock.now, clock.now, clock.now
+     FROM unnest(?::text[], ?::text[]) AS n (id, event_id), (SELECT ${SHOWN_CLOCK} AS now) AS clock
      ON CONFLICT (event_id, webhook_id) DO UPDATE
        SET status = 'pending', job_id = NULL, in_flight = false, leased_until = NULL, reason = NULL,
            replay_job_id = excluded.replay_job_id,
            queued_at = excluded.queued_at, updated_at = excluded.updated_at
        WHERE NOT (d.status = 'pending' AND d.in_flight AND d.reason IS NULL)
          AND d.replay_job_id IS DISTINCT FROM excluded.replay_job_id`,
-    [webhook.tenantId, webhook.id, jobId, now, now, now, rows.map(() => ids.next('dlv')), eventIds],
+    [webhook.tenantId, webhook.id, jobId, rows.map(() => ids.next('dlv')), eventIds],
   );
   return {
     queued: rowCount,

@@ -80,7 +80,6 @@ export function createEventRelay({
   }): Promise<{ moreEvents: boolean; moreDeliveries: boolean }> {
     const { types, deliveries, areLeft } = await publishEvents(db, {
       limit: BATCH,
-      now: new Date(),
       ...options,
     });
     metrics.eventsPublished.inc(types.length);

@@ -32,7 +32,10 @@ export const disabledFields = (disabledReason: DisabledReason, now: Date) => ({
   ),
 });
 
-/** The columns that make the relay cancel the pending deliveries, with the reason they show. */
+/**
+ * The columns that make the relay cancel the pending deliveries, with the reason they show. `now`: by the clock of the
+ * database, as the times at which deliveries are queued.
+ */
 export const cancellationFields = (cancelReason: string, now: Date) => ({
   cancelBefore: now,
   cancelReason,
@@ -63,10 +66,11 @@ export async function disableIn(work: Work, id: string, cause: DisableCause): Pr
   const { reason } = cause;
   const trx = await work.trx();
   const before = await Webhook.query(trx).findById(id).forUpdate();
-  if (!before?.enabled || isOutdated(cause, before, work.now)) return false;
+  const now = await readDatabaseTime(trx);
+  if (!before?.enabled || isOutdated(cause, before, now)) return false;
   const after = await Webhook.query(trx).patchAndFetchById(id, {
-    ...disabledFields(reason, work.now),
-    updatedAt: work.now,
+    ...disabledFields(reason, now),
+    updatedAt: now,
     version: before.version + 1,
   });
   webhookAudit.acted(work, 'disable', after, { before, after });

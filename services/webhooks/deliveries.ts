@@ -1,4 +1,5 @@
 import type { Commit } from '../../db/core/commit.ts';
+import { readDatabaseTime } from '../../db/core/databaseTime.ts';
 import {
   findDelivery,
   listDeliveries,
@@ -74,7 +75,7 @@ export function createDeliveries({ db, commit, access, deliveryQueue }: Deps) {
           );
         await Delivery.query(trx)
           .findById(id)
-          .patch({ status: 'pending', reason: null, queuedAt: work.now });
+          .patch({ status: 'pending', reason: null, queuedAt: await readDatabaseTime(trx) });
         const job = await deliveryQueue.createJob(work, {
           id,
           webhookId,

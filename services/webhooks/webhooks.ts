@@ -1,4 +1,5 @@
 import { NoChange, type Commit } from '../../db/core/commit.ts';
+import { readDatabaseTime } from '../../db/core/databaseTime.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { scopedRepository } from '../../db/core/scopedRepository.ts';
 import { shareHoldLock } from '../../db/retention/holds.ts';
@@ -221,12 +222,10 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
         known,
         expectedVersion,
         async (work, before, trx) => {
+          const now = await readDatabaseTime(trx);
           const after = await Webhook.query(trx).patchAndFetchById(id, {
-            ...changedFields(before, fields, secret, {
-              author: authorKeyOf(caller),
-              now: work.now,
-            }),
-            updatedAt: work.now,
+            ...changedFields(before, fields, secret, { author: authorKeyOf(caller), now }),
+            updatedAt: now,
             version: before.version + 1,
           });
           webhookAudit.updated(work, before, after, {
@@ -276,13 +275,14 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
       const known = await repository.findToAct(caller, id, 'webhook:delete');
       await deletions.commitLocked(caller, known, expectedVersion, async (work, before, trx) => {
         await assertNotHeld({ access, caller }, trx, before.tenantId, webhookAudit.subject(before));
+        const now = await readDatabaseTime(trx);
         await Webhook.query(trx)
           .findById(id)
           .patch({
-            ...disabledFields(before.disabledReason ?? 'request', work.now),
-            ...cancellationFields('webhook_deleted', work.now),
-            deletedAt: work.now,
-            updatedAt: work.now,
+            ...disabledFields(before.disabledReason ?? 'request', now),
+            ...cancellationFields('webhook_deleted', now),
+            deletedAt: now,
+            updatedAt: now,
             secret: '',
             previousSecret: null,
             previousSecretUntil: null,

@@ -57,7 +57,6 @@ export const createReplayJobType = ({ db, commit, ids }: ReplayDeps): JobType<Pa
         after,
         upTo: payload.upToSequence,
         limit,
-        now: work.now,
         ids,
       });
       // Read after the events: what is purged in between must not be missed.

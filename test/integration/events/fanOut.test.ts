@@ -67,8 +67,7 @@ async function emit(tenantId: string, count: number): Promise<string[]> {
   return rows.map(({ id }) => id);
 }
 
-const publish = (maxDeliveries: number, limit = 500) =>
-  publishEvents(db, { limit, maxDeliveries, now: new Date() });
+const publish = (maxDeliveries: number, limit = 500) => publishEvents(db, { limit, maxDeliveries });
 const deliveriesOf = (tenantId: string) =>
   db('deliveries')
     .where({ tenant_id: tenantId })
@@ -178,7 +177,7 @@ describe('a reader', () => {
     try {
       // As a process that adds deliveries. A reader would wait for it, and fail.
       await trx('event_head').forUpdate();
-      await publishEvents(db, { limit: 1, maxDeliveries: 0, now: new Date(), lockTimeoutMs: 1 });
+      await publishEvents(db, { limit: 1, maxDeliveries: 0, lockTimeoutMs: 1 });
     } finally {
       await trx.rollback();
     }

@@ -103,7 +103,7 @@ describe('a named secret', () => {
       ['secret.delete', null],
     ]);
     const { db } = app.deps;
-    await publishEvents(db, { limit: 10_000, maxDeliveries: 10_000, now: new Date() });
+    await publishEvents(db, { limit: 10_000, maxDeliveries: 10_000 });
     const events = await red
       .get<Page<EventRecord>>(`/api/events?subject=${made.id}&sort=sequence`)
       .expect(200);

@@ -310,7 +310,7 @@ export async function seedTenantEstate(
     updated_at: archivedAt,
   });
   // Nothing publishes events in the background.
-  await publishEvents(db, { limit: 10_000, maxDeliveries: 10_000, now: new Date() });
+  await publishEvents(db, { limit: 10_000, maxDeliveries: 10_000 });
   return {
     tenants,
     ...inventory,
