@@ -6,6 +6,7 @@ import {
   claimUnfinishedBackups,
 } from '../../db/backups/unfinished.ts';
 import type { Commit } from '../../db/core/commit.ts';
+import { readDatabaseTime } from '../../db/core/databaseTime.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import type { Backup } from '../../db/models/Backup.ts';
 import { isInProgress } from '../../domain/backups/backups.ts';
@@ -98,8 +99,8 @@ export function createBackupReconcile({
     return backupCompletion.removeFailedArchive(backup.id).then(() => true);
   }
 
-  function reconcileBackups(signal: AbortSignal): Promise<number> {
-    const now = new Date();
+  async function reconcileBackups(signal: AbortSignal): Promise<number> {
+    const now = await readDatabaseTime(db);
     return reconcileInBatches({ db, log }, signal, {
       name: 'reconciling a backup',
       repair,

@@ -113,8 +113,8 @@ export function createReconcile({
     return jobAttempts.finalizeAbandoned({ jobId: job.id, runId: job.runId }, status, code);
   }
 
-  function reconcileDue(signal: AbortSignal): Promise<number> {
-    const now = new Date();
+  async function reconcileDue(signal: AbortSignal): Promise<number> {
+    const now = await readDatabaseTime(db);
     return reconcileInBatches({ db, log }, signal, {
       name: 'reconciling a job',
       repair,

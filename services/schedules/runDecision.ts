@@ -76,10 +76,10 @@ export function createRunDecisions({
 }: Deps) {
   /**
    * True while a run that is due is left to workers of another version: this one does not know the job
-   * type. After a time it has been removed.
+   * type. After a time it has been removed. `now`: by the clock of the database.
    */
-  const isLeftToOthers = ({ jobType }: Schedule, since: Date): boolean =>
-    !jobTypes.find(jobType) && Date.now() - since.getTime() < OTHERS_DECIDE_MS;
+  const isLeftToOthers = ({ jobType }: Schedule, since: Date, now: Date): boolean =>
+    !jobTypes.find(jobType) && now.getTime() - since.getTime() < OTHERS_DECIDE_MS;
 
   /** Why no job can be created; if one can, what it is about. */
   async function examine({

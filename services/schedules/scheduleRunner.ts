@@ -98,7 +98,7 @@ export function createScheduleRunner(deps: Deps) {
         return { outcome: 'not_due' };
       if (isDecided(known, dueAt)) return { outcome: 'already_handled' };
       await jobTypes.refreshUnknown(known.jobType);
-      if (runDecisions.isLeftToOthers(known, dueAt)) return { outcome: 'left_to_others' };
+      if (runDecisions.isLeftToOthers(known, dueAt, now)) return { outcome: 'left_to_others' };
       if (isDelayed) await sleep(delayWithinSecondMs(known, Math.random()));
       const run = await decideLocked(scheduleId, AS_OWNER, async (context) => {
         const { trx, schedule } = context;
@@ -123,7 +123,9 @@ export function createScheduleRunner(deps: Deps) {
       const released = await decideLocked(scheduleId, AS_OWNER, async (context) => {
         const { work, trx, schedule } = context;
         const run = await findBufferedRun(trx, scheduleId);
-        if (!run || runDecisions.isLeftToOthers(schedule, run.decidedAt)) throw new NoChange();
+        if (!run) throw new NoChange();
+        const now = await readDatabaseTime(trx);
+        if (runDecisions.isLeftToOthers(schedule, run.decidedAt, now)) throw new NoChange();
         const limit = MAX_CANCELLED_PER_DECISION + 1;
         const unfinished = await listUnfinishedJobs(trx, scheduleId, limit);
         if (unfinished.length === 0 || schedule.overlapPolicy === 'allowAll')

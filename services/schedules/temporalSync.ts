@@ -1,4 +1,5 @@
 import type { Commit } from '../../db/core/commit.ts';
+import { readDatabaseTime } from '../../db/core/databaseTime.ts';
 import { withPendingTask } from '../../db/core/outbox.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { Schedule } from '../../db/models/Schedule.ts';
@@ -62,7 +63,7 @@ export function createTemporalSync({
      * Returns the number of repaired schedules.
      */
     async reconcile(signal: AbortSignal): Promise<number> {
-      const now = new Date();
+      const now = await readDatabaseTime(db);
       const expected = await listForTemporal(db, MAX_TEMPORAL_SCHEDULES);
       const existing = await listTemporalSchedules();
       const suspects = new Set(

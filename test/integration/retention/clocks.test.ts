@@ -40,6 +40,17 @@ test('a reconciler whose clock is ahead keeps what has not expired', async () =>
   expect(await app.deps.db('idempotency_keys')).toHaveLength(1);
 });
 
+test('a reconciler whose clock is ahead checks no job before its time', async () => {
+  const { db, reconcile } = app.deps;
+  const body = { type: 'core.echo', payload: {} };
+  const { id } = await admin(app).post<{ id: string }>('/api/jobs', body).expect(201);
+  const row = db('jobs').where({ id });
+  const checkedAt = new Date(Date.now() + DAY_MS);
+  await row.clone().update({ checked_at: checkedAt });
+  await withClockAhead(9 * DAY_MS, () => reconcile.reconcileJobs(AbortSignal.timeout(20_000)));
+  expect((await row.clone().first()).checked_at).toEqual(checkedAt);
+});
+
 test('a process whose clock is ahead does not skip occurrences that are to come', async () => {
   const { db, catchUp } = app.deps;
   const { id } = await admin(app)
