@@ -75,6 +75,10 @@ function idAt(kind: IdKind, time: Date, suffix: string): string {
 /** Returns the smallest id of `time`, to filter ids by time of creation. */
 export const minIdAt = (kind: IdKind, time: Date): string => idAt(kind, time, '0'.repeat(20));
 
+/** When an id was created, by the clock of the process that did. */
+export const timeOfId = (id: string): Date =>
+  new Date(Number.parseInt(TypeID.fromString(id).toUUID().replace('-', '').slice(0, 12), 16));
+
 /** Version and variant of a UUIDv7, and 74 random bits. */
 const randomSuffix = (): string =>
   `7${randomBytes(2).toString('hex').slice(1)}8${randomBytes(8).toString('hex').slice(1)}`;

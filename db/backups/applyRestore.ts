@@ -113,11 +113,11 @@ export async function applyDifferences(
   );
   if (large.length > 0) undo.push(...(await dropIndexesAndForeignKeys(trx, query, large)));
   const names = new Set(differing.map(({ planned }) => planned.table.name));
-  if (author) await keepReplacedRecords(query, changed);
+  const entryTime = author && (await keepReplacedRecords(query, changed, author));
   const effects = await repairAfterRestore(query, plan, names, () =>
     writeRows(query, plan, changed),
   );
-  if (author) await auditRestoredRecords(query, changed, author);
+  if (author && entryTime) await auditRestoredRecords(query, changed, author, entryTime);
   await query('SET CONSTRAINTS ALL IMMEDIATE');
   // In reverse order, indexes are created before the foreign keys that are checked with them.
   for (const statement of undo.toReversed()) await query(statement);

@@ -1,19 +1,18 @@
+import { assertDefined } from '../../domain/shared/assert.ts';
 import { viaOf, type Caller } from '../../domain/shared/caller.ts';
 import { PLATFORM } from '../../domain/access/scope.ts';
 import type { Resource } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
+import { timeOfId } from '../../platform/ids.ts';
+import { SHOWN_CLOCK } from '../core/databaseTime.ts';
 import { auditedColumns, tableOf } from '../inventory/tables.ts';
 import { quoteIdentifier, type RunQuery } from './catalog.ts';
 import type { PlannedTable } from './restorePlan.ts';
 import { diffTable, liveTable } from './sql.ts';
 import type { BackedUpTable } from './tables.ts';
 
-/**
- * Who restores, and when, for the audit entries of records. `entryId` is a new id of an audit entry, from
- * which those of the entries are made. It and `at` must be from after the locks of `lockForRestore`: writers
- * that the restore waited for come before it in the history of a record.
- */
-export type RestoreAuthor = { entryId: string; at: Date; caller: Caller };
+/** Who restores, for the audit entries of records. `entryIdAt` creates ids of audit entries. */
+export type RestoreAuthor = { caller: Caller; entryIdAt(time: Date): string };
 
 /** A table with the number of its rows that a restore changes. */
 type Changed = { planned: PlannedTable; rows: number };
@@ -31,11 +30,19 @@ const statesSql = (resource: Resource, table: BackedUpTable, except: string): st
      SELECT ${auditedColumns(resource)} FROM ${liveTable(table)}
      WHERE id IN (SELECT id FROM ${diffTable(table)} WHERE change <> '${except}')) AS r`;
 
-/** Keeps the records of the inventory that a restore will change or delete, for `auditRestoredRecords`. */
+/** When the entries of a restore are, and an id with which theirs begin. */
+type EntryTime = { at: Date; entryId: string };
+
+/**
+ * Keeps the records of the inventory that a restore will change or delete, for `auditRestoredRecords`. Call it after
+ * `lockForRestore`: writers that the restore waited for come before it in the history of a record.
+ */
 export async function keepReplacedRecords(
   query: RunQuery,
   changed: readonly Changed[],
-): Promise<void> {
+  author: RestoreAuthor,
+): Promise<EntryTime> {
+  const times: (Date | null)[] = [];
   for (const { planned } of changed) {
     const resource = RESOURCE_OF.get(planned.table.name);
     if (!resource) continue;
@@ -43,7 +50,34 @@ export async function keepReplacedRecords(
       `CREATE TEMP TABLE ${quoteIdentifier(`_replaced_${planned.table.name}`)} ON COMMIT DROP AS
        ${statesSql(resource, planned.table, 'created')}`,
     );
+    const [updated] = await query<{ last: Date | null }>(
+      `SELECT max(updated_at) AS last FROM ${liveTable(planned.table)}
+       WHERE id IN (SELECT id FROM ${diffTable(planned.table)} WHERE change <> 'created')`,
+    );
+    times.push(updated?.last ?? null);
   }
+  return entryTimeAfter(query, times, author);
+}
+
+/**
+ * A time after these, by which records were changed, and an id after those of all entries. Both are by the clock of the
+ * database, unless processes whose clocks are ahead have written: the history of a record has its entries in
+ * the order of both.
+ */
+async function entryTimeAfter(
+  query: RunQuery,
+  times: readonly (Date | null)[],
+  { entryIdAt }: RestoreAuthor,
+): Promise<EntryTime> {
+  const [found] = await query<{ at: Date; lastId: string | null }>(
+    `SELECT greatest(${SHOWN_CLOCK}, max(t.at) + interval '1 ms') AS at,
+       (SELECT max(id) FROM public.audit_entries) AS "lastId"
+     FROM unnest($1::timestamptz[]) AS t (at)`,
+    [times],
+  );
+  const { at, lastId } = assertDefined(found, 'time of the restore');
+  const afterLast = lastId === null ? 0 : timeOfId(lastId).getTime() + 1;
+  return { at, entryId: entryIdAt(new Date(Math.max(at.getTime(), afterLast))) };
 }
 
 /** The digits of ids, which sort like their values. */
@@ -80,7 +114,8 @@ const PARTS = `(
 export async function auditRestoredRecords(
   query: RunQuery,
   changed: readonly Changed[],
-  { entryId, at, caller }: RestoreAuthor,
+  { caller }: RestoreAuthor,
+  { entryId, at }: EntryTime,
 ): Promise<void> {
   let written = 0;
   for (const { planned, rows } of changed) {

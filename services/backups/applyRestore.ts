@@ -87,7 +87,7 @@ export function createApplyRestore({
       return {
         ...evaluation,
         effects: await applyDifferences(trx, plan, {
-          author: { entryId: ids.next('aud'), at: new Date(), caller },
+          author: { caller, entryIdAt: (time) => ids.at('aud', time) },
           signal: tools.signal,
           bulkRows,
         }),

@@ -6,6 +6,7 @@ import { RESOURCES } from '../../../domain/inventory/resources/index.ts';
 import type { TestApp } from '../../support/app.ts';
 import { backupCreator, restorer, withBackups } from '../../support/backups.ts';
 import type { TestClient } from '../../support/client.ts';
+import { withClockAhead } from '../../support/clock.ts';
 import { seedEstate } from '../../support/estate.ts';
 import { recordFactory, type InventoryRecord, type RecordPage } from '../../support/inventory.ts';
 import type { Page } from '../../support/users.ts';
@@ -86,6 +87,23 @@ describe('a restore is in the history of a record', () => {
     ]);
     expect(third && outline(third)).toEqual(['restore: create 1', 'restore: delete 1', 'create 1']);
     expect(outline(await changesOf(kept))).toEqual(['create 1']);
+  });
+
+  test.each([
+    ['by a process whose clock is ahead', { writerMs: 60_000, workerMs: 0 }],
+    ['in front of a worker whose clock is behind', { writerMs: 0, workerMs: -60_000 }],
+  ])('after changes %s', async (name, { writerMs, workerMs }) => {
+    const changed = pathOf('sites', await make('sites', { name }));
+    const deleted = pathOf('sites', await make('sites', { name: `${name}, too` }));
+    const backup = await createBackup(INVENTORY);
+    await withClockAhead(writerMs, async () => {
+      await root.put(changed, { name: `${name}, renamed` }).expect(200);
+      await root.delete(deleted).expect(204);
+    });
+    await withClockAhead(workerMs, () => restore({ backupId: backup.id }));
+    const after = new Date(Date.now() + 120_000);
+    expect((await at(changed, after)).body.name).toBe(name);
+    expect((await at(deleted, after)).body.name).toBe(`${name}, too`);
   });
 
   test('of every resource, in the form of its responses', async () => {
