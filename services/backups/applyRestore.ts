@@ -3,6 +3,7 @@ import { applyDifferences, lockForRestore } from '../../db/backups/applyRestore.
 import { resumeSchedules } from '../../db/backups/resumeSchedules.ts';
 import { cancelOnAbort } from '../../db/core/cancelOnAbort.ts';
 import type { Commit, Work } from '../../db/core/commit.ts';
+import { readDatabaseTime } from '../../db/core/databaseTime.ts';
 import { isBusy } from '../../db/core/constraints.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { lockIfCurrentAttempt } from '../../db/jobs/jobs.ts';
@@ -94,7 +95,7 @@ export function createApplyRestore({
       };
     });
     const { schedules, sessionsEnded, jobsEnded } = effects;
-    await resumeSchedules(trx, schedules, work.now);
+    await resumeSchedules(trx, schedules, await readDatabaseTime(trx));
     await assertCurrentAttempt(trx, job);
     for (const { id } of schedules.slice(0, MAX_SCHEDULE_SYNCS))
       work.dispatch(syncSchedule({ id, tenantId: job.tenantId }));

@@ -21,6 +21,7 @@ import {
 } from '../../db/backups/staging.ts';
 import type { Migrations } from '../../db/core/migration.ts';
 import type { Commit } from '../../db/core/commit.ts';
+import { readDatabaseTime } from '../../db/core/databaseTime.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { MIGRATIONS } from '../../db/migrations/index.ts';
 import { Backup } from '../../db/models/Backup.ts';
@@ -120,7 +121,7 @@ async function apply(
   const { replaced, finish } = await replaceTables(trx, STAGING_SCHEMA, newTables);
   await findDifferences(query, plan, replaced);
   const { schedules } = await applyDifferences(trx, plan, { replaced });
-  await resumeSchedules(trx, schedules, new Date());
+  await resumeSchedules(trx, schedules, await readDatabaseTime(trx));
   await finish();
   await countForQuotas(query, replaced);
   // Views would hinder later migrations: the schema ends with this transaction, whatever is killed.

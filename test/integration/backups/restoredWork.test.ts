@@ -5,14 +5,25 @@ import type { ScheduleRecord } from '../../../api/schedules/schemas.ts';
 import { resumeSchedules } from '../../../db/backups/resumeSchedules.ts';
 import type { TestApp } from '../../support/app.ts';
 import { approve, createRequest, readRequest, sleepJob } from '../../support/approvals.ts';
-import { backupCreator, restorer, withBackups } from '../../support/backups.ts';
+import {
+  backupCreator,
+  recover,
+  restorer,
+  withBackups,
+  type BackupFixture,
+} from '../../support/backups.ts';
 import type { TestClient } from '../../support/client.ts';
+import { withClockAhead } from '../../support/clock.ts';
 import { eventually } from '../../support/eventually.ts';
 import { hasShownTimes } from '../../support/shownTimes.ts';
 
+let fixture: BackupFixture;
 let app: TestApp;
 let root: TestClient;
-withBackups((fixture) => void ({ app, root } = fixture));
+withBackups((started) => {
+  fixture = started;
+  ({ app, root } = started);
+});
 
 const readJob = (id: string) => root.get<JobRecord>(`/api/jobs/${id}`).expect(200);
 const untilEnded = (id: string) =>
@@ -153,4 +164,21 @@ test.each([
     expect(resumed).toMatchObject({ next_due_at: at('12:30'), last_run_id: runs.at(-1).id });
     await trx('schedules').where({ id }).update({ next_due_at: null });
   });
+});
+
+test('a restored schedule goes on after the time of the database, whatever the clock of its process says', async () => {
+  const { id } = await root
+    .post<ScheduleRecord>('/api/schedules', {
+      name: 'each minute',
+      cronExpression: '* * * * *',
+      jobType: 'core.echo',
+      payload: {},
+    })
+    .expect(201);
+  const backup = await backupCreator(() => root)();
+  const before = new Date();
+  const recovered = await withClockAhead(-3_600_000, () => recover(fixture, backup));
+  const { next_due_at } = await recovered.app.deps.db('schedules').where({ id }).first();
+  await recovered.stop();
+  expect(next_due_at.getTime()).toBeGreaterThan(before.getTime());
 });
