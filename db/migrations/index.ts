@@ -79,6 +79,7 @@ import * as lostAttempts from './0108_lost_attempts.ts';
 import * as askedForJobsOfTenants from './0111_asked_for_jobs_of_tenants.ts';
 import * as unfinishedPurges from './0112_unfinished_purges.ts';
 import * as passwordsThatExpire from './0116_passwords_that_expire.ts';
+import * as replacedPasswords from './0117_replaced_passwords.ts';
 import * as formerTenants from './0119_former_tenants.ts';
 import * as unitsOfDeviceTypes from './0124_units_of_device_types.ts';
 
@@ -167,6 +168,7 @@ export const MIGRATIONS: Migrations = {
   '0111_asked_for_jobs_of_tenants': askedForJobsOfTenants,
   '0112_unfinished_purges': unfinishedPurges,
   '0116_passwords_that_expire': passwordsThatExpire,
+  '0117_replaced_passwords': replacedPasswords,
   '0119_former_tenants': formerTenants,
   '0124_units_of_device_types': unitsOfDeviceTypes,
 };

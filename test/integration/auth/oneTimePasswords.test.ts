@@ -83,6 +83,19 @@ test('one that an earlier version has set is valid for 72 hours after the change
   await expectProblem(login(app, username, oneTimePassword), 401, 'login_failed');
 });
 
+test('one that an earlier version resets does not end with the former one', async () => {
+  const { username } = await created();
+  const { username: other, oneTimePassword } = await typed();
+  const { db } = app.deps;
+  const { password_hash } = await db('users').where({ username: other }).first();
+  const row = db('users').where({ username });
+  await row.clone().update({ password_expires_at: new Date(0) });
+  // It does not know the column.
+  await row.clone().update({ password_hash, updated_at: new Date() });
+  expect((await row.clone().first()).password_expires_at).toBeNull();
+  await login(app, username, oneTimePassword).expect(200);
+});
+
 test('the password that replaces it does not expire', async () => {
   const { username, oneTimePassword } = await created();
   const { accessToken } = await login(app, username, oneTimePassword).expect(200);
