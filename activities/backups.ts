@@ -11,7 +11,7 @@ import type { RestoreRunSteps } from '../services/backups/restoreRun.ts';
 import type { PreRestoreBackup } from '../services/backups/preRestoreBackup.ts';
 import type { MultiStepJobs, StepTools } from '../services/jobs/multiStep.ts';
 import { attemptSignal, toTemporalFailure } from './jobs.ts';
-import { startHeartbeat, withHeartbeat } from './heartbeat.ts';
+import { lostBefore, startHeartbeat, withHeartbeat, type AttemptHistory } from './heartbeat.ts';
 import { sanitizeErrors } from './sanitizeErrors.ts';
 
 export type BackupActivities = ReturnType<typeof createBackupActivities>;
@@ -36,16 +36,14 @@ export type PreRestoreBackupRun = {
 
 /**
  * What Temporal keeps of a step from one attempt to the next. `counted`: the failed attempts that its retry policy
- * counts; the number of Temporal also counts those that an outage has ended. `lost`: the attempts that were
- * never recorded as ended (`isRunning`): their worker was killed.
+ * counts; the number of Temporal also counts those that an outage has ended.
  */
-type StepHistory = { counted: number; lost: number; isRunning: boolean };
+type StepHistory = AttemptHistory & { counted: number };
 
 /** The history of a step when an attempt begins. */
 function historyBefore({ info }: Context): StepHistory {
-  const before = (info.heartbeatDetails ?? {}) as Partial<StepHistory>;
-  const lost = (before.lost ?? 0) + (before.isRunning === true ? 1 : 0);
-  return { counted: before.counted ?? 0, lost, isRunning: true };
+  const { counted = 0 } = (info.heartbeatDetails ?? {}) as Partial<StepHistory>;
+  return { counted, lost: lostBefore(info), isRunning: true };
 }
 
 /** An attempt ends itself this long before Temporal would repeat it without a word. */

@@ -26,6 +26,7 @@ import { closeApproval, emitClosed } from './closeApproval.ts';
 import { executionOutcomeOf, finishExecution } from './finishExecution.ts';
 import type { JobFactory } from '../jobs/createJob.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
+import { MAX_LOST_ATTEMPTS } from '../jobs/multiStep.ts';
 
 export type ApprovalExecution = ReturnType<typeof createApprovalExecution>;
 
@@ -269,9 +270,9 @@ export function createApprovalExecution({ db, commit, checks, jobTypes, jobFacto
      * Creates the job of an approved request, after checking permissions, content and plan again.
      * If the request is blocked, it ends as failed or stale. The caller starts the run of the job.
      * Returns the milliseconds after which to ask again: until `executeAt`, or because
-     * only workers of another version know the job type; or 0.
+     * only workers of another version know the job type; or 0. `lost`: how many workers were lost while they did this.
      */
-    async createBoundJob(id: string): Promise<number> {
+    async createBoundJob(id: string, lost = 0): Promise<number> {
       const approval = await Approval.query(db).findById(id);
       const isDue = ({ status, execution }: Approval) =>
         status === 'approved' && execution === 'queued';
@@ -281,6 +282,12 @@ export function createApprovalExecution({ db, commit, checks, jobTypes, jobFacto
       if (approval.executeAt && approval.executeAt > now)
         return millisecondsUntil(approval.executeAt, now);
       if (isLeftToOthers(approval, now)) return ASK_OTHERS_MS;
+      if (lost >= MAX_LOST_ATTEMPTS) {
+        await changeLocked(systemCallerFor(approval), id, isDue, (work, current) =>
+          finishExecution(work, current, WORKERS_LOST),
+        );
+        return 0;
+      }
       const checked: Blocker | null = (await checks.hasRequiredApprovals(approval))
         ? await checks.findBlocker(approval)
         : {
@@ -314,6 +321,15 @@ export function createApprovalExecution({ db, commit, checks, jobTypes, jobFacto
 const JOB_MISSING: JobError = {
   code: 'outcome_unknown',
   message: 'The job of the request does not exist any more',
+};
+
+/** The outcome of a request whose checks, such as the plan of a large change, end their workers. */
+const WORKERS_LOST: Blocker = {
+  execution: 'failed',
+  error: {
+    code: 'worker_lost',
+    message: `${MAX_LOST_ATTEMPTS} workers were lost while the request was checked again`,
+  },
 };
 
 /** How often, and for how long, a request waits for a worker that knows its job type. */

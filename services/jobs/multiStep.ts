@@ -78,7 +78,7 @@ type Deps = {
  * A step that this number of workers has not survived is what kills them. A worker that Temporal has lost for a while
  * counts, too: which of the two it was, nobody can say.
  */
-const MAX_LOST_ATTEMPTS = 5;
+export const MAX_LOST_ATTEMPTS = 5;
 
 /** Logs how many workers were lost during a step. Error: `worker_lost` when these are too many. */
 function assertNotDeadly(lost: number, runLog: RunLog): void {
