@@ -1,5 +1,4 @@
 import type { Work } from '../../db/core/commit.ts';
-import { readDatabaseTime } from '../../db/core/databaseTime.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { Schedule } from '../../db/models/Schedule.ts';
 import { syncSchedule } from '../../domain/dispatch/tasks.ts';
@@ -19,6 +18,8 @@ type SaveOptions = {
   changed: Partial<Schedule>;
   /** The audit action is `schedule.<verb>`. */
   verb: 'update' | 'pause' | 'resume';
+  /** By the clock of the database; the time at which the change was checked. */
+  now: Date;
   /** Added to the audit entry. */
   details?: object;
 };
@@ -41,11 +42,11 @@ export function createSaveSchedule({
     trx: Knex,
     before: Schedule,
     after: Schedule,
+    now: Date,
   ): Promise<Date | null> {
     const differs = (field: (typeof TIMING_FIELDS)[number]) =>
       before[field]?.valueOf() !== after[field]?.valueOf();
     if (!TIMING_FIELDS.some(differs)) return before.nextDueAt;
-    const now = await readDatabaseTime(trx);
     const next = nextOccurrenceOf(after, now);
     const keepsPending = next !== null && !CALENDAR_FIELDS.some(differs);
     const isStillDue = (dueAt: Date) => keepsPending && isDue(timingOf(after), dueAt);
@@ -65,10 +66,10 @@ export function createSaveSchedule({
     work: Work,
     trx: Knex,
     before: Schedule,
-    { changed, verb, details }: SaveOptions,
+    { changed, verb, now, details }: SaveOptions,
   ): Promise<Schedule> {
     const after = Object.assign(new Schedule(), before, changed);
-    const nextDueAt = await recalculateNextRun(work, trx, before, after);
+    const nextDueAt = await recalculateNextRun(work, trx, before, after, now);
     const isPaused = before.enabled && !after.enabled;
     if (isPaused || hasAllRuns(after))
       await runDecisions.skipBuffered(work, trx, before, isPaused ? 'paused' : 'ended', {

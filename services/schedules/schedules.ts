@@ -208,12 +208,13 @@ export function createSchedules(deps: Deps) {
         caller,
         known,
         expectedVersion,
-        (work, before, trx) => {
+        async (work, before, trx) => {
           // The permission was checked for the record as it was read.
           if (enabled && before.version !== known.version) throw new ConcurrentChange();
           return saveSchedule(work, trx, before, {
             changed: enabledChange(enabled, caller.actorId, pauseReason, work.now),
             verb: enabled ? 'resume' : 'pause',
+            now: await readDatabaseTime(trx),
             details: { reason: pauseReason },
           });
         },

@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
 import { readDatabaseTime } from '../../db/core/databaseTime.ts';
-import type { Knex } from '../../db/core/knex.ts';
 import type { ScopedRepository } from '../../db/core/scopedRepository.ts';
 import { Schedule } from '../../db/models/Schedule.ts';
 import type { Timing } from '../../domain/schedules/occurrences.ts';
@@ -124,11 +123,7 @@ const savedParts = ({ jobType, payload, target }: Omit<JobUpdate, 'changesOwner'
 });
 
 /** Validates the timing after an update. Error: `invalid_request`. */
-async function checkUpdatedTiming(
-  trx: Knex,
-  before: Schedule,
-  update: ScheduleUpdate,
-): Promise<Timing> {
+function checkUpdatedTiming(before: Schedule, update: ScheduleUpdate, now: Date): Timing {
   const { cronExpression, timezone, startAt, endAt } = update;
   const timing = checkTiming({
     cronExpression: cronExpression ?? before.cronExpression,
@@ -139,7 +134,7 @@ async function checkUpdatedTiming(
   const changesTiming = [cronExpression, timezone, startAt, endAt].some(
     (field) => field !== undefined,
   );
-  if (changesTiming) assertOccurs(timing, await readDatabaseTime(trx));
+  if (changesTiming) assertOccurs(timing, now);
   return timing;
 }
 
@@ -198,7 +193,9 @@ async function updateOnce(
       // The job, and who may decide when it runs, were checked for the record as it was read.
       const isChecked = changesOwner || changesRuns(update, known) || changesRuns(update, before);
       if (isChecked && before.version !== known.version) throw new ConcurrentChange();
-      const timing = await checkUpdatedTiming(trx, before, update);
+      // Read once: the last occurrence could come between the check and the change.
+      const now = await readDatabaseTime(trx);
+      const timing = checkUpdatedTiming(before, update, now);
       const { takeOver: _, jobType: __, payload: ___, target: ____, ...others } = update;
       const { retryPolicy: _____, enabled, ...fields } = others;
       const changed: Partial<Schedule> = { ...fields, ...jobUpdate, timezone: timing.timezone };
@@ -208,7 +205,7 @@ async function updateOnce(
       if (jobUpdate.payload) changed.payloadAuthor = authorKeyOf(caller);
       if (enabled !== undefined && enabled !== before.enabled)
         Object.assign(changed, enabledChange(enabled, caller.actorId, null, work.now));
-      return saveSchedule(work, trx, before, { changed, verb: 'update' });
+      return saveSchedule(work, trx, before, { changed, verb: 'update', now });
     },
   );
   return {

@@ -12,6 +12,7 @@ import {
   type PageOf,
 } from '../../support/schedules.ts';
 import { admin, createUser, type TestUser } from '../../support/users.ts';
+import { waitingForLock } from '../../support/waitingForLock.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -48,6 +49,18 @@ const rejectedUpdate = (client: TestClient, id: string, change: object, status =
   client.put<ProblemBody>(`/api/schedules/${id}`, change).expect(status);
 const createRole = (id: string, permissions: string[]) =>
   admin(app).post('/api/rbac/roles', { id, name: id, permissions }).expect(201);
+
+it('changes its timing at one time, before which its last occurrence cannot come', async () => {
+  const client = clientOfNewTenant();
+  const { id } = await createSchedule(client);
+  let reads = 0;
+  const note = ({ sql }: { sql: string }) =>
+    void (reads += Number(sql.includes('clock_timestamp() AS now')));
+  app.deps.db.on('query', note);
+  await updateSchedule(client, id, { cronExpression: '0 3 * * *' });
+  app.deps.db.off('query', note);
+  expect(reads).toBe(1);
+});
 
 describe('the spread of schedules', () => {
   it('grows with what the tenant owns, and is read-only', async () => {
@@ -316,12 +329,8 @@ async function changeDuring<T>(
     await trx('schedules').where({ id }).forUpdate().select('id');
     const waiting = Promise.resolve(request());
     await eventually(
-      () =>
-        app.deps
-          .db('pg_stat_activity')
-          .whereLike('query', '%for update%')
-          .where({ wait_event_type: 'Lock' }),
-      (rows) => rows.length > 0,
+      () => waitingForLock(app.deps.db, 'transactionid'),
+      (pids) => pids.length > 0,
     );
     await trx('schedules')
       .where({ id })
