@@ -279,7 +279,12 @@ async function pauseDryRuns(): Promise<() => Promise<boolean>> {
     CREATE CONSTRAINT TRIGGER sites_pause AFTER INSERT ON sites DEFERRABLE INITIALLY DEFERRED
       FOR EACH ROW WHEN (NEW.name = 'pausing') EXECUTE FUNCTION pause_dry_run()`);
   return async () =>
-    (await db('pg_stat_activity').where({ wait_event: 'PgSleep' }).select('pid')).length > 0;
+    (
+      await db('pg_stat_activity')
+        .where({ wait_event: 'PgSleep' })
+        .whereRaw('datname = current_database()')
+        .select('pid')
+    ).length > 0;
 }
 
 test('while a preview of a tenant has its locks, events are published and delivered, and trees change', async () => {

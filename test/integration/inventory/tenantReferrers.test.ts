@@ -54,7 +54,12 @@ describe('what is created in a tenant while it is deleted', () => {
   beforeAll(() =>
     app.deps.db.raw(`
       CREATE FUNCTION stop_commit() RETURNS trigger LANGUAGE plpgsql AS $$
-        BEGIN PERFORM pg_advisory_xact_lock_shared(${STOP}); RETURN NULL; END $$;
+        BEGIN
+          -- Writes of the inventory wait for 100 ms, and then try again: the other one could come first.
+          PERFORM set_config('lock_timeout', '0', true);
+          PERFORM pg_advisory_xact_lock_shared(${STOP});
+          RETURN NULL;
+        END $$;
       CREATE CONSTRAINT TRIGGER stopped AFTER INSERT ON audit_entries DEFERRABLE INITIALLY DEFERRED
         FOR EACH ROW
         -- Not what jobs commit that began before.

@@ -345,13 +345,24 @@ describe('changing a webhook', () => {
     ]);
   });
 
+  /** Waits until the event of a new job is published and has its deliveries, if any. */
+  const fannedOut = ({ id }: { id: string }) =>
+    eventually(
+      () =>
+        fixture.app.deps
+          .db('events AS e')
+          .leftJoin('event_fan_outs AS f', 'f.tenant_id', 'e.tenant_id')
+          .where({ 'e.subject_id': id, 'e.type': 'job.created', 'f.tenant_id': null })
+          .whereNotNull('e.sequence')
+          .select('e.id'),
+      (events) => events.length === 1,
+    );
+
   test('delivers only the events from while it is enabled', async () => {
     const client = asNewTenant();
     const webhook = await register(client, '/toggle', { enabled: false });
     const path = `/api/webhooks/${webhook.id}`;
-    await createJob(client);
-    // Reading events publishes them, here while the webhook is disabled.
-    await client.get('/api/events').expect(200);
+    await fannedOut(await createJob(client));
     await client.put(path, { enabled: true }).expect(200);
     const second = await createJob(client);
     await waitForMessages('/toggle');
@@ -361,8 +372,7 @@ describe('changing a webhook', () => {
       disabledReason: 'request',
       disabledAt: expect.any(String),
     });
-    await createJob(client);
-    await client.get('/api/events').expect(200);
+    await fannedOut(await createJob(client));
     expect(fixture.sink.bodiesTo('/toggle').map(({ data }) => data.jobId)).toEqual([second.id]);
     expect(await getDeliveries(client, webhook.id)).toHaveLength(1);
   });
