@@ -6,7 +6,7 @@ import { isBusyError } from '../../domain/shared/busy.ts';
 import { AppError } from '../../domain/shared/errors.ts';
 import { isOutage } from '../../domain/shared/outage.ts';
 import type { Access } from '../../services/access/access.ts';
-import { hashToken } from '../../services/auth/tokens.ts';
+import { hashToken } from '../../services/auth/hashToken.ts';
 import type { Readiness } from '../../services/shared/readiness.ts';
 import type { ClientAddress } from '../middleware/clientAddress.ts';
 

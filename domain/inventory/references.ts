@@ -16,7 +16,6 @@ import {
 } from './planSnapshot.ts';
 import type { Resource, Row } from './resource.ts';
 import { RESOURCES } from './resources/index.ts';
-import { isJsonObject } from '../shared/jsonObject.ts';
 
 /**
  * The order in which references are resolved. Site, VRF and device come first, because they decide

@@ -1,4 +1,5 @@
 import type { Commit } from '../../db/core/commit.ts';
+import { readDatabaseTime } from '../../db/core/databaseTime.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { withPendingTask } from '../../db/core/outbox.ts';
 import { claimUnfinished, findLeasedAttempts } from '../../db/jobs/jobs.ts';
