@@ -38,7 +38,9 @@ const MAX_PAUSE_MS = 15_000;
 export async function startRunner({ config, temporal, log }: Deps): Promise<Runner> {
   const missing = await missingForAll(config.wrapper);
   if (missing.length > 0) throw new Error(`The runner cannot run commands.\n${missing.join('\n')}`);
-  const workFolder = await openWorkFolder(config.workFolder);
+  const workFolder = await openWorkFolder(config.workFolder, (folder, error) =>
+    log.warn({ folder, err: error }, 'a folder of a command could not be removed'),
+  );
   const endHeartbeat = await keepHeartbeat(workFolder.folder);
   const { typeFolders: folders, pools, secretsFolder, wrapper, url, token, tokenFile } = config;
   const readToken = tokenFile === undefined ? undefined : () => readTokenFile(tokenFile);

@@ -1,4 +1,4 @@
-import { copyFile, mkdir, readFile, rm } from 'node:fs/promises';
+import { copyFile, mkdir, readFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { JobFailure } from '../../domain/jobs/jobType.ts';
@@ -7,6 +7,7 @@ import { compileForeignSchema } from '../../platform/foreignSchema.ts';
 import { parseStrictJson } from '../../platform/strictJson.ts';
 import { StopRequest } from '../../runner/command/attempt.ts';
 import { missingFor, missingForAll } from '../../runner/command/capabilities.ts';
+import { removeFolder } from '../../runner/command/removeFolder.ts';
 import { runCommand } from '../../runner/command/runCommand.ts';
 import { openWorkFolder } from '../../runner/command/runFolder.ts';
 import { loadDeclaration, type DeclaredType } from '../../runner/declaration/load.ts';
@@ -64,6 +65,9 @@ async function readPayload(option: string): Promise<Record<string, unknown>> {
   return value;
 }
 
+const onLeft = (folder: string, error: unknown) =>
+  complain(`The folder ${folder} could not be removed: ${String(error)}`);
+
 type TryOptions = { payload?: string; target?: string; artifacts?: string };
 
 async function tryType(file: string, options: TryOptions): Promise<number> {
@@ -81,7 +85,7 @@ async function tryType(file: string, options: TryOptions): Promise<number> {
       `Without a server, the secrets of Holdfast are missing: ${Object.keys(definition.secrets).join(', ')}`,
     );
   const root = path.join(os.tmpdir(), `holdfast-try-${process.pid}`);
-  const workFolder = await openWorkFolder(root);
+  const workFolder = await openWorkFolder(root, onLeft);
   try {
     const result = await runCommand(
       type,
@@ -116,7 +120,7 @@ async function tryType(file: string, options: TryOptions): Promise<number> {
     else throw error;
     return 1;
   } finally {
-    await rm(root, { recursive: true, force: true });
+    await removeFolder(root, onLeft);
   }
 }
 
