@@ -50,7 +50,7 @@ async function processTimes(): Promise<number[]> {
   const { durationsMs } = await load(SEQUENTIAL, async () => {
     const { shim, run, discard } = await prepareRun(workFolder);
     const env = { PATH: process.env.PATH ?? '' };
-    const command = shim.run({ argv: ['true'], cwd: '/', env, mark: run.mark });
+    const command = shim.run({ argv: ['true'], wrapped: [], cwd: '/', env, mark: run.mark });
     await command.exit;
     await command.killAll();
     command.stdout.destroy();

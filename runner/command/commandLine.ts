@@ -45,15 +45,20 @@ async function limitPrefix({ limits }: Declaration): Promise<string[]> {
   return options.length === 0 ? [] : [await ownProgram('prlimit'), ...options, '--'];
 }
 
-/** The program and its arguments, with the limits of the type and the wrapper of the runner before them. */
+/**
+ * The program and its arguments, with the limits of the type and the wrapper of the runner before them. `wrapped` are
+ * those of the wrapper and the program, empty without a wrapper.
+ */
 export async function commandLine(
   declaration: Declaration,
   attempt: Attempt,
   [program, ...options]: readonly string[],
-): Promise<string[]> {
+): Promise<{ argv: string[]; wrapped: string[] }> {
+  const limits = await limitPrefix(declaration);
   const argv = declaration.run.argv.map((argument) => resolveArgument(argument, attempt));
-  const wrapper = program === undefined ? [] : [await ownProgram(program), ...options];
-  return [...(await limitPrefix(declaration)), ...wrapper, ...argv];
+  if (program === undefined) return { argv: [...limits, ...argv], wrapped: [] };
+  const wrapped = [await ownProgram(program), ...options, ...argv];
+  return { argv: [...limits, ...wrapped], wrapped };
 }
 
 /** The whole environment of a command. Nothing else of the runner's own is in it than `PATH`. */

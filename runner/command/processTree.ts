@@ -1,8 +1,9 @@
 import { readdir, readFile } from 'node:fs/promises';
+import os from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /** Sends a signal to a process group. A group that does not exist any more is no error. */
-export function signalGroup(group: number, signal: NodeJS.Signals): void {
+function signalGroup(group: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-group, signal);
   } catch {
@@ -10,9 +11,9 @@ export function signalGroup(group: number, signal: NodeJS.Signals): void {
   }
 }
 
-function killProcess(id: number): void {
+function signalProcess(id: number, signal: NodeJS.Signals): void {
   try {
-    process.kill(id, 'SIGKILL');
+    process.kill(id, signal);
   } catch {
     // As above.
   }
@@ -39,6 +40,76 @@ async function readState(id: number): Promise<ProcessState | undefined> {
   return { id, parent: Number(parent), group: Number(group), session: Number(session) };
 }
 
+/** The processes that run. Empty on systems without `/proc`. */
+async function readStates(): Promise<ProcessState[]> {
+  const names = await readdir('/proc').catch(() => []);
+  const ids = names.filter((name) => /^\d+$/.test(name)).map(Number);
+  return (await Promise.all(ids.map(readState))).filter((state) => state !== undefined);
+}
+
+/** Adds the descendants of processes to them. */
+function addDescendants(found: Set<number>, states: readonly ProcessState[]): void {
+  for (let grows = true; grows;) {
+    const children = states.filter(({ id, parent }) => found.has(parent) && !found.has(id));
+    for (const { id } of children) found.add(id);
+    grows = children.length > 0;
+  }
+}
+
+/** True if a process has a handler for a signal (proc(5), `SigCgt` of `/proc/<id>/status`). */
+async function handles(id: number, signal: NodeJS.Signals): Promise<boolean> {
+  const text = await readFile(`/proc/${id}/status`, 'latin1').catch(() => '');
+  const [, mask = '0'] = /^SigCgt:\s*([0-9a-f]+)$/m.exec(text) ?? [];
+  return ((BigInt(`0x${mask}`) >> BigInt(os.constants.signals[signal] - 1)) & 1n) === 1n;
+}
+
+/**
+ * The processes that a wrapper has started and that are to stop in its stead: a sandbox that a signal ends takes with it
+ * what runs inside, before that can end in order. Empty if `id` is no wrapper any more, as after `env` has executed its
+ * command, if it handles the signal itself, or has no child. `wrapped` are the arguments of the wrapper.
+ */
+async function findWrapped(
+  id: number,
+  signal: NodeJS.Signals,
+  wrapped: readonly string[],
+): Promise<Set<number>> {
+  if (wrapped.length === 0) return new Set();
+  const line = await readFile(`/proc/${id}/cmdline`, 'utf8').catch(() => '');
+  // An interpreter may be before them.
+  const isWrapper = line.endsWith(wrapped.map((each) => `${each}\0`).join(''));
+  if (!isWrapper || (await handles(id, signal))) return new Set();
+  const found = new Set([id]);
+  addDescendants(found, await readStates());
+  found.delete(id);
+  return found;
+}
+
+/**
+ * Asks a command to stop: its process group gets the signal, or without its wrapper everything that the wrapper
+ * has started. A command that has ended is no error.
+ */
+export async function signalCommand(
+  group: number,
+  signal: NodeJS.Signals,
+  wrapped: readonly string[],
+): Promise<void> {
+  const inside = await findWrapped(group, signal, wrapped);
+  if (inside.size === 0) signalGroup(group, signal);
+  for (const id of inside) signalProcess(id, signal);
+}
+
+/** Sends a signal to the descendants of a shim that are not in the group of its command. */
+export async function signalDaemons(
+  { shim, group }: { shim: number; group: number | undefined },
+  signal: NodeJS.Signals,
+): Promise<void> {
+  const states = await readStates();
+  const found = new Set([shim]);
+  addDescendants(found, states);
+  for (const { id, ...state } of states)
+    if (id !== shim && found.has(id) && state.group !== group) signalProcess(id, signal);
+}
+
 const hasMark = (id: number, mark: string): Promise<boolean> =>
   readFile(`/proc/${id}/environ`, 'latin1').then(
     (text) => text.includes(mark),
@@ -50,20 +121,14 @@ const hasMark = (id: number, mark: string): Promise<boolean> =>
  * the descendants of all these. Empty on systems without `/proc`.
  */
 async function findProcesses({ session, group, mark }: RunTraces): Promise<number[]> {
-  const names = await readdir('/proc').catch(() => []);
-  const ids = names.filter((name) => /^\d+$/.test(name)).map(Number);
-  const states = (await Promise.all(ids.map(readState))).filter((state) => state !== undefined);
+  const states = await readStates();
   const found = new Set<number>();
   for (const { id, ...state } of states) {
     if (id === process.pid) continue;
     const isOfRun = state.session === session || state.group === group;
     if (isOfRun || (await hasMark(id, mark))) found.add(id);
   }
-  for (let grows = true; grows;) {
-    const children = states.filter(({ id, parent }) => found.has(parent) && !found.has(id));
-    for (const { id } of children) found.add(id);
-    grows = children.length > 0;
-  }
+  addDescendants(found, states);
   return [...found];
 }
 
@@ -80,7 +145,7 @@ export async function killLeft(traces: RunTraces): Promise<number[]> {
     if (traces.group !== undefined) signalGroup(traces.group, 'SIGKILL');
     const found = await findProcesses(traces);
     if (found.length === 0 || performance.now() > deadline) return found;
-    found.forEach(killProcess);
+    for (const id of found) signalProcess(id, 'SIGKILL');
     await sleep(PAUSE_MS);
   }
 }

@@ -6,6 +6,7 @@ import { JobFailure } from '../../domain/jobs/jobType.ts';
 import { secretValuesIn } from '../../domain/jobs/secretFields.ts';
 import { workingFolder } from '../declaration/digest.ts';
 import type { DeclaredType } from '../declaration/load.ts';
+import type { Declaration } from '../declaration/schema.ts';
 import { storeArtifacts } from './artifacts.ts';
 import { StopRequest, type Attempt, type AttemptTools } from './attempt.ts';
 import { commandLine, environmentOf } from './commandLine.ts';
@@ -104,13 +105,14 @@ async function execute(execution: Execution): Promise<CommandExit> {
   const { type, attempt, host, prepared, variables, output, signal } = execution;
   const { run, shim } = prepared;
   const { declaration, folder } = type;
-  const argv = await commandLine(declaration, attempt, host.wrapper);
+  const { argv, wrapped } = await commandLine(declaration, attempt, host.wrapper);
   const { payload, target } = attempt;
   await writeFile(run.payload, JSON.stringify(payload), { mode: 0o600 });
   if (target) await writeFile(run.target, JSON.stringify(target), { mode: 0o600 });
   signal.throwIfAborted();
   const command = shim.run({
     argv,
+    wrapped,
     cwd: workingFolder(folder, declaration),
     env: environmentOf(declaration, attempt, run, variables),
     mark: run.mark,
@@ -151,8 +153,8 @@ export const graceLeftMs = (timeoutMs: number, elapsedMs: number): number =>
   Math.max(0, timeoutMs + GRACE_AFTER_LIMIT_MS - elapsedMs);
 
 /**
- * Resolves when the command has ended by itself. Errors: the reason of the signal; `timed_out`. The process
- * of the command has then been asked to stop, and its grace period is over or it has ended.
+ * Resolves when the command has ended by itself. Errors: the reason of the signal; `timed_out`. The command
+ * has then been asked to stop, and its grace period is over or no process of it is left.
  */
 async function exitOrStop(command: RunningCommand, execution: Execution): Promise<CommandExit> {
   const { type, attempt, output, signal } = execution;
@@ -172,20 +174,31 @@ async function exitOrStop(command: RunningCommand, execution: Execution): Promis
   } finally {
     clearTimeout(timer);
   }
-  const { signal: stopSignal, graceSeconds } = type.declaration.stop;
   const reason: unknown = stopped.reason;
   const maxGraceMs = reason instanceof StopRequest ? reason.maxGraceMs : Number.POSITIVE_INFINITY;
-  const elapsedMs = performance.now() - startedAt;
-  const leftMs = graceLeftMs(attempt.timeoutMs, elapsedMs);
-  const graceMs = command.signal(stopSignal)
-    ? Math.min(graceSeconds * 1_000, maxGraceMs, leftMs)
-    : 0;
+  const leftMs = graceLeftMs(attempt.timeoutMs, performance.now() - startedAt);
+  await askToStop(command, type.declaration.stop, Math.min(maxGraceMs, leftMs), output);
+  throw reason;
+}
+
+/**
+ * Asks a command to stop, and resolves when none of its processes is left or the time for that is over. The first
+ * process may end before those that it has started: they have the same time.
+ */
+async function askToStop(
+  command: RunningCommand,
+  { signal, graceSeconds }: Declaration['stop'],
+  maxGraceMs: number,
+  output: Output,
+): Promise<void> {
+  const graceMs = (await command.signal(signal)) ? Math.min(graceSeconds * 1_000, maxGraceMs) : 0;
   const limit = new AbortController();
   const late = sleep(graceMs, 'late', { signal: limit.signal }).catch(() => undefined);
-  if ((await Promise.race([command.exit, late])) === 'late' && graceMs > 0)
-    output.note('warn', `The command did not end within ${graceMs} ms of ${stopSignal}: killed`);
+  // Nothing else can ask these to stop any more.
+  const ended = command.exit.then(() => command.signalDaemons(signal)).then(() => command.empty);
+  if ((await Promise.race([ended, late])) === 'late' && graceMs > 0)
+    output.note('warn', `The command did not end within ${graceMs} ms of ${signal}: killed`);
   limit.abort();
-  throw reason;
 }
 
 const abortOf = (signal: AbortSignal): Promise<undefined> =>

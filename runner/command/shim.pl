@@ -3,8 +3,8 @@
 # It is in Perl because a process can only adopt the orphans of its descendants ("subreaper", prctl(2)) by a
 # system call that Node and shells do not have; perl-base is part of every Debian, and starts in milliseconds.
 #
-# File descriptor 3 is a socket to the runner. The runner sends the command; the shim answers "started",
-# "exit" and "failed". When the runner closes the socket, or dies, everything is killed.
+# File descriptor 3 is a socket to the runner. The runner sends the command; the shim answers "started", "exit",
+# "empty" (no process of the run is left) and "failed". When the runner closes the socket, or dies, everything is killed.
 
 use strict;
 use warnings;
@@ -127,9 +127,27 @@ sub kill_all {
   }
 }
 
+# True if the watcher is the only child. A process that ends has handed its children over before it can be waited for, so
+# then there are no other descendants either. Without adoption nothing is known of orphans.
+sub is_alone {
+  return 1 if !$adopts;
+  if (open(my $file, '<', "/proc/self/task/$shim/children")) {
+    return !grep { $_ != $watcher } split ' ', <$file> // '';
+  }
+  return !grep { $_ != $watcher } descendants();
+}
+
 if (!defined $watcher) { kill_all(); report('failed cannot fork'); exit 1; }
 
+my ($has_exited, $is_empty) = (0, 0);
 while ((my $pid = waitpid(-1, 0)) != -1) {
-  report('exit ' . ($? >> 8) . ' ' . ($? & 127)) if $pid == $command;
   if ($pid == $watcher) { kill_all(); last; }
+  if ($pid == $command) {
+    report('exit ' . ($? >> 8) . ' ' . ($? & 127));
+    $has_exited = 1;
+  }
+  if ($has_exited && !$is_empty && is_alone()) {
+    report('empty');
+    $is_empty = 1;
+  }
 }

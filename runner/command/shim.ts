@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline';
 import type { Duplex } from 'node:stream';
 import { errorMessage } from '../../domain/shared/errorMessage.ts';
 import type { Pipe } from './pipes.ts';
-import { killLeft, signalGroup } from './processTree.ts';
+import { killLeft, signalCommand, signalDaemons } from './processTree.ts';
 
 const SHIM = path.join(import.meta.dirname, 'shim.pl');
 
@@ -20,6 +20,8 @@ export type CommandExit =
 
 export type CommandSpec = {
   argv: readonly string[];
+  /** Of these, those of a wrapper and what it wraps; empty without one. */
+  wrapped: readonly string[];
   /** Absolute path of the folder in which the command starts. */
   cwd: string;
   /** The complete environment of the command. */
@@ -41,8 +43,12 @@ export type RunningCommand = {
   stderr: net.Socket;
   /** Resolves when the process of the command has ended. Others may still run. */
   exit: Promise<CommandExit>;
-  /** Sends a signal to the group of the command. False if it has not started yet. */
-  signal(name: NodeJS.Signals): boolean;
+  /** Resolves when no process of the run is left, or nothing is known of them any more. */
+  empty: Promise<void>;
+  /** Asks the command to stop: see `signalCommand`. False if it has not started yet. */
+  signal(name: NodeJS.Signals): Promise<boolean>;
+  /** Asks what the command has left to stop: processes that have left its group. */
+  signalDaemons(name: NodeJS.Signals): Promise<void>;
   /** Kills every process of the run. Resolves with the ids of those that cannot be killed. */
   killAll(): Promise<number[]>;
 };
@@ -82,11 +88,13 @@ export function startShim(pipes: readonly [stdout: Pipe, stderr: Pipe]): Shim {
         stdout,
         stderr,
         exit: reports.exit,
-        signal(name) {
+        empty: reports.empty,
+        async signal(name) {
           const { group, isOver } = reports.state;
-          if (group !== undefined && !isOver) signalGroup(group, name);
+          if (group !== undefined && !isOver) await signalCommand(group, name, spec.wrapped);
           return group !== undefined;
         },
+        signalDaemons: (name) => signalDaemonsOf(shim, reports.state.group, name),
         async killAll() {
           await endShim(shim, connection, ended);
           const { group, adopts, left } = reports.state;
@@ -103,6 +111,16 @@ export function startShim(pipes: readonly [stdout: Pipe, stderr: Pipe]): Shim {
       for (const { readFd } of pipes) closeSync(readFd);
     },
   };
+}
+
+async function signalDaemonsOf(
+  shim: ChildProcess,
+  group: number | undefined,
+  name: NodeJS.Signals,
+): Promise<void> {
+  // The id of one that has ended may be that of another process.
+  const hasEnded = shim.exitCode !== null || shim.signalCode !== null;
+  if (shim.pid !== undefined && !hasEnded) await signalDaemons({ shim: shim.pid, group }, name);
 }
 
 /** Ends a shim, which kills the processes of its command first. */
@@ -144,26 +162,29 @@ type ShimState = {
 function readReports(connection: Duplex, ended: Promise<unknown>) {
   const state: ShimState = { group: undefined, adopts: true, isOver: false, left: [] };
   const exit = Promise.withResolvers<CommandExit>();
+  const empty = Promise.withResolvers<undefined>();
   const over = (how: CommandExit) => {
     state.isOver = true;
     exit.resolve(how);
   };
   const onReport = (report: string) => {
-    const [, word = '', rest = ''] = /^(\w+) (.*)$/.exec(report) ?? [];
+    const [, word = '', rest = ''] = /^(\w+) ?(.*)$/.exec(report) ?? [];
     const numbers = rest.split(' ').map(Number);
     const [first = 0, second = 0] = numbers;
     if (word === 'started') Object.assign(state, { group: first, adopts: second === 1 });
     else if (word === 'exit')
       over(second === 0 ? { kind: 'exited', code: first } : { kind: 'killed', signal: second });
+    else if (word === 'empty') empty.resolve(undefined);
     else if (word === 'failed') over({ kind: 'failed', reason: rest });
     else if (word === 'left') state.left = numbers.filter((id) => id > 0);
   };
   createInterface({ input: connection }).on('line', onReport);
   void ended.then((error) =>
     // Its last reports may still be on their way.
-    setImmediate(() =>
-      over({ kind: 'failed', reason: typeof error === 'string' ? error : 'its shim was killed' }),
-    ),
+    setImmediate(() => {
+      over({ kind: 'failed', reason: typeof error === 'string' ? error : 'its shim was killed' });
+      empty.resolve(undefined);
+    }),
   );
-  return { state, exit: exit.promise };
+  return { state, exit: exit.promise, empty: empty.promise };
 }

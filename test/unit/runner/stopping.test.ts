@@ -5,7 +5,12 @@ import { mkdir, readdir, readFile, readlink, writeFile } from 'node:fs/promises'
 import path from 'node:path';
 import { StopRequest } from '../../../runner/command/attempt.ts';
 import { graceLeftMs } from '../../../runner/command/runCommand.ts';
-import { FORCE_AFTER_MS, stopRequest, temporalStopRequest } from '../../../runner/activity.ts';
+import {
+  FORCE_AFTER_MS,
+  runnerStopRequest,
+  stopRequest,
+  temporalStopRequest,
+} from '../../../runner/activity.ts';
 import { STOP_SHARE } from '../../../runner/protocol/attemptReport.ts';
 import { openWorkFolder } from '../../../runner/command/runFolder.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -145,6 +150,64 @@ test('a command can end in order when it is asked to stop, and its outcome does 
   );
   expect(error).toBe('cancelled');
   expect(text).toBe('ready\ntidy');
+});
+
+/** A child that ends in order, and its parent, which does not wait for that. */
+const TIDY = `trap "sleep 0.3; echo tidy; exit" TERM; echo ready; while true; do sleep 0.02; done`;
+/** What a script has printed, without what Bash says of a `sleep` that has got the signal. */
+const linesOf = (text: string) => text.split('\n').filter((line) => line !== 'Terminated');
+const LONG_STOP = { stop: { graceSeconds: 60 } };
+
+test.each([
+  ['a cancellation', stopRequest('cancelled', 5_000)],
+  ['a lost attempt', stopRequest('lost', 5_000)],
+  ['the stop of the runner', runnerStopRequest()],
+])('after %s, children have the time to end in order that their parent has', async (_, reason) => {
+  const { error, text } = await types.script(`bash -c '${TIDY}'; true`, {
+    fields: LONG_STOP,
+    ...abortAt('ready', reason),
+  });
+  expect(error).toBe(reason);
+  expect(linesOf(text)).toEqual(['ready', 'tidy']);
+});
+
+test('after the limit of the attempt, children have the time to end in order, too', async () => {
+  const { error, text } = await types.script(`bash -c '${TIDY}'; true`, {
+    fields: LONG_STOP,
+    attempt: { timeoutMs: 1_500 },
+  });
+  expect(error).toMatchObject({ code: 'timed_out' });
+  expect(linesOf(text)).toEqual(['ready', 'tidy']);
+});
+
+test('a daemon that has left the group is asked to stop when the command has ended', async () => {
+  const { text } = await types.script(`setsid bash -c '${TIDY}' & wait`, {
+    fields: LONG_STOP,
+    ...abortAt('ready', 'cancelled'),
+  });
+  expect(linesOf(text)).toEqual(['ready', 'tidy']);
+});
+
+test.each([
+  ['is replaced by the command', ['env', 'A=b'], ['ready', 'tidy']],
+  // As bubblewrap does with --die-with-parent.
+  [
+    'dies of the signal and takes with it what is inside',
+    ['sh', '-c', 'setpriv --pdeathsig KILL "$@"; exit $?', 'sandbox'],
+    ['ready', 'tidy'],
+  ],
+  [
+    'handles the signal',
+    ['bash', '-c', 'trap "echo wrapper" TERM; "$@" & wait; wait', 'sandbox'],
+    ['ready', 'wrapper', 'tidy'],
+  ],
+])('a command can end in order in a wrapper that %s', async (_, wrapper, expected) => {
+  const { text } = await types.script(TIDY, {
+    fields: LONG_STOP,
+    host: { wrapper },
+    ...abortAt('ready', 'cancelled'),
+  });
+  expect(linesOf(text)).toEqual(expected);
 });
 
 test('a command that takes too long fails with timed_out', async () => {
