@@ -2,7 +2,7 @@ import { access, constants, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { workingFolder } from '../declaration/digest.ts';
 import type { DeclaredType } from '../declaration/load.ts';
-import { readSecret, secretNames } from './secrets.ts';
+import { readSecret, secretUses } from './secrets.ts';
 
 const isExecutable = async (file: string): Promise<boolean> => {
   try {
@@ -80,8 +80,9 @@ export async function missingFor(
     missing.push(
       'The type limits its processes, which does not hold for root: the runner needs a user of its own',
     );
-  for (const name of secretNames(declaration))
-    if ((await readSecret(secretsFolder, name)) === undefined)
-      missing.push(`The secrets folder of the runner has no readable file ${name}`);
+  for (const [, use] of secretUses(declaration)) {
+    const secret = await readSecret(secretsFolder, use);
+    if ('problem' in secret) missing.push(secret.problem);
+  }
   return missing;
 }

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { JobFailure } from '../../domain/jobs/jobType.ts';
@@ -8,29 +9,44 @@ import type { RunFolder } from './runFolder.ts';
 /** Larger files are no secrets that could be masked. */
 const MAX_SECRET_BYTES = 65_536;
 
-/** Reads a secret of the runner's folder, without the line feed at its end; undefined if there is none. */
-export async function readSecret(
-  folder: string | undefined,
-  name: string,
-): Promise<string | undefined> {
+type SecretUse = { env: string } | { file: string };
+
+/** `bytes` is the whole file, `value` its text without the line feed at its end. */
+type Secret = { bytes: Buffer; value: string };
+
+/** Reads a file of the runner's secrets folder; undefined if there is none, or it is too large. */
+async function readBytes(folder: string | undefined, name: string): Promise<Buffer | undefined> {
   if (folder === undefined) return undefined;
   const file = path.join(folder, name);
   try {
     const { size } = await stat(file);
-    if (size > MAX_SECRET_BYTES) return undefined;
-    return (await readFile(file, 'utf8')).replace(/\r?\n$/, '');
+    return size > MAX_SECRET_BYTES ? undefined : await readFile(file);
   } catch {
     return undefined;
   }
 }
 
-/** The names of the secrets that a declaration asks for. */
-export const secretNames = ({ run }: Declaration): string[] =>
-  Object.values(run.secrets ?? {}).map((use) => ('env' in use ? use.env : use.file));
+/** Reads a secret for its use; `problem` says why it cannot be used so. */
+export async function readSecret(
+  folder: string | undefined,
+  use: SecretUse,
+): Promise<Secret | { problem: string }> {
+  const name = 'env' in use ? use.env : use.file;
+  const bytes = await readBytes(folder, name);
+  if (!bytes) return { problem: `The secrets folder of the runner has no readable file ${name}` };
+  if ('env' in use && (!isUtf8(bytes) || bytes.includes(0)))
+    return { problem: `The secret ${name} of the runner is no text in UTF-8: use it as a file` };
+  // Of other bytes the masker gets what the log would have for them.
+  return { bytes, value: bytes.toString().replace(/\r?\n$/, '') };
+}
+
+/** The secrets that a declaration asks for, by variable. */
+export const secretUses = ({ run }: Declaration): [variable: string, use: SecretUse][] =>
+  Object.entries(run.secrets ?? {});
 
 /**
  * The variables of the secrets that a declaration asks for, of Holdfast and of the runner, and their values.
- * Those that are used as a file are written to the folder of the run. Error: `JobFailure('secret_missing')`.
+ * Those that are used as a file are written to the folder of the run, byte for byte. Error: `JobFailure('secret_missing')`.
  */
 export async function prepareSecrets(
   declaration: Declaration,
@@ -40,18 +56,15 @@ export async function prepareSecrets(
 ): Promise<{ variables: Record<string, string>; values: string[] }> {
   const variables: Record<string, string> = { ...attempt.secrets };
   const values = Object.values(attempt.secrets);
-  for (const [variable, use] of Object.entries(declaration.run.secrets ?? {})) {
-    const name = 'env' in use ? use.env : use.file;
-    const value = await readSecret(secretsFolder, name);
-    if (value === undefined)
-      throw new JobFailure('secret_missing', `The runner has no secret ${name}`, {
-        retryable: false,
-      });
-    values.push(value);
-    if ('env' in use) variables[variable] = value;
+  for (const [variable, use] of secretUses(declaration)) {
+    const secret = await readSecret(secretsFolder, use);
+    if ('problem' in secret)
+      throw new JobFailure('secret_missing', secret.problem, { retryable: false });
+    values.push(secret.value);
+    if ('env' in use) variables[variable] = secret.value;
     else {
-      const file = path.join(run.secrets, name);
-      await writeFile(file, value, { mode: 0o600 });
+      const file = path.join(run.secrets, use.file);
+      await writeFile(file, secret.bytes, { mode: 0o600 });
       variables[variable] = file;
     }
   }

@@ -94,7 +94,8 @@ export async function createDeclaredTypes() {
     /** Declares and runs a script. */
     script: async (text: string, options: RunOptions = {}) =>
       run(await declare(text, options.fields), options),
-    addSecret: (name: string, value: string) => writeFile(path.join(secretsFolder, name), value),
+    addSecret: (name: string, value: string | Buffer) =>
+      writeFile(path.join(secretsFolder, name), value),
     remove: () => rm(folder, { recursive: true, force: true }),
   };
 }

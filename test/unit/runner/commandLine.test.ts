@@ -1,4 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { missingFor } from '../../../runner/command/capabilities.ts';
 import { createDeclaredTypes, type DeclaredTypes } from '../../support/runner/declared.ts';
 
 let types: DeclaredTypes;
@@ -65,7 +68,7 @@ test('secrets of the runner and of Holdfast are variables; a missing one is a fa
   const { error } = await types.script('true', { fields });
   expect(error).toMatchObject({
     code: 'secret_missing',
-    message: 'The runner has no secret key-1',
+    message: 'The secrets folder of the runner has no readable file key-1',
   });
   await types.addSecret('key-1', 'from-the-runner');
   const script = 'echo "${KEY:0:8}.${KEY:8}"';
@@ -74,6 +77,41 @@ test('secrets of the runner and of Holdfast are variables; a missing one is a fa
   const { text } = await types.script('echo "$TOKEN ${TOKEN:0:8}.${TOKEN:8}"', { attempt });
   expect(text).toBe('******** from-hol.dfast');
 });
+
+test.each([
+  ['with a line feed at its end, as an OpenSSH key', Buffer.from('first line\nlast line\n')],
+  ['with carriage returns', Buffer.from('first line\r\nlast line\r\n')],
+  ['without a line feed', Buffer.from('first line')],
+  ['that is no text, as a keytab', Buffer.from([5, 2, 0, 0, 0xff, 0xfe, 0x80, 10])],
+])('a secret that is used as a file has its bytes: one %s', async (_, bytes) => {
+  await types.addSecret('key-2', bytes);
+  const { text } = await types.script(
+    'od -An -v -tx1 "$KEY" | tr -d " \\n"; stat -c " %a" "$KEY"',
+    {
+      fields: { run: { secrets: { KEY: { file: 'key-2' } } } },
+    },
+  );
+  expect(text).toBe(`${bytes.toString('hex')} 600`);
+});
+
+test.each([
+  ['other bytes than UTF-8', Buffer.from('pass\xffword', 'latin1')],
+  ['U+0000', Buffer.from('password', 'utf16le')],
+])(
+  'a secret with %s is no variable: its type is not announced, and its job fails',
+  async (_, bytes) => {
+    await types.addSecret('key-3', bytes);
+    const type = await types.declare('true', { run: { secrets: { KEY: { env: 'key-3' } } } });
+    const problem = 'The secret key-3 of the runner is no text in UTF-8: use it as a file';
+    expect(await missingFor(type, { secretsFolder: types.secretsFolder, wrapper: [] })).toEqual([
+      problem,
+    ]);
+    expect((await types.run(type)).error).toMatchObject({
+      code: 'secret_missing',
+      message: problem,
+    });
+  },
+);
 
 test('a command can read its target', async () => {
   const target = { kind: 'site', id: 'sit_1', name: 'AMS "1"' } as const;
