@@ -70,6 +70,7 @@ export const environmentOf = (
 ): Record<string, string> => ({
   PATH: process.env.PATH ?? '/usr/local/bin:/usr/bin:/bin',
   HOME: folder.home,
+  TMPDIR: folder.tmp,
   LANG: 'C.UTF-8',
   ...run.env,
   ...secrets,

@@ -147,3 +147,16 @@ test('the PATH of a command chooses neither the wrapper nor what limits it', asy
   });
   expect(text).toBe(`${512 * 1_024}\n/none yes`);
 });
+
+test('temporary files of a command do not outlive it, unless its type says where they belong', async () => {
+  const script = 'f=$(mktemp); [ -w "$f" ] && echo "$f"';
+  const { text } = await types.script(script);
+  expect(text).toMatch(new RegExp(`^${types.folder}/work/.*/tmp\\.`));
+  expect(existsSync(text)).toBe(false);
+  // The path of a socket has 108 bytes at most; those of multiprocessing in Python have 31 below TMPDIR.
+  expect(path.relative(types.folder, path.dirname(text)).length).toBeLessThan(50);
+  const { text: own } = await types.script('echo $TMPDIR', {
+    fields: { run: { env: { TMPDIR: '/var/tmp' } } },
+  });
+  expect(own).toBe('/var/tmp');
+});

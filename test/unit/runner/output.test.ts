@@ -93,7 +93,7 @@ test('the environment of a command is its own', async () => {
     expect(result).toEqual({
       names:
         'HOLDFAST_ARTIFACTS HOLDFAST_ATTEMPT HOLDFAST_EVENTS HOLDFAST_JOB_ID HOLDFAST_PAYLOAD ' +
-        'HOLDFAST_RESULT HOLDFAST_RUN HOME LANG PATH PWD SHLVL ',
+        'HOLDFAST_RESULT HOLDFAST_RUN HOME LANG PATH PWD SHLVL TMPDIR ',
       mode: '600',
     });
   } finally {
