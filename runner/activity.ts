@@ -11,7 +11,7 @@ import type { EndRequest } from '../domain/runners/protocol.ts';
 import { jobLog, type Log } from '../platform/log.ts';
 import type { Catalog } from './catalog.ts';
 import { StopRequest } from './command/attempt.ts';
-import { prepareRun, type PreparedRun } from './command/preparedRun.ts';
+import type { PreparedRun, Preparer } from './command/preparedRun.ts';
 import { runCommand, type CommandHost } from './command/runCommand.ts';
 import type { DeclaredType } from './declaration/load.ts';
 import {
@@ -66,6 +66,7 @@ type Deps = {
   api: RunnerApi;
   catalog: Catalog;
   host: CommandHost;
+  preparer: Preparer;
   runnerId: string;
   log: Log;
   /** Announces the types again if the code of one has changed, or it does not exist any more. */
@@ -76,7 +77,7 @@ type Deps = {
 
 /** The activity of all remote types: its name is that of the type, its input names the job. */
 export function createActivity(deps: Deps) {
-  const { api, catalog, host, runnerId, log, announceChange } = deps;
+  const { api, catalog, host, preparer, runnerId, log, announceChange } = deps;
 
   /**
    * Begins the attempt; without a type, the API lets the job wait for another runner of the pool. Errors:
@@ -111,9 +112,20 @@ export function createActivity(deps: Deps) {
     }
   }
 
-  async function current(): Promise<DeclaredType | undefined> {
+  /** Prepares a run; undefined, with a line in the log, if this machine cannot run a command now. */
+  const prepare = (jobId: string) =>
+    preparer.prepare().catch((error: unknown) => {
+      jobLog(log, jobId).error({ err: error }, 'no run was prepared: others may have the job');
+      return undefined;
+    });
+
+  /** The type with its code as it is now, unless its command cannot be run. */
+  async function current(
+    prepared: Promise<PreparedRun | undefined>,
+  ): Promise<DeclaredType | undefined> {
     const { activityType } = Context.current().info;
-    const type = await catalog.current(activityType);
+    const known = await catalog.current(activityType);
+    const type = (await prepared) && known;
     await announceChange(activityType, type?.digest);
     return type;
   }
@@ -123,23 +135,17 @@ export function createActivity(deps: Deps) {
     const unanswered = unansweredBefore(context);
     const details = unanswered.length > 0 ? { unanswered } : undefined;
     const heartbeats = setInterval(() => context.heartbeat(details), HEARTBEAT_MS);
-    // While the API is asked: starting a process takes as long. Who runs the command gets the error.
-    const prepared = prepareRun(host.workFolder);
-    prepared.catch(() => undefined);
-    const discard = () =>
-      prepared
-        .then((run) => run.discard())
-        .catch((error: unknown) =>
-          jobLog(log, jobId).warn({ err: error }, 'a run was not prepared or removed'),
-        );
+    // Before the API is asked: an attempt that begins counts. The type is read at the same time.
+    const preparing = prepare(jobId);
     try {
-      const type = await current();
+      const type = await current(preparing);
       const started = await begin(type, jobId);
-      if (started && type)
+      const prepared = await preparing;
+      if (started && type && prepared)
         await makeAttempt({ ...deps, host: { ...host, prepared } }, type, jobId, started);
     } finally {
       clearInterval(heartbeats);
-      await discard();
+      await (await preparing)?.discard();
     }
   };
 }
@@ -155,7 +161,7 @@ const unansweredBefore = ({ info }: Context): string[] =>
 const tokenHash = (token: string): string => createHash('sha256').update(token).digest('hex');
 
 /** What an attempt needs, with the run that was prepared for it. */
-type AttemptDeps = Deps & { host: CommandHost & { prepared: Promise<PreparedRun> } };
+type AttemptDeps = Deps & { host: CommandHost & { prepared: PreparedRun } };
 
 /** Runs the command of an attempt that has started, and reports how it ends. */
 async function makeAttempt(
@@ -268,6 +274,7 @@ async function runAttempt(
     return { result };
   } catch (error) {
     if (error instanceof StopRequest) {
+      if (error.cause !== undefined) jobLog(log, jobId).error({ err: error.cause }, error.message);
       if (error.code === 'cancelled') return { cancelled: true };
       return { failure: { code: error.code, message: error.message, retryable: true } };
     }

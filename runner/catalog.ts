@@ -9,15 +9,18 @@ type Options = {
   pools: readonly string[];
   secretsFolder: string | undefined;
   wrapper: readonly string[];
+  /** Why this machine cannot run any command now; undefined if it can. */
+  obstacle(): Promise<string | undefined>;
   log: Log;
 };
 
 /** The types that a runner can run, as they are on the disk. */
-export function createCatalog({ folders, pools, log, ...host }: Options) {
+export function createCatalog({ folders, pools, obstacle, log, ...host }: Options) {
   let types = new Map<string, DeclaredType>();
   let loadedBefore: readonly DeclaredType[] = [];
   /** What was logged about each file, so that it is logged once. */
   let complaints = new Map<string, string>();
+  let knownObstacle: string | undefined;
 
   /** Why a type of these folders is not announced; empty if it is. */
   async function problemsOf(type: DeclaredType): Promise<string[]> {
@@ -26,9 +29,22 @@ export function createCatalog({ folders, pools, log, ...host }: Options) {
     return missingFor(type, host);
   }
 
+  /** True if this machine can run commands. What keeps it from that is logged once. */
+  async function canRun(): Promise<boolean> {
+    const reason = await obstacle();
+    if (reason !== undefined && reason !== knownObstacle)
+      log.error({ reason }, 'no job type is announced: no run can be prepared');
+    knownObstacle = reason;
+    return reason === undefined;
+  }
+
   return {
     /** Reads the folders again. What cannot be used is logged. */
     async reload(): Promise<void> {
+      if (!(await canRun())) {
+        types = new Map();
+        return;
+      }
       const loaded = await loadFolders(folders, loadedBefore);
       loadedBefore = loaded.types;
       const usable = new Map<string, DeclaredType>();

@@ -8,6 +8,7 @@ import { activitySpans } from '../platform/tracing/activitySpans.ts';
 import { createActivity, FORCE_AFTER_MS, runnerStopRequest } from './activity.ts';
 import { createCatalog, type Catalog } from './catalog.ts';
 import { missingForAll } from './command/capabilities.ts';
+import { createPreparer, type Preparer } from './command/preparedRun.ts';
 import { openWorkFolder, type WorkFolder } from './command/runFolder.ts';
 import { readTokenFile, type RunnerConfig } from './config.ts';
 import { keepHeartbeat } from './heartbeat.ts';
@@ -45,7 +46,9 @@ export async function startRunner({ config, temporal, log }: Deps): Promise<Runn
   const { typeFolders: folders, pools, secretsFolder, wrapper, url, token, tokenFile } = config;
   const readToken = tokenFile === undefined ? undefined : () => readTokenFile(tokenFile);
   const api = createRunnerApi({ url, token, ...(readToken && { readToken }) });
-  const catalog = createCatalog({ folders, pools, secretsFolder, wrapper, log });
+  const preparer = createPreparer(workFolder);
+  const obstacle = () => preparer.problem();
+  const catalog = createCatalog({ folders, pools, secretsFolder, wrapper, obstacle, log });
   const runnerId = randomUUID();
   const stopping = new AbortController();
   const commandStop = new AbortController();
@@ -59,6 +62,7 @@ export async function startRunner({ config, temporal, log }: Deps): Promise<Runn
       catalog,
       runnerId,
       workFolder,
+      preparer,
       stopping: stopping.signal,
       commandStop: commandStop.signal,
     }),
@@ -85,6 +89,7 @@ type PoolDeps = Deps & {
   catalog: Catalog;
   runnerId: string;
   workFolder: WorkFolder;
+  preparer: Preparer;
   stopping: AbortSignal;
   /** See `createActivity`. */
   commandStop: AbortSignal;

@@ -24,9 +24,12 @@ export type AttemptTools = {
 
 export type StopCode = 'cancelled' | 'interrupted' | 'attempt_lost';
 
-type StopOptions = { code?: StopCode; maxGraceMs?: number };
+type StopOptions = { code?: StopCode; maxGraceMs?: number; cause?: unknown };
 
-/** Why a command is stopped before its end: the reason of the signal of an attempt. */
+/**
+ * Why a command is stopped before its end: the reason of the signal of an attempt. With a `cause`, the machine of the
+ * runner keeps the command from starting.
+ */
 export class StopRequest extends Error {
   /** SIGKILL follows after this time, if that is before the grace period of the type ends. */
   readonly maxGraceMs: number;
@@ -35,9 +38,9 @@ export class StopRequest extends Error {
 
   constructor(
     message: string,
-    { code = 'attempt_lost', maxGraceMs = Number.POSITIVE_INFINITY }: StopOptions = {},
+    { code = 'attempt_lost', maxGraceMs = Number.POSITIVE_INFINITY, cause }: StopOptions = {},
   ) {
-    super(message);
+    super(message, { cause });
     this.name = 'StopRequest';
     this.code = code;
     this.maxGraceMs = maxGraceMs;

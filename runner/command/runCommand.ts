@@ -14,7 +14,7 @@ import type { Masker } from '../../domain/shared/masker.ts';
 import { createOutput, type Output } from './output.ts';
 import { readResult } from './resultFile.ts';
 import { prepareRun, type PreparedRun } from './preparedRun.ts';
-import type { WorkFolder } from './runFolder.ts';
+import type { RunFolder, WorkFolder } from './runFolder.ts';
 import { prepareSecrets } from './secrets.ts';
 import type { CommandExit, RunningCommand } from './shim.ts';
 
@@ -33,17 +33,17 @@ const PIPES_MS = 1_000;
 /**
  * Runs a declared command for an attempt, and returns its result. At its end, all processes of the
  * command have ended and its folder is removed; the caller removes what it has prepared. Errors, without
- * secrets: `JobFailure`; the reason of `signal`, if that has stopped the command.
+ * secrets: `JobFailure`; the reason of `signal`, if that has stopped the command; a `StopRequest` with a cause.
  */
 export async function runCommand(
   type: DeclaredType,
   attempt: Attempt,
   tools: AttemptTools,
-  host: CommandHost & { prepared?: Promise<PreparedRun> },
+  host: CommandHost & { prepared?: PreparedRun },
   signal: AbortSignal,
 ): Promise<Record<string, unknown>> {
   signal.throwIfAborted();
-  const prepared = await (host.prepared ?? prepareRun(host.workFolder));
+  const prepared = host.prepared ?? (await prepareRun(host.workFolder));
   try {
     return await runPrepared(type, attempt, { tools, host, prepared, signal });
   } finally {
@@ -65,7 +65,9 @@ async function runPrepared(
 ): Promise<Record<string, unknown>> {
   const { declaration, definition } = type;
   const { run } = prepared;
-  const secrets = await prepareSecrets(declaration, attempt, run, host.secretsFolder);
+  const secrets = await prepareSecrets(declaration, attempt, run, host.secretsFolder).catch(
+    throwOfMachine,
+  );
   const masker = attemptMasker({
     named: secrets.values,
     ofPayload: secretValuesIn(declaration.payload, attempt.payload),
@@ -81,6 +83,20 @@ async function runPrepared(
   } catch (error) {
     throw error instanceof JobFailure ? maskedFailure(error, masker) : error;
   }
+}
+
+async function writeInputs({ payload, target }: Attempt, run: RunFolder): Promise<void> {
+  await writeFile(run.payload, JSON.stringify(payload), { mode: 0o600 });
+  if (target) await writeFile(run.target, JSON.stringify(target), { mode: 0o600 });
+}
+
+/** Throws a fault of the machine, such as a full disk, as the reason to stop: the attempt is not counted. */
+function throwOfMachine(error: unknown): never {
+  if (error instanceof JobFailure) throw error;
+  throw new StopRequest('The runner could not write the files of the run', {
+    code: 'interrupted',
+    cause: error,
+  });
 }
 
 const maskedFailure = (failure: JobFailure, masker: Masker): JobFailure =>
@@ -106,9 +122,7 @@ async function execute(execution: Execution): Promise<CommandExit> {
   const { run, shim } = prepared;
   const { declaration, folder } = type;
   const { argv, wrapped } = await commandLine(declaration, attempt, host.wrapper);
-  const { payload, target } = attempt;
-  await writeFile(run.payload, JSON.stringify(payload), { mode: 0o600 });
-  if (target) await writeFile(run.target, JSON.stringify(target), { mode: 0o600 });
+  await writeInputs(attempt, run).catch(throwOfMachine);
   signal.throwIfAborted();
   const command = shim.run({
     argv,

@@ -32,6 +32,8 @@ export type CommandSpec = {
 
 /** A process that waits for its command. */
 export type Shim = {
+  /** Rejects if it cannot be started. */
+  started: Promise<void>;
   /** Starts the command. Called once at most. */
   run(spec: CommandSpec): RunningCommand;
   /** Ends a shim that has not got a command. */
@@ -58,7 +60,7 @@ const SHIM_LIMIT_MS = 15_000;
 
 /**
  * Starts a shim with the pipes of its command: a session of its own, in which the shim kills all processes
- * when this process closes the connection or dies. A shim that cannot be started fails its command.
+ * when this process closes the connection or dies.
  */
 export function startShim(pipes: readonly [stdout: Pipe, stderr: Pipe]): Shim {
   const writeFds = pipes.map(({ writeFd }) => writeFd);
@@ -70,12 +72,16 @@ export function startShim(pipes: readonly [stdout: Pipe, stderr: Pipe]): Shim {
     stdio: ['ignore', ...writeFds, 'pipe'],
   });
   const ended = once(shim, 'exit').then(() => undefined, errorMessage);
+  const started = once(shim, 'spawn').then(() => undefined);
+  // A command that is run nevertheless fails with the reason.
+  started.catch(() => undefined);
   for (const fd of writeFds) closeSync(fd);
   const connection = shim.stdio[3] as Duplex;
   // The shim may have ended; `ended` says so.
   connection.on('error', () => undefined);
   let hasCommand = false;
   return {
+    started,
     run(spec) {
       hasCommand = true;
       const [stdout, stderr] = pipes.map(({ readFd }) => readPipe(readFd)) as [

@@ -2,17 +2,22 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { ActivityCancellationDetails } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { randomUUID } from 'node:crypto';
-import { writeFile } from 'node:fs/promises';
+import { readdir, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { EndRequest } from '../../../domain/runners/protocol.ts';
 import { createLog } from '../../../platform/log.ts';
 import { createActivity, runnerStopRequest } from '../../../runner/activity.ts';
+import { createPreparer, prepareRun, type Preparer } from '../../../runner/command/preparedRun.ts';
+import { openWorkFolder } from '../../../runner/command/runFolder.ts';
 import { eventually } from '../../support/eventually.ts';
 import { createDeclaredTypes, type DeclaredTypes } from '../../support/runner/declared.ts';
 
 let types: DeclaredTypes;
 
-beforeAll(async () => void (types = await createDeclaredTypes()));
+beforeAll(async () => {
+  types = await createDeclaredTypes();
+  await types.addSecret('activity-key', 'a secret');
+});
 afterAll(() => types.remove());
 
 const LEASE = { leaseMs: 60_000, remainingLines: 100 };
@@ -21,19 +26,31 @@ const STARTED = {
   ...{ timeoutMs: 60_000, maxAttempts: 3, ...LEASE },
 };
 
-/** The activity of a job whose command runs until `endCommand`, in the SDK's environment of activities. */
-async function startActivity() {
-  const go = path.join(types.folder, randomUUID());
-  const type = await types.declare(
-    `echo ready; until [ -e ${go} ]; do sleep 0.02; done; echo '{"ok": true}' > $HOLDFAST_RESULT`,
-    { stop: { graceSeconds: 0.1 } },
-  );
+type ActivityOptions = {
+  script: string;
+  preparer?: Preparer;
+};
+
+const NOT_ANNOUNCED = { outcome: 'wait', code: 'not_announced', retryInMs: 1_000 };
+
+/** The activity of a job with a command, in the SDK's environment of activities. */
+async function runActivity({ script, preparer }: ActivityOptions) {
+  const type = await types.declare(script, {
+    run: { secrets: { KEY: { file: 'activity-key' } } },
+    stop: { graceSeconds: 0.1 },
+  });
+  const begins: object[] = [];
+  const announced: (string | undefined)[] = [];
   const ends: EndRequest[] = [];
   let sent = '';
   let have = 0;
   const api = {
-    begin: (_job: string, { attemptToken }: { attemptToken: string }) =>
-      Promise.resolve({ ...STARTED, attemptToken }),
+    begin(_job: string, request: { attemptToken: string; digest?: string }) {
+      begins.push(request);
+      const { attemptToken, digest } = request;
+      if (digest === undefined) return Promise.resolve(NOT_ANNOUNCED);
+      return Promise.resolve({ ...STARTED, attemptToken });
+    },
     lines(_job: string, _token: string, _query: object, body: string) {
       sent += body;
       have += body.split('\n').length - 1;
@@ -48,18 +65,33 @@ async function startActivity() {
   const activity = createActivity({
     api,
     catalog: { current: () => Promise.resolve(type) },
-    host: { workFolder: types.workFolder, secretsFolder: undefined, wrapper: [] },
+    host: {
+      workFolder: types.workFolder,
+      secretsFolder: types.secretsFolder,
+      wrapper: [],
+    },
+    preparer: preparer ?? createPreparer(types.workFolder),
     runnerId: randomUUID(),
     log: createLog('silent', false),
-    announceChange: () => Promise.resolve(),
+    announceChange: (_name: string, digest: string | undefined) =>
+      Promise.resolve(void announced.push(digest)),
     commandStop: runner.signal,
   } as unknown as Parameters<typeof createActivity>[0]);
   const environment = new MockActivityEnvironment({ activityType: 'test.type' });
-  const ended = environment.run(activity, { jobId: 'job_1' }).catch(() => undefined);
-  await eventually(
-    () => sent,
-    (lines) => lines.includes('ready'),
-  );
+  const ended = environment
+    .run(activity, { jobId: 'job_1' })
+    .then(() => undefined)
+    .catch((error: unknown) => error);
+  return { environment, runner, ended, begins, announced, ends, sent: () => sent };
+}
+
+/** The activity of a job whose command runs until `endCommand`. */
+async function startActivity() {
+  const go = path.join(types.folder, randomUUID());
+  const { environment, runner, ended, ends, sent } = await runActivity({
+    script: `echo ready; until [ -e ${go} ]; do sleep 0.02; done; echo '{"ok": true}' > $HOLDFAST_RESULT`,
+  });
+  await eventually(sent, (lines) => lines.includes('ready'));
   return {
     /** Cancels the activity as the SDK does. */
     drop: (details: Partial<ActivityCancellationDetails>) =>
@@ -99,3 +131,63 @@ test.each([
   activity.drop({ [reason]: true });
   expect(await activity.end()).toMatchObject([end]);
 });
+
+test('a runner that cannot prepare runs makes no attempt, and leaves the job to others', async () => {
+  const work = path.join(types.folder, 'moved');
+  const workFolder = await openWorkFolder(work);
+  const preparer = createPreparer(workFolder);
+  expect(await preparer.problem()).toBeUndefined();
+  await rename(work, `${work}-away`);
+  const { ended, begins, announced, ends } = await runActivity({ script: 'true', preparer });
+  expect(await ended).toMatchObject({ type: 'not_announced' });
+  expect(begins).toHaveLength(1);
+  expect(begins[0]).not.toHaveProperty('digest');
+  expect(announced).toEqual([undefined]);
+  expect(ends).toEqual([]);
+  expect(await preparer.problem()).toMatch(/ENOENT/);
+  await rename(`${work}-away`, work);
+  expect(await preparer.problem()).toBeUndefined();
+});
+
+test('a run whose supervisor cannot be started is not prepared', async () => {
+  const workFolder = await openWorkFolder(path.join(types.folder, 'no-perl'));
+  const preparer = createPreparer(workFolder);
+  const first = await preparer.prepare();
+  const { PATH } = process.env;
+  process.env.PATH = types.folder;
+  try {
+    await expect(preparer.prepare()).rejects.toThrow(/ENOENT/);
+    expect(await preparer.problem()).toMatch(/ENOENT/);
+  } finally {
+    process.env.PATH = PATH;
+  }
+  await first.discard();
+  expect((await readdir(workFolder.folder)).filter((name) => !name.startsWith('pipe-'))).toEqual(
+    [],
+  );
+});
+
+test.each(['payload', 'secrets'] as const)(
+  'an attempt whose %s cannot be written is interrupted: it does not count',
+  async (file) => {
+    const preparer: Preparer = {
+      async prepare() {
+        const prepared = await prepareRun(types.workFolder);
+        const run = { ...prepared.run, [file]: '/dev/null/none' };
+        return { ...prepared, run };
+      },
+      problem: () => Promise.resolve(undefined),
+    };
+    const { ended, ends } = await runActivity({ script: 'true', preparer });
+    await ended;
+    expect(ends).toEqual([
+      {
+        failure: {
+          code: 'interrupted',
+          message: 'The runner could not write the files of the run',
+          retryable: true,
+        },
+      },
+    ]);
+  },
+);

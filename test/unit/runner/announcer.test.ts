@@ -16,7 +16,10 @@ afterEach(async () => {
 const log = createLog('silent', false);
 
 /** An announcer of a folder with types, and an API that answers as a test wants. */
-async function startAnnouncer(refuses: (announcement: Announcement) => boolean) {
+async function startAnnouncer(
+  refuses: (announcement: Announcement) => boolean,
+  obstacle: () => string | undefined = () => undefined,
+) {
   const types = await createDeclaredTypes();
   closing.push(() => types.remove());
   const announcements: string[][] = [];
@@ -30,7 +33,7 @@ async function startAnnouncer(refuses: (announcement: Announcement) => boolean) 
     },
     alive: () => Promise.resolve({ types: [], count: reports++ }),
   } as unknown as RunnerApi;
-  const catalog = catalogOf(types);
+  const catalog = catalogOf(types, obstacle);
   const announcer = createAnnouncer({
     ...{ api, catalog, log },
     ...{ runnerId: 'r', pool: 'default', slots: 1 },
@@ -38,12 +41,13 @@ async function startAnnouncer(refuses: (announcement: Announcement) => boolean) 
   return { types, announcer, announcements, reports: () => reports };
 }
 
-const catalogOf = (types: DeclaredTypes): Catalog =>
+const catalogOf = (types: DeclaredTypes, obstacle: () => string | undefined): Catalog =>
   createCatalog({
     folders: [types.folder],
     pools: ['default'],
     secretsFolder: undefined,
     wrapper: [],
+    obstacle: () => Promise.resolve(obstacle()),
     log,
   });
 
@@ -63,6 +67,25 @@ test('a runner whose announcement is refused still reports that it is alive', as
     (count) => count > 1,
   );
   await eventually(reports, (count) => count > before + 1);
+  ended.abort();
+  await reporting;
+});
+
+test('a runner that cannot run commands announces no types until it can again', async () => {
+  let obstacle: string | undefined;
+  const { types, announcer, announcements } = await startAnnouncer(
+    () => false,
+    () => obstacle,
+  );
+  await types.declare('true');
+  await announcer.announce();
+  const ended = new AbortController();
+  const reporting = announcer.keepReporting(ended.signal);
+  const last = () => announcements.at(-1)?.length;
+  obstacle = 'ENOSPC';
+  await eventually(last, (count) => count === 0);
+  obstacle = undefined;
+  await eventually(last, (count) => count === 1);
   ended.abort();
   await reporting;
 });
