@@ -13,6 +13,7 @@ import type { Catalog } from './catalog.ts';
 import { StopRequest } from './command/attempt.ts';
 import type { PreparedRun, Preparer } from './command/preparedRun.ts';
 import { runCommand, type CommandHost } from './command/runCommand.ts';
+import { storable } from './command/storable.ts';
 import type { DeclaredType } from './declaration/load.ts';
 import {
   retryTransient,
@@ -23,6 +24,7 @@ import {
 import {
   createAttemptReport,
   isLost,
+  isRefused,
   type AttemptReport,
   type StopCause,
 } from './protocol/attemptReport.ts';
@@ -51,6 +53,9 @@ export const FORCE_AFTER_MS = 20_000;
 
 /** What a command has to end itself when its runner stops: the rest is for the report of its end. */
 const STOP_GRACE_MS = FORCE_AFTER_MS - 8_000;
+
+/** Most characters of the message of a failure. */
+const MAX_MESSAGE_CHARS = 4_000;
 
 /** The failure that Temporal stores: codes only. */
 const failure = (code: string, retryInMs: number | null) =>
@@ -199,7 +204,8 @@ async function makeAttempt(
     await report.drain(limit - performance.now());
     if (report.dropped() > 0)
       jobLog(log, jobId).warn({ lines: report.dropped() }, 'lines were dropped');
-    await sendEnd(() => api.end(jobId, started.attemptToken, end), report, { until: limit });
+    const send = (each: AttemptEnd) => api.end(jobId, started.attemptToken, each);
+    await sendEnd(send, end, report, { until: limit });
   } finally {
     cancellationSignal.removeEventListener('abort', onCancel);
     await report.close();
@@ -279,7 +285,8 @@ async function runAttempt(
       return { failure: { code: error.code, message: error.message, retryable: true } };
     }
     if (error instanceof JobFailure) {
-      const { code, message, retryable, retryAfterMs } = error;
+      const { code, retryable, retryAfterMs } = error;
+      const message = storable(error.message, MAX_MESSAGE_CHARS);
       const retryAfterSeconds =
         retryAfterMs === undefined ? {} : { retryAfterSeconds: retryAfterMs / 1_000 };
       return { failure: { code, message, retryable, ...retryAfterSeconds } };
@@ -295,23 +302,40 @@ async function runAttempt(
   }
 }
 
+/** The end of an attempt after one that the API refuses: it must not be lost with its reason. */
+function insteadOf(end: AttemptEnd, error: RunnerApiError): AttemptEnd {
+  const ofResult = error.status === 413 ? 'result_too_large' : 'invalid_result';
+  const retryable = 'failure' in end && end.failure.retryable;
+  return {
+    failure: {
+      code: 'result' in end ? ofResult : 'unexpected',
+      message: storable(error.message, MAX_MESSAGE_CHARS),
+      retryable,
+    },
+  };
+}
+
 /**
  * Reports the end until the API has it. Errors: what the activity ends with, if not with success. Where the
  * API knows nothing of the attempt any more, another one may follow: it decides when that starts.
  */
 async function sendEnd(
-  send: () => ReturnType<RunnerApi['end']>,
+  send: (end: AttemptEnd) => ReturnType<RunnerApi['end']>,
+  end: AttemptEnd,
   report: AttemptReport,
   limit: { until: number },
 ): Promise<void> {
   if (report.stopCause() === 'lost') {
     // If its job has ended otherwise, others may wait for this attempt to end.
-    await send().catch(() => undefined);
+    await send(end).catch(() => undefined);
     throw failure('attempt_lost', BEGIN_AGAIN_MS);
   }
   let answer;
   try {
-    answer = await retryTransient(send, limit);
+    answer = await retryTransient(() => send(end), limit).catch((error: unknown) => {
+      if (!(error instanceof RunnerApiError && isRefused(error))) throw error;
+      return retryTransient(() => send(insteadOf(end, error)), limit);
+    });
   } catch (error) {
     if (!(error instanceof RunnerApiError)) throw error;
     const mayFollow = error.isTransient || isLost(error);

@@ -1,5 +1,6 @@
 import { buffer } from 'node:stream/consumers';
 import { Type, type Static } from 'typebox';
+import { MAX_RESULT_BYTES } from '../../domain/jobs/jobs.ts';
 import { remainingLines } from '../../domain/jobs/logLines.ts';
 import { lastAttemptOf } from '../../domain/jobs/retry.ts';
 import type { EndRequest as End } from '../../domain/runners/protocol.ts';
@@ -39,6 +40,9 @@ const JobParams = Type.Object({ jobId: Id('job') }, { additionalProperties: fals
 
 /** Most bytes of lines in one request. */
 const MAX_LINES_BYTES = 2 * 1_048_576;
+
+/** Most bytes of the end of an attempt: the size of a result is checked as it is stored, without escapes. */
+const MAX_END_BYTES = 4 * MAX_RESULT_BYTES;
 
 type Deps = {
   announcements: Announcements;
@@ -321,6 +325,7 @@ export const protocolRoutes = ({
       'A repeated request gets the same answer. 409 `attempt_lost`: the attempt does not count any more.',
     params: JobParams,
     body: EndRequest,
+    bodyBytes: MAX_END_BYTES,
     example: { result: { checkedPorts: 48, differences: 0 } },
     headers: ['Attempt-Token'],
     responses: { 200: EndAnswer },

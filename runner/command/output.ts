@@ -1,9 +1,9 @@
-import { excerpt } from '../../domain/shared/excerpt.ts';
 import type { Socket } from 'node:net';
 import type { LogLevel } from '../../domain/jobs/jobs.ts';
 import type { AttemptTools } from './attempt.ts';
 import { openEventsFile } from './eventsFile.ts';
 import { createLineReader } from './lineReader.ts';
+import { storable } from './storable.ts';
 import type { Masker } from '../../domain/shared/masker.ts';
 
 /** Most characters of a line. */
@@ -31,10 +31,6 @@ const MAX_WAITING_CHARS = 1_048_576;
 const READING_MS = 25;
 
 type Waiting = { stream: 'stdout' | 'stderr'; text: string; at: Date };
-
-/** PostgreSQL cannot store NUL characters in text, and UTF-8 has no half of a surrogate pair. */
-const storable = (text: string, max: number): string =>
-  excerpt(text.replaceAll('\0', '\uFFFD'), max).toWellFormed();
 
 /** Passes the chunks of a socket on, with pauses in which others have the processor. */
 function readInTurns(socket: Socket, onChunk: (chunk: Buffer) => void): void {

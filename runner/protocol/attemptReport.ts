@@ -25,6 +25,9 @@ const REFUSED: ReadonlySet<number> = new Set([400, 413]);
 /** Another attempt counts; or the token or the job do not exist any more, so that nothing can be reported. */
 export const isLost = ({ status }: RunnerApiError): boolean => LOST.has(status);
 
+/** What was sent is never accepted: it is too large, or not as its schema says. */
+export const isRefused = ({ status }: RunnerApiError): boolean => REFUSED.has(status);
+
 /** Why the runner must stop the work of an attempt. */
 export type StopCause =
   /** The job is to be cancelled. */

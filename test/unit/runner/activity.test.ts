@@ -9,6 +9,7 @@ import { createLog } from '../../../platform/log.ts';
 import { createActivity, runnerStopRequest } from '../../../runner/activity.ts';
 import { createPreparer, prepareRun, type Preparer } from '../../../runner/command/preparedRun.ts';
 import { openWorkFolder } from '../../../runner/command/runFolder.ts';
+import { RunnerApiError } from '../../../runner/protocol/api.ts';
 import { eventually } from '../../support/eventually.ts';
 import { createDeclaredTypes, type DeclaredTypes } from '../../support/runner/declared.ts';
 
@@ -29,12 +30,14 @@ const STARTED = {
 type ActivityOptions = {
   script: string;
   preparer?: Preparer;
+  /** Of the first end: the status with which the API refuses it. */
+  refusal?: number;
 };
 
 const NOT_ANNOUNCED = { outcome: 'wait', code: 'not_announced', retryInMs: 1_000 };
 
 /** The activity of a job with a command, in the SDK's environment of activities. */
-async function runActivity({ script, preparer }: ActivityOptions) {
+async function runActivity({ script, preparer, refusal }: ActivityOptions) {
   const type = await types.declare(script, {
     run: { secrets: { KEY: { file: 'activity-key' } } },
     stop: { graceSeconds: 0.1 },
@@ -58,6 +61,8 @@ async function runActivity({ script, preparer }: ActivityOptions) {
     },
     end(_job: string, _token: string, end: EndRequest) {
       ends.push(end);
+      if (refusal !== undefined && ends.length === 1)
+        return Promise.reject(new RunnerApiError(refusal, 'refused', 'Refused \0'));
       return Promise.resolve({ status: 'succeeded', code: null, retryInMs: null });
     },
   };
@@ -191,3 +196,27 @@ test.each(['payload', 'secrets'] as const)(
     ]);
   },
 );
+
+const RESULT = `echo '{"n": 1}' > $HOLDFAST_RESULT`;
+test.each([
+  [413, RESULT, { code: 'result_too_large', retryable: false }],
+  [400, RESULT, { code: 'invalid_result', retryable: false }],
+  [400, 'exit 1', { code: 'unexpected', retryable: true }],
+])('an end that is refused with %i is replaced by its reason', async (refusal, script, failure) => {
+  const { ended, ends } = await runActivity({ script, refusal });
+  await ended;
+  expect(ends).toHaveLength(2);
+  expect(ends[1]).toEqual({ failure: { message: 'Refused \uFFFD', ...failure } });
+});
+
+test('the message of a failure is one that Holdfast accepts, whatever the command has written', async () => {
+  const { ended, ends } = await runActivity({
+    script: `k=$(head -c 100000 /dev/zero | tr '\\0' k); printf '%s' '{"a\\u0000b\\ud800'$k'": "\\u0000"}' > $HOLDFAST_RESULT`,
+  });
+  await ended;
+  expect(ends).toHaveLength(1);
+  const [end] = ends;
+  const message = end && 'failure' in end ? end.failure.message : '';
+  expect(message).toMatch(/^The result \/a\uFFFDb\uFFFDk/);
+  expect(message.length).toBeLessThanOrEqual(4_000);
+});

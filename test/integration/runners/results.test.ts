@@ -1,0 +1,51 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { JobRecord } from '../../../api/jobs/schemas.ts';
+import { MAX_RESULT_BYTES } from '../../../domain/jobs/jobs.ts';
+import { startApp, type TestApp } from '../../support/app.ts';
+import { attemptCalls, createHandRunner } from '../../support/runner.ts';
+import { admin, createUser } from '../../support/users.ts';
+
+let app: TestApp;
+
+beforeAll(async () => {
+  app = await startApp();
+  await createUser(app, 'viewer');
+});
+afterAll(() => app.stop());
+
+/** Ends the attempt of a job with a result, as a runner sends it. Returns the job. */
+async function jobWith(type: string, sent: object | string): Promise<JobRecord> {
+  const hand = await createHandRunner(app, type);
+  const root = admin(app);
+  const { id } = await root.post<JobRecord>('/api/jobs', { type, payload: {} }).expect(201);
+  await hand.granted(id);
+  const { attemptToken } = await hand.begin(id, 'run-1').expect(200);
+  const { end } = attemptCalls(hand.client, id, attemptToken);
+  await end(sent as object).expect(200);
+  return root.get<JobRecord>(`/api/jobs/${id}`).expect(200);
+}
+
+/** A result with this number of bytes as JSON. */
+const resultOf = (bytes: number) => ({ text: 'x'.repeat(bytes - '{"text":""}'.length) });
+
+test('the largest result that is allowed can be sent', async () => {
+  const { status, result } = await jobWith('hand.largest', {
+    result: resultOf(MAX_RESULT_BYTES),
+  });
+  expect(status).toBe('succeeded');
+  expect(JSON.stringify(result)).toHaveLength(MAX_RESULT_BYTES);
+});
+
+test('a result that is sent in ASCII has the size that it has without escapes', async () => {
+  const text = 'я'.repeat(MAX_RESULT_BYTES / 2 - 20);
+  const ascii = `{"result":{"text":"${text.replaceAll('я', '\\u044f')}"}}`;
+  expect((await jobWith('hand.ascii', ascii)).status).toBe('succeeded');
+});
+
+test('a job with a larger result fails with the reason', async () => {
+  const { status, error } = await jobWith('hand.larger', {
+    result: resultOf(MAX_RESULT_BYTES + 1),
+  });
+  expect(status).toBe('failed');
+  expect(error).toMatchObject({ code: 'result_too_large' });
+});
