@@ -51,10 +51,13 @@ export class RunnerApiError extends Error {
     this.retryAfterMs = retryAfterMs;
   }
 
-  /** True if the same request may succeed later. With 501, the installation lacks what it needs. */
+  /**
+   * True if the same request may succeed later. With 501, the installation lacks what it needs; a redirection is none of
+   * Holdfast, but of a proxy while Holdfast is not there.
+   */
   get isTransient(): boolean {
     const isServerError = this.status >= 500 && this.status !== 501;
-    return this.status === 0 || this.status === 429 || isServerError;
+    return this.status < 400 || this.status === 429 || isServerError;
   }
 }
 

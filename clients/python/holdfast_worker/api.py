@@ -26,7 +26,8 @@ class ApiError(Exception):
 
     @property
     def is_transient(self) -> bool:
-        return self.status in (0, 408, 429) or self.status >= 500
+        """A redirection is none of Holdfast: a proxy sends one while Holdfast is not there."""
+        return self.status < 400 or self.status in (408, 429) or self.status >= 500
 
 
 class RunnerApi:
@@ -71,7 +72,7 @@ class RunnerApi:
         }
         if attempt_token is not None:
             headers["attempt-token"] = attempt_token
-        content = data if data is not None else json.dumps(body).encode()
+        content = data if data is not None else to_json(body)
         sent = self._token
         try:
             return await self._send(path, content, query, headers, timeout)
@@ -99,10 +100,11 @@ class RunnerApi:
                 params=query,
                 headers={"authorization": f"Bearer {self._token}", **headers},
                 timeout=aiohttp.ClientTimeout(total=timeout),
+                allow_redirects=False,
             ) as response:
-                text = await response.text()
-                if response.ok:
-                    return json.loads(text) if text else None
+                text = (await response.read()).decode(errors="replace")
+                if 200 <= response.status < 300:
+                    return _answer(text)
                 retry_after = _seconds(response.headers.get("retry-after", ""))
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise ApiError(0, "unreachable", str(error) or type(error).__name__) from error
@@ -136,6 +138,22 @@ async def repeat_within(seconds: float, call: Callable[[], Awaitable[T]]) -> T:
 def _seconds(text: str) -> float:
     """`Retry-After` in seconds; 0 for a date, which Holdfast does not send, and for what is no number."""
     return float(text) if text.isascii() and text.isdigit() else 0.0
+
+
+def _answer(text: str) -> Any:
+    """The answer to a request. Error: `ApiError`, for what is none of Holdfast, such as a page of a proxy."""
+    try:
+        return json.loads(text) if text else None
+    except ValueError:
+        raise ApiError(0, "unreachable", "The answer is not JSON") from None
+
+
+def to_json(value: object, *, errors: str = "replace") -> bytes:
+    """
+    In UTF-8, which is shorter than escapes. Half of a surrogate pair becomes a question mark, or with `strict` it is a
+    `ValueError`, as what JSON does not have always is.
+    """
+    return json.dumps(value, allow_nan=False, ensure_ascii=False).encode(errors=errors)
 
 
 def _problem(text: str) -> dict[str, Any]:

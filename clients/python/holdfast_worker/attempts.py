@@ -19,7 +19,7 @@ from urllib.parse import quote
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-from .api import ApiError, AttemptLost, RunnerApi, repeat_within
+from .api import ApiError, AttemptLost, RunnerApi, repeat_within, to_json
 
 MAX_LINES, MAX_BYTES = 2_000, 1_048_576
 MAX_WAITING_LINES = 20_000
@@ -136,14 +136,14 @@ class Attempt:
         }
         if data:
             line["data"] = self._data(data)
-        self._lines.append(_json(line) + b"\n")
+        self._lines.append(to_json(line) + b"\n")
         self._wake.set()
 
     def _data(self, data: dict[str, Any]) -> Any:
         """The data of a line as Holdfast takes it: it would refuse all lines that are sent with it."""
         try:
             kept = _masked(data, self._mask, str)
-            size = len(_json(kept))
+            size = len(to_json(kept))
         except (RecursionError, ValueError) as error:
             return {"leftOut": f"no JSON: {type(error).__name__}"}
         if size <= MAX_DATA_BYTES:
@@ -273,7 +273,7 @@ class Attempt:
         try:
             result = _masked(self.result or {}, self._mask, _refuse)
             # What cannot be sent must fail here.
-            _json(result)
+            to_json(result, errors="strict")
             return {"result": result}
         except (TypeError, ValueError, RecursionError) as error:
             failure = JobFailure(
@@ -514,10 +514,6 @@ def _retry_after(seconds: object) -> float | None:
 def _storable(text: str) -> str:
     """A text that can be part of a URL, and that Holdfast can store."""
     return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
-
-
-def _json(value: object) -> bytes:
-    return json.dumps(value, allow_nan=False).encode()
 
 
 def _masked(value: Any, mask: Callable[[str], str], other: Callable[[Any], Any]) -> Any:

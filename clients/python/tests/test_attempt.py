@@ -560,15 +560,22 @@ async def test_a_secret_of_digits_is_masked_as_a_text_and_as_a_whole_number(fake
     assert fake.ends == [{"result": masked}]
 
 
-async def test_a_result_that_is_no_json_fails_the_attempt(fake, run):
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        ({"ratio": float("nan")}, "nan of the type float"),
+        ({"half": "\udfff"}, "surrogates not allowed"),
+    ],
+)
+async def test_a_result_that_is_no_json_fails_the_attempt(fake, run, result, message):
     fake.end_answer = {"status": "failed", "code": "result_invalid", "retryInMs": None}
 
     async def work(_job):
-        return {"ratio": float("nan")}
+        return result
 
     await run_ignoring_failure(run, work)
     assert fake.ends[0]["failure"]["code"] == "result_invalid"
-    assert "nan of the type float" in fake.ends[0]["failure"]["message"]
+    assert message in fake.ends[0]["failure"]["message"]
 
 
 async def run_ignoring_failure(run, work) -> None:

@@ -1,0 +1,80 @@
+import asyncio
+
+import pytest
+from aiohttp import web
+
+from holdfast_worker import RunnerApi
+from holdfast_worker.api import ApiError
+
+
+def page(**more) -> web.Response:
+    return web.Response(text="<html>We are working on it</html>", content_type="text/html", **more)
+
+
+def redirect() -> web.Response:
+    return web.Response(status=302, headers={"location": "/login"})
+
+
+@pytest.mark.parametrize("answer", [page, lambda: web.Response(body=b"\xff\xfe"), redirect])
+async def test_a_page_of_a_proxy_is_no_answer_of_holdfast(fake, run, answer):
+    """The lines, the end and whether the job is to be cancelled are asked for again."""
+    fake.before_lines = lambda count: answer() if count == 1 else None
+    fake.before_end = lambda count: answer() if count == 1 else None
+
+    async def work(job):
+        job.log.info("first")
+
+    await run(work)
+    assert [line["message"] for line in fake.lines] == ["first"]
+    assert fake.ends == [{"result": {}}] * 2
+
+
+async def test_reports_go_on_after_a_page_of_a_proxy(fake, run):
+    fake.end_answer = {"status": "cancelled", "code": None, "retryInMs": None}
+
+    def before_lines(count):
+        fake.cancel = count > 2
+        return page() if count <= 2 else None
+
+    fake.before_lines = before_lines
+
+    async def work(job):
+        job.log.info("first")
+        await asyncio.sleep(600)
+
+    await run(work)
+    assert fake.ends == [{"cancelled": True}]
+
+
+@pytest.mark.parametrize("answer", [page, redirect])
+async def test_what_is_no_answer_of_holdfast_is_transient(fake, answer):
+    async def alive(_request):
+        return answer()
+
+    fake.alive = alive
+    async with RunnerApi(fake.url, "hfw_test", "one") as api:
+        with pytest.raises(ApiError) as info:
+            await api.post("/alive", {})
+    assert info.value.is_transient
+
+
+async def test_texts_are_sent_in_utf_8(fake, run):
+    sizes = []
+    on_lines = fake.on_lines
+
+    async def note_size(request):
+        sizes.append(len(await request.read()))
+        return await on_lines(request)
+
+    fake.on_lines = note_size
+    text = "ошибка" * 1_000
+
+    async def work(job):
+        job.log.info(text, half="half a pair \ud800")
+        return {"text": text}
+
+    await run(work)
+    assert sizes[0] < 2 * len(text) + 200
+    assert fake.lines[0]["message"] == text
+    assert fake.lines[0]["data"] == {"half": "half a pair ?"}
+    assert fake.ends == [{"result": {"text": text}}]
