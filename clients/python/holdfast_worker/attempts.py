@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import hashlib
 import json
 import math
 import re
 import secrets
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from urllib.parse import quote
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from .api import ApiError, AttemptLost, RunnerApi, repeat_within, to_json
+from .masking import MASK, Masker
+from .secret_fields import secret_values
 
 MAX_LINES, MAX_BYTES = 2_000, 1_048_576
 MAX_WAITING_LINES = 20_000
@@ -33,7 +33,6 @@ HEARTBEAT_SECONDS = 0.5
 LAST_LINES_SECONDS, END_SECONDS = 30.0, 60.0
 MAX_PAUSE_SECONDS = 5.0
 MAX_CODE, MAX_FAILURE_MESSAGE, MAX_RETRY_AFTER_SECONDS = 64, 4_000, 86_400.0
-MASK = "********"
 
 
 class JobFailure(Exception):
@@ -59,7 +58,9 @@ class JobEnded(Exception):
 class Attempt:
     """What an attempt knows about itself, and how it reports. `result` is sent at its end."""
 
-    def __init__(self, api: RunnerApi, job_id: str, started: dict[str, Any]) -> None:
+    def __init__(
+        self, api: RunnerApi, job_id: str, started: dict[str, Any], schema: object = None
+    ) -> None:
         self.job_id = job_id
         self.number: int = started["attempt"]
         self.type: str = started["type"]
@@ -74,7 +75,8 @@ class Attempt:
         self._lease = started["leaseMs"] / 1_000
         self._timeout = started["timeoutMs"] / 1_000
         self._is_only = started.get("maxAttempts") == 1
-        self._mask = _masking(self.secrets.values())
+        masker = Masker([*self.secrets.values(), *secret_values(schema, self.payload)])
+        self._is_masked, self._mask = masker.is_complete, masker.text
         self._lines: deque[bytes] = deque()
         self._have = self._left_out = 0
         self._progress: dict[str, str] = {}
@@ -123,6 +125,19 @@ class Attempt:
             self._progress["progressMessage"] = _storable(self._mask(message))[:200]
         self._wake.set()
         await asyncio.sleep(0)
+
+    def _require_masked(self) -> None:
+        """
+        An attempt whose secrets cannot all be masked is not made: a sender could fill the masker and read the named ones.
+        Error: `JobFailure`.
+        """
+        if not self._is_masked:
+            raise JobFailure(
+                "secrets_not_maskable",
+                "The secrets of the attempt cannot all be masked: there are too many, they have too many lines, "
+                "or one is too long",
+                retryable=False,
+            )
 
     def add_line(self, level: str, message: str, data: dict[str, Any]) -> None:
         if len(self._lines) >= MAX_WAITING_LINES:
@@ -320,13 +335,16 @@ class Log:
 
 
 @asynccontextmanager
-async def attempt(api: RunnerApi, job_id: str, digest: str) -> AsyncIterator[Attempt]:
+async def attempt(
+    api: RunnerApi, job_id: str, digest: str, schema: object = None
+) -> AsyncIterator[Attempt]:
     """
     Begins the next attempt of a job within an activity, and ends it: with `result`, with the failure
-    that was raised, or cancelled. Errors: `JobEnded`; `ApplicationError`, as the job goes on.
+    that was raised, or cancelled. `schema` is that of the payload: it says which fields are secret.
+    Errors: `JobEnded`; `ApplicationError`, as the job goes on.
     """
     started, stopped = await _begin_whole(api, job_id, digest)
-    job = Attempt(api, job_id, started)
+    job = Attempt(api, job_id, started, schema)
     watching = asyncio.create_task(job.watch())
     reporting = asyncio.create_task(job.report())
     end: dict[str, Any] | None = None
@@ -335,6 +353,7 @@ async def attempt(api: RunnerApi, job_id: str, digest: str) -> AsyncIterator[Att
         try:
             if stopped:
                 raise stopped
+            job._require_masked()
             yield job
             end = job.success()
         except asyncio.CancelledError as error:
@@ -543,21 +562,3 @@ def _key(key: Any, mask: Callable[[str], str], other: Callable[[Any], Any]) -> s
 def _refuse(value: Any) -> Any:
     """Error: `ValueError`. A result is not changed silently."""
     raise ValueError(f"{str(value)[:100]} of the type {type(value).__name__}")
-
-
-def _masking(secrets: Iterable[str]) -> Callable[[str], str]:
-    """Masks secrets of six characters or more, also in the forms in which programs repeat them."""
-    forms: set[str] = set()
-    for secret in secrets:
-        for text in (secret, *secret.splitlines()):
-            if len(text) >= 6:
-                forms |= {text, quote(text, safe=""), json.dumps(text)[1:-1]}
-                forms.add(base64.b64encode(text.encode()).decode())
-    ordered = sorted(forms, key=len, reverse=True)
-
-    def mask(text: str) -> str:
-        for form in ordered:
-            text = text.replace(form, MASK)
-        return text
-
-    return mask

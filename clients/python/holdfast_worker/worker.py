@@ -150,7 +150,8 @@ class Worker:
         @activity.defn(name=job_type.definition["name"])
         async def run(start: dict[str, Any]) -> None:
             try:
-                async with attempt(api, start["jobId"], job_type.digest) as job:
+                schema = job_type.definition["payload"]
+                async with attempt(api, start["jobId"], job_type.digest, schema) as job:
                     job.result = await job.run(job_type.run(job))
             except JobEnded:
                 return

@@ -1,5 +1,8 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { secretValuesIn } from '../../../domain/jobs/secretFields.ts';
 import { createLineReader } from '../../../runner/command/lineReader.ts';
 import { createMasker } from '../../../domain/shared/masker.ts';
 import { propertyRuns } from '../../support/effort.ts';
@@ -166,4 +169,20 @@ test.each([
     expect(masker.unfinished(text)).toBeLessThanOrEqual(secret.length);
   }
   expect(masker.text(`x${secret}y`)).toBe('x********y');
+});
+
+/** What the masker of the Python kit must do, too: its tests read the same file. */
+const VECTORS = JSON.parse(
+  readFileSync(path.join(import.meta.dirname, '../../support/maskingVectors.json'), 'utf8'),
+) as {
+  texts: { name: string; secrets: string[]; text: string; masked: string }[];
+  payloads: { name: string; schema: object; payload: unknown; secrets: string[] }[];
+};
+
+test.each(VECTORS.texts)('a secret is masked as in the Python kit: $name', (vector) => {
+  expect(createMasker(vector.secrets).text(vector.text)).toBe(vector.masked);
+});
+
+test.each(VECTORS.payloads)('secrets of a payload are those of the Python kit: $name', (vector) => {
+  expect(secretValuesIn(vector.schema, vector.payload).sort()).toEqual(vector.secrets);
 });
