@@ -66,6 +66,8 @@ export function createAttemptReport({ api, jobId, started, onStop }: Deps) {
   let isDraining = false;
   /** The last answer has confirmed nothing: what is sent again waits for its turn. */
   let isStuck = false;
+  /** The progress was refused: the lines that were sent with it are sent again without one. */
+  let leavesOutProgress = false;
   let wake: () => void = () => undefined;
   let onDrained: (() => void) | undefined;
 
@@ -102,8 +104,9 @@ export function createAttemptReport({ api, jobId, started, onStop }: Deps) {
 
   async function send() {
     const batch = nextBatch();
-    const sentProgress = progress;
-    progress = undefined;
+    const sentProgress = leavesOutProgress ? undefined : progress;
+    if (!leavesOutProgress) progress = undefined;
+    leavesOutProgress = false;
     const sentAt = performance.now();
     const before = received;
     try {
@@ -128,8 +131,10 @@ export function createAttemptReport({ api, jobId, started, onStop }: Deps) {
       if (error instanceof RunnerApiError && isLost(error)) {
         stop('lost');
         onDrained?.();
-      } else if (error instanceof RunnerApiError && REFUSED.has(error.status)) {
-        // These lines and this progress will never be accepted.
+      } else if (error instanceof RunnerApiError && isRefused(error)) {
+        // This progress, or else these lines, will never be accepted.
+        leavesOutProgress = sentProgress !== undefined && batch.length > 0;
+        if (leavesOutProgress) return;
         dropped += batch.length;
         removeFirst(batch.length);
       } else progress ??= sentProgress;

@@ -120,7 +120,7 @@ class Attempt:
 
     async def progress(self, percent: float, message: str | None = None) -> None:
         """Sets the progress, and lets other tasks run."""
-        self._progress = {"progress": str(min(100.0, max(0.0, percent)))}
+        self._progress = {"progress": _decimal(min(100.0, max(0.0, percent)))}
         if message:
             self._progress["progressMessage"] = _storable(self._mask(message))[:200]
         self._wake.set()
@@ -219,6 +219,7 @@ class Attempt:
     async def send(self) -> bool:
         """Sends what waits. Returns true if the work is to be cancelled."""
         self._wake.clear()
+        sends_progress = True
         while True:
             if self._left_out and len(self._lines) < MAX_WAITING_LINES:
                 count, self._left_out = self._left_out, 0
@@ -230,7 +231,9 @@ class Attempt:
                 if len(batch) == MAX_LINES or size > MAX_BYTES:
                     break
                 batch.append(line)
-            progress, self._progress = self._progress, {}
+            progress: dict[str, str] = {}
+            if sends_progress:
+                progress, self._progress = self._progress, {}
             try:
                 answer = await self._api.post(
                     f"/jobs/{self.job_id}/lines",
@@ -241,6 +244,10 @@ class Attempt:
                 )
             except (ApiError, asyncio.CancelledError) as error:
                 if isinstance(error, ApiError) and error.status in (400, 413):
+                    if progress and batch:
+                        # The lines may be accepted without it.
+                        sends_progress = False
+                        continue
                     self._drop(len(batch), error)
                     if self._lines:
                         continue
@@ -257,7 +264,7 @@ class Attempt:
                 return bool(answer["cancel"])
 
     def _drop(self, count: int, error: ApiError) -> None:
-        """Removes lines, and the progress that came with them, that Holdfast will never accept."""
+        """Removes lines that Holdfast will never accept."""
         activity.logger.warning("%d lines of %s are dropped: %s", count, self.job_id, error)
         for _ in range(count):
             self._lines.popleft()
@@ -533,6 +540,11 @@ def _retry_after(seconds: object) -> float | None:
 def _storable(text: str) -> str:
     """A text that can be part of a URL, and that Holdfast can store."""
     return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
+
+
+def _decimal(number: float) -> str:
+    """A number without an exponent."""
+    return f"{float(number):.4f}".rstrip("0").removesuffix(".")
 
 
 def _masked(value: Any, mask: Callable[[str], str], other: Callable[[Any], Any]) -> Any:

@@ -1,7 +1,9 @@
 import asyncio
+from fractions import Fraction
 
 import pytest
 from aiohttp import web
+from conftest import problem
 
 from holdfast_worker import RunnerApi
 from holdfast_worker.api import ApiError
@@ -56,6 +58,36 @@ async def test_what_is_no_answer_of_holdfast_is_transient(fake, answer):
         with pytest.raises(ApiError) as info:
             await api.post("/alive", {})
     assert info.value.is_transient
+
+
+@pytest.mark.parametrize(
+    ("percent", "sent"),
+    [(0.00005, "0.0001"), (1e-9, "0"), (Fraction(1, 3), "0.3333"), (99.5, "99.5"), (250, "100")],
+)
+async def test_a_progress_is_sent_in_decimal_notation(fake, run, percent, sent):
+    async def work(job):
+        job.log.info("first")
+        await job.progress(percent)
+
+    await run(work)
+    assert [each["progress"] for each in fake.requests if "progress" in each] == [sent]
+
+
+async def test_lines_are_kept_when_their_progress_is_refused(fake, run):
+    on_lines = fake.on_lines
+
+    async def refuse_progress(request):
+        return problem(400, "refused") if "progress" in request.query else await on_lines(request)
+
+    fake.on_lines = refuse_progress
+
+    async def work(job):
+        job.log.info("first")
+        await job.progress(40)
+
+    await run(work)
+    assert [line["message"] for line in fake.lines] == ["first"]
+    assert fake.ends == [{"result": {}}]
 
 
 async def test_texts_are_sent_in_utf_8(fake, run):

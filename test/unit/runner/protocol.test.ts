@@ -200,6 +200,31 @@ test('what the API refuses is not sent again, and it is asked again when it says
   expect((times[2] ?? 0) - (times[1] ?? 0)).toBeGreaterThan(950);
 });
 
+test('lines that were sent with a progress that is refused are not lost with it', async () => {
+  const store = lineStore();
+  const { api } = await startApi((request, count) =>
+    request.query.has('progress') ? { status: 400 } : store.answer(request, count),
+  );
+  const { report } = startReport(api);
+  report.line('info', 'kept', undefined, new Date());
+  report.progress(40, 'refused');
+  await eventually(
+    () => store.lines,
+    ({ length }) => length > 0,
+  );
+  expect(store.lines[0]).toMatchObject({ message: 'kept' });
+  expect(report.dropped()).toBe(0);
+});
+
+test('a redirection, as by a proxy, is followed by nobody, and the request is repeated', async () => {
+  const away = { status: 302, headers: { location: '/login' } };
+  const { api, requests } = await startApi((_, count) => (count < 3 ? away : {}));
+  await retryTransient(() => api.leave({ runnerId: 'one', pool: 'lab' }), {
+    until: performance.now() + 60_000,
+  });
+  expect(requests.map(({ path }) => path)).toEqual(Array(3).fill('/api/runner/leave'));
+});
+
 test('an artifact that cannot be read is not sent again', async () => {
   const { api, requests } = await startApi(() => ({}));
   const signal = new AbortController().signal;
