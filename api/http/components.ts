@@ -52,7 +52,8 @@ export function withShortUnions(node: unknown): unknown {
   if (!first || second?.type !== 'null' || others.length > 0)
     return anyOf === undefined ? rest : { anyOf, ...rest };
   const { type, ...keywords } = first;
-  if (typeof type === 'string' && SCALARS.has(type) && !('const' in keywords))
+  const isAny = !('const' in keywords || 'enum' in keywords);
+  if (typeof type === 'string' && SCALARS.has(type) && isAny)
     return { type: [type, 'null'], ...keywords, ...rest };
   const { description, ...alternative } = first;
   return {
@@ -60,6 +61,31 @@ export function withShortUnions(node: unknown): unknown {
     ...(description !== undefined && { description }),
     ...rest,
   };
+}
+
+const MAX_INT32 = 2_147_483_647;
+
+const typeOf = (value: unknown): string => {
+  if (value === null) return 'null';
+  return Number.isInteger(value) ? 'integer' : typeof value;
+};
+
+/**
+ * A schema with what generators of clients need and a validator does not: the type of a choice, and which numbers need
+ * more than 32 bits.
+ */
+function withTypes(schema: Schema): Schema {
+  const { type, enum: choices, format, minimum = 0, maximum } = schema;
+  if (Array.isArray(choices) && type === undefined) {
+    const types = [...new Set(choices.map(typeOf))];
+    return { type: types.length === 1 ? types[0] : types, ...schema };
+  }
+  const types: unknown[] = [type].flat();
+  if (format !== undefined) return schema;
+  if (types.includes('number')) return { ...schema, format: 'double' };
+  const isShort =
+    typeof maximum === 'number' && maximum <= MAX_INT32 && Number(minimum) >= -MAX_INT32;
+  return types.includes('integer') && !isShort ? { ...schema, format: 'int64' } : schema;
 }
 
 /** The name of a schema: its title. */
@@ -103,7 +129,7 @@ export function createComponents(complete: (schema: TSchema) => TSchema) {
       const named = Object.entries(value as Record<string, Schema>);
       return [keyword, Object.fromEntries(named.map(([name, each]) => [name, refer(each, use)]))];
     });
-    return Object.fromEntries(parts);
+    return withTypes(Object.fromEntries(parts));
   }
 
   /** The schema as it is written where it is used: a reference to a component if it has a title. */

@@ -10,7 +10,7 @@ export const RESPONSE_HEADERS = {
   Location: text('Path of the record that the request has created, or that shows its progress.'),
   RetryAfter: {
     description: 'Seconds after which the request may succeed.',
-    schema: { type: 'integer' },
+    schema: { type: 'integer', format: 'int32' },
   },
   IdempotentReplayed: text(
     '`true` in the response to a request that was repeated with its `Idempotency-Key`.',

@@ -29,12 +29,14 @@ export const Concurrency = Type.Object(
     limit: Type.Integer({ minimum: 1, maximum: 1_000 }),
     per: Type.Optional(
       Type.Enum([...CONCURRENCY_SCOPES], {
+        title: 'JobConcurrencyScope',
         description:
           'Counted over all jobs of the type (`type`, the default), those of one tenant, or those of one target.',
       }),
     ),
     whenFull: Type.Optional(
       Type.Enum([...WHEN_FULL], {
+        title: 'JobConcurrencyWhenFull',
         description:
           '`wait`, the default: the job starts later. `refuse`: it fails with `concurrency_limit`.',
       }),
