@@ -204,7 +204,7 @@ async function makeAttempt(
     await report.drain(limit - performance.now());
     if (report.dropped() > 0)
       jobLog(log, jobId).warn({ lines: report.dropped() }, 'lines were dropped');
-    const send = (each: AttemptEnd) => api.end(jobId, started.attemptToken, each);
+    const send = (each: EndRequest) => api.end(jobId, started.attemptToken, each);
     await sendEnd(send, end, report, { until: limit });
   } finally {
     cancellationSignal.removeEventListener('abort', onCancel);
@@ -303,7 +303,7 @@ async function runAttempt(
 }
 
 /** The end of an attempt after one that the API refuses: it must not be lost with its reason. */
-function insteadOf(end: AttemptEnd, error: RunnerApiError): AttemptEnd {
+function insteadOf(end: EndRequest, error: RunnerApiError): EndRequest {
   const ofResult = error.status === 413 ? 'result_too_large' : 'invalid_result';
   const retryable = 'failure' in end && end.failure.retryable;
   return {
@@ -320,8 +320,8 @@ function insteadOf(end: AttemptEnd, error: RunnerApiError): AttemptEnd {
  * API knows nothing of the attempt any more, another one may follow: it decides when that starts.
  */
 async function sendEnd(
-  send: (end: AttemptEnd) => ReturnType<RunnerApi['end']>,
-  end: AttemptEnd,
+  send: (end: EndRequest) => ReturnType<RunnerApi['end']>,
+  end: EndRequest,
   report: AttemptReport,
   limit: { until: number },
 ): Promise<void> {
