@@ -2,6 +2,7 @@ import knex, { type Knex } from 'knex';
 import pg from 'pg';
 import { asConnectFailure, openingConnection } from '../../domain/shared/driverError.ts';
 import type { Log } from '../../platform/log.ts';
+import { limitSilence } from './answerLimit.ts';
 import { groupStatements, type GroupingConnection } from './statementGroups.ts';
 
 export type { Knex } from 'knex';
@@ -15,14 +16,20 @@ export type DatabaseSettings = {
   waitMs?: number;
   /** Limits of what a tenant may own, by quota; without them, connections enforce none. */
   quotaDefaults?: Readonly<Record<string, number>>;
+  /** How much later than the limit of a statement its answer may come. */
+  answerMarginMs?: number;
 };
 
 /** A client of pg. Its `connection` reports each error that the server sends, before a query does. */
-type PoolConnection = GroupingConnection & {
-  connection: {
-    on(event: 'errorMessage', report: (error: { severity?: string; code?: string }) => void): void;
+type PoolConnection = GroupingConnection &
+  Parameters<typeof limitSilence>[0] & {
+    connection: {
+      on(
+        event: 'errorMessage',
+        report: (error: { severity?: string; code?: string }) => void,
+      ): void;
+    };
   };
-};
 
 type CreatedConnection = (error: Error | null, connection: PoolConnection) => void;
 
@@ -51,18 +58,21 @@ const sessionSettings = ({ statementTimeoutMs, quotaDefaults }: DatabaseSettings
   ...(quotaDefaults && { 'holdfast.quota_defaults': JSON.stringify(quotaDefaults) }),
 });
 
-/** Prepares a new connection of the pool. `settings`: those of its session, by name. */
+/** Prepares a new connection of the pool. */
 const prepareConnection =
-  (settings: Readonly<Record<string, string>>) =>
+  (settings: DatabaseSettings) =>
   (connection: PoolConnection, done: CreatedConnection): void => {
     connection.connection.on('errorMessage', ({ severity, code = '' }) => {
       const endsSession = severity === 'FATAL' || severity === 'PANIC' || ENDS_SESSION.test(code);
       if (endsSession || code === READ_ONLY) unusable.add(connection);
     });
-    groupStatements(connection);
+    groupStatements(
+      connection,
+      limitSilence(connection, settings.statementTimeoutMs, settings.answerMarginMs),
+    );
     connection.query(
       'SELECT set_config(key, value, false) FROM json_each_text($1)',
-      [JSON.stringify(settings)],
+      [JSON.stringify(sessionSettings(settings))],
       (error: Error | null) => done(error && asConnectFailure(error), connection),
     );
   };
@@ -74,7 +84,8 @@ pg.types.setTypeParser(pg.types.builtins.INT8, Number);
 
 /**
  * Opens the connection pool. `statementTimeoutMs` limits each statement, 0 means no limit. Waiting
- * for a connection is limited, and TCP keep-alive detects a lost server after ten idle seconds.
+ * for a connection is limited. TCP keep-alive detects a lost server on idle connections, and `limitSilence` on
+ * those that wait for an answer.
  */
 export function openDatabase(settings: DatabaseSettings): Knex {
   const { url, poolSize, log, waitMs = DEFAULT_WAIT_MS } = settings;
@@ -90,7 +101,7 @@ export function openDatabase(settings: DatabaseSettings): Knex {
     pool: {
       min: 0,
       max: poolSize,
-      afterCreate: prepareConnection(sessionSettings(settings)),
+      afterCreate: prepareConnection(settings),
       validate: (connection: PoolConnection) => !unusable.has(connection),
     },
     acquireConnectionTimeout: waitMs,

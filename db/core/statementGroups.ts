@@ -276,12 +276,30 @@ function createApart(sendOne: SendOne, known: Map<string, Shape>, run: Run) {
   };
 }
 
+/** Called with each statement, returns what is called at its answer. */
+export type OnSend = (statement: Statement) => () => void;
+
+/** Answers as the driver does: calls `done`, or returns a promise if there is none. Before, it calls `onAnswer`. */
+function answerTo(done: unknown, onAnswer: () => void, run: (done: Done) => void): unknown {
+  const runTo = (end: Done) =>
+    run((error, result) => {
+      onAnswer();
+      end(error, result);
+    });
+  if (typeof done === 'function') return void runTo(done as Done);
+  return new Promise((resolve, reject) => {
+    runTo((error, result) => (error ? reject(error) : resolve(result)));
+  });
+}
+
+const IGNORE: OnSend = () => () => undefined;
+
 /**
  * Saves round trips of transactions: BEGIN, and statements of which nobody awaits the result, are
  * sent with the next statement, and COMMIT with the last one. What fails then is the statement that
  * they are sent with. Code that uses the connection does not notice.
  */
-export function groupStatements(connection: GroupingConnection): void {
+export function groupStatements(connection: GroupingConnection, onSend = IGNORE): void {
   const sendOne = connection.query.bind(connection);
   const wire = connection.connection;
   const known = new Map<string, Shape>();
@@ -337,14 +355,10 @@ export function groupStatements(connection: GroupingConnection): void {
         throw new Error('A stream cannot be the first of a transaction');
       return sendOne(statement, ...more);
     }
-    const done = more.at(-1);
     const config = typeof statement === 'string' ? { text: statement } : statement;
     const values = (Array.isArray(more[0]) ? more[0] : config.values) as unknown[] | undefined;
     // Now: a value that cannot be converted must fail before a message of its group is sent.
     const whole = values ? { ...config, values: values.map((each) => prepareValue(each)) } : config;
-    if (typeof done === 'function') return void run(whole, done as Done);
-    return new Promise((resolve, reject) => {
-      run(whole, (error, result) => (error ? reject(error) : resolve(result)));
-    });
+    return answerTo(more.at(-1), onSend(whole), (done) => run(whole, done));
   };
 }

@@ -14,6 +14,8 @@ export type Forwarder = {
   /** Breaks all connections, and refuses others until it is opened. */
   close(): Promise<void>;
   open(): Promise<void>;
+  /** Forwards nothing on the connections that there are, as if the machine of the server were lost. New ones work. */
+  freeze(): void;
 };
 
 /** Where a server listens: `host:port`, or `folder:port` for the socket of PostgreSQL in a folder. */
@@ -26,6 +28,7 @@ const targetOf = ({ hostname, port }: URL): NetConnectOpts => {
 export async function startForwarder(address: URL): Promise<Forwarder> {
   const target = targetOf(address);
   const sockets = new Set<Socket>();
+  const pairs = new Set<() => void>();
   const server = createServer((incoming) => {
     const outgoing = connect(target);
     for (const socket of [incoming, outgoing]) {
@@ -38,6 +41,10 @@ export async function startForwarder(address: URL): Promise<Forwarder> {
       });
     }
     incoming.pipe(outgoing).pipe(incoming);
+    pairs.add(() => {
+      incoming.unpipe(outgoing);
+      outgoing.unpipe(incoming);
+    });
   });
   let listenPort = 0;
   const open = async () => {
@@ -49,6 +56,10 @@ export async function startForwarder(address: URL): Promise<Forwarder> {
   return {
     address: `127.0.0.1:${listenPort}`,
     open,
+    freeze() {
+      for (const unpipe of pairs) unpipe();
+      pairs.clear();
+    },
     async close() {
       const closed = once(server, 'close');
       server.close();
