@@ -125,7 +125,7 @@ export function openDatabase(settings: DatabaseSettings): Knex {
 }
 
 /** Fails as a write does on a server that only reads, and costs no transaction id. */
-const REQUIRE_WRITABLE = `DO $$ BEGIN
+export const REQUIRE_WRITABLE = `DO $$ BEGIN
   IF current_setting('transaction_read_only')::bool THEN
     RAISE EXCEPTION 'PostgreSQL only reads' USING ERRCODE = '${READ_ONLY}';
   END IF;

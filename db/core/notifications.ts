@@ -1,5 +1,7 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Log } from '../../platform/log.ts';
+import { REQUIRE_WRITABLE } from './knex.ts';
 import { LISTEN_TO_CHANGES } from './unitOfWork.ts';
 
 /** Notifies listeners in this process about topics that any process has changed (LISTEN/NOTIFY). */
@@ -19,10 +21,14 @@ export type Notifications = {
 };
 
 const RECONNECT_MS = 1_000;
+/** The server is asked again this long after its last answer, and answers within the second time. */
+const CHECK_MS = 3_000;
+const ANSWER_MS = 5_000;
 
 /**
- * Listens on a dedicated connection, and reconnects when it is lost. PostgreSQL shows it under
- * `applicationName`.
+ * Listens on a dedicated connection, and reconnects when it is lost. After a failover it may remain connected to
+ * a server that does not answer, or only reads, which notifies of nothing: it is checked every few seconds.
+ * PostgreSQL shows it under `applicationName`.
  */
 export function createNotifications(
   url: string,
@@ -37,12 +43,20 @@ export function createNotifications(
   const notify = (topic: string) => listeners.get(topic)?.forEach((listener) => listener());
   const notifyAll = () => listeners.forEach((set) => set.forEach((listener) => listener()));
 
-  function reconnectLater() {
-    if (stopped || timer) return;
+  function reconnectLater(lost: pg.Client) {
+    if (stopped || timer || lost !== client) return;
     timer = setTimeout(() => {
       timer = undefined;
       void connect();
     }, RECONNECT_MS);
+  }
+
+  async function keepChecking(connection: pg.Client) {
+    for (;;) {
+      await sleep(CHECK_MS, undefined, { ref: false });
+      if (stopped || connection !== client) return;
+      await connection.query(REQUIRE_WRITABLE);
+    }
   }
 
   async function connect() {
@@ -50,22 +64,26 @@ export function createNotifications(
       connectionString: url,
       application_name: applicationName,
       connectionTimeoutMillis: 3_000,
+      query_timeout: ANSWER_MS,
       keepAlive: true,
       keepAliveInitialDelayMillis: 10_000,
     });
     next.on('notification', ({ payload }) => notify(payload ?? ''));
     next.on('error', () => undefined);
-    next.on('end', reconnectLater);
+    next.on('end', () => reconnectLater(next));
     try {
       client = next;
       await next.connect();
       await next.query(LISTEN_TO_CHANGES);
+      await next.query(REQUIRE_WRITABLE);
       // Changes may have happened without a connection, so all listeners check.
       notifyAll();
+      await keepChecking(next);
     } catch (error) {
       log.warn({ err: error }, 'cannot listen for changes, will try again');
+      // While a statement is not answered, this closes the socket immediately.
       next.end().catch(() => undefined);
-      reconnectLater();
+      reconnectLater(next);
     }
   }
 

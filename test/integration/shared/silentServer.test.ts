@@ -1,9 +1,12 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { createNotifications, type Notifications } from '../../../db/core/notifications.ts';
 import { openDatabase, type Knex } from '../../../db/core/knex.ts';
 import { readSnapshot } from '../../../db/core/readSnapshot.ts';
+import { notifyTopics } from '../../../db/core/unitOfWork.ts';
 import { isOutage } from '../../../domain/shared/outage.ts';
 import { createLog } from '../../../platform/log.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
+import { eventually } from '../../support/eventually.ts';
 import { startForwarder, type Forwarder } from '../../support/forwarder.ts';
 
 const log = createLog('silent', false);
@@ -84,3 +87,60 @@ test('statements that may take longer are waited for', async () => {
   // PostgreSQL ends it: the limit of the transactions before does not remain.
   expect(await errorOf(sleep(db))).toMatchObject({ code: '57014' });
 }, 30_000);
+
+describe('the connection that listens', () => {
+  let changes: Notifications;
+  let heard: number;
+
+  beforeEach(async () => {
+    changes = createNotifications(url, log);
+    heard = 0;
+    changes.on('a topic', () => (heard += 1));
+    changes.start();
+    await untilHeard();
+  });
+
+  afterEach(() => changes.stop());
+
+  /** Notifies until the listener hears of it. */
+  async function untilHeard(): Promise<void> {
+    const before = heard;
+    await eventually(
+      async () => {
+        await db.transaction(async (trx) => notifyTopics(trx, ['a topic']));
+        return heard;
+      },
+      (count) => count > before,
+    );
+  }
+
+  test('is replaced when its server does not answer', async () => {
+    server.freeze();
+    // The pool has its own way to notice.
+    await errorOf(db.raw('SELECT 1'));
+    heard = 0;
+    await untilHeard();
+  });
+
+  test('is replaced when its server only reads', async () => {
+    const setReadOnly = (value: string) =>
+      db.transaction(async (trx) => {
+        await trx.raw('SET TRANSACTION READ WRITE');
+        await trx.raw(`ALTER DATABASE ?? SET default_transaction_read_only = ${value}`, [
+          new URL(database.url).pathname.slice(1),
+        ]);
+      });
+    const listeners = async (): Promise<number[]> =>
+      db('pg_stat_activity')
+        .where({ application_name: 'reads only' })
+        .whereRaw('datname = current_database()')
+        .pluck('pid');
+    await setReadOnly('on');
+    await changes.stop();
+    changes = createNotifications(url, log, 'reads only');
+    changes.start();
+    const [reading] = await eventually(listeners, (found) => found.length === 1);
+    await setReadOnly('off');
+    await eventually(listeners, ([pid]) => pid !== undefined && pid !== reading);
+  });
+});
