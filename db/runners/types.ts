@@ -1,5 +1,5 @@
 import { SECRET_KEYWORD } from '../../domain/jobs/secretFields.ts';
-import type { TypeVersion } from '../../domain/runners/records.ts';
+import type { RemoteTypeData, TypeVersion } from '../../domain/runners/records.ts';
 import { raw } from 'objection';
 import type { Knex } from '../core/knex.ts';
 import { prepared } from '../core/prepared.ts';
@@ -93,6 +93,31 @@ export async function findVersion(
     db,
     `SELECT ${VERSION_COLUMNS} FROM job_type_versions WHERE name = ? AND digest = ?`,
     [name, digest],
+  );
+  return rows[0];
+}
+
+/**
+ * What a runner has under the name of a type, with the type as it is now. `digest`, `shape` and `definition` are
+ * those of the runner's version, and null if it is not known.
+ */
+export type VersionOfType = Pick<
+  RemoteTypeData,
+  'name' | 'pool' | 'state' | 'digest' | 'shape' | 'definition'
+> & { acceptedShape: string | null };
+
+/** A type with the version that has a digest; undefined if there is no such type. */
+export async function findTypeWithVersion(
+  db: Knex,
+  name: string,
+  digest: string,
+): Promise<VersionOfType | undefined> {
+  const { rows }: { rows: VersionOfType[] } = await prepared(
+    db,
+    `SELECT t.name, t.pool, t.state, t.shape AS "acceptedShape", v.digest, v.shape, v.definition
+     FROM job_types AS t LEFT JOIN job_type_versions AS v ON v.name = t.name AND v.digest = ?
+     WHERE t.name = ?`,
+    [digest, name],
   );
   return rows[0];
 }

@@ -1,4 +1,5 @@
-import { isDeepStrictEqual } from 'node:util';
+import { createHash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import type { TObject } from 'typebox';
 import type { Caller } from '../../domain/shared/caller.ts';
 import {
@@ -11,6 +12,7 @@ import { assertDefined } from '../../domain/shared/assert.ts';
 import type { JobType, RemoteJobType } from '../../domain/jobs/jobType.ts';
 import { unknownReferencesIn } from '../../domain/jobs/payloadReferences.ts';
 import { maskSecretFields } from '../../domain/jobs/secretFields.ts';
+import type { RemoteTypeDefinition } from '../../domain/runners/definition.ts';
 import { maskInTurns } from '../../platform/maskInTurns.ts';
 import { compileForeignSchema } from '../../platform/foreignSchema.ts';
 import { joinRuns } from '../../platform/joinRuns.ts';
@@ -19,8 +21,11 @@ import { compileCheck, type SchemaCheck } from '../../platform/schemaCheck.ts';
 export type JobTypes = ReturnType<typeof createJobTypes>;
 
 type RegisteredType = { type: JobType; check: SchemaCheck };
-type RegisteredRemote = RegisteredType & { type: RemoteJobType; checkResult: SchemaCheck };
+type RegisteredRemote = RegisteredType & { type: RemoteJobType };
 type RemoteTypes = ReadonlyMap<string, RegisteredRemote>;
+
+/** Compiled schemas that are kept: those of the types of runners, and of versions that some runners still have. */
+const MAX_RUNNER_CHECKS = 2_000;
 
 /**
  * The job types of this process, with the checks of their payloads and results. Types are registered after
@@ -32,6 +37,7 @@ export function createJobTypes() {
   let ownNames: readonly string[] = [];
   let remote: RemoteTypes = new Map();
   let loadRemote: () => Promise<RemoteJobType[]> = () => Promise.resolve([]);
+  const runnerChecks = new LRUCache<string, SchemaCheck>({ max: MAX_RUNNER_CHECKS });
 
   const entry = (name: string): RegisteredType | undefined =>
     registered.get(name) ?? remote.get(name);
@@ -45,30 +51,29 @@ export function createJobTypes() {
     return type;
   }
 
-  const check = (type: JobType, payload: unknown) =>
-    assertDefined(entry(type.name), `job type ${type.name}`).check(payload);
+  /** The check of a schema of runners, which versions of a type often have in common. */
+  function runnerCheck(schema: object): SchemaCheck {
+    const key = createHash('sha256').update(JSON.stringify(schema)).digest('base64');
+    let known = runnerChecks.get(key);
+    if (!known) runnerChecks.set(key, (known = compileLazily(schema)));
+    return known;
+  }
 
-  /** The entries of remote types; schemas that have not changed keep their compiled checks. */
-  const withChecks = (types: readonly RemoteJobType[]): RemoteTypes =>
-    new Map(
-      types.map((type) => {
-        const known = remote.get(type.name);
-        const { payload, definition } = type;
-        const keepsPayload = known && isDeepStrictEqual(known.type.payload, payload);
-        const keepsResult =
-          known && isDeepStrictEqual(known.type.definition.result, definition.result);
-        const entry = {
-          type,
-          check: keepsPayload ? known.check : compileLazily(payload),
-          checkResult: keepsResult ? known.checkResult : compileLazily(definition.result ?? {}),
-        };
-        return [type.name, entry] as const;
-      }),
-    );
+  /** A type of runners may be another version than the one that this process knows as the current one. */
+  function checkOf(type: JobType): SchemaCheck {
+    const known = entry(type.name);
+    if (type.lane === 'remote' && known?.type !== type) return runnerCheck(type.payload);
+    return assertDefined(known, `job type ${type.name}`).check;
+  }
+
+  const check = (type: JobType, payload: unknown) => checkOf(type)(payload);
 
   /** Reads the types of runners again. Calls during a run share the next one. */
   const refresh = joinRuns(async () => {
-    remote = withChecks(await loadRemote());
+    const types = await loadRemote();
+    remote = new Map(
+      types.map((type) => [type.name, { type, check: runnerCheck(type.payload) }] as const),
+    );
   });
 
   return {
@@ -167,8 +172,11 @@ export function createJobTypes() {
       return error ? `The payload${error.pointer} ${error.message}` : null;
     },
 
-    /** What a type of runners does not allow of a result. Nothing, if the type is not known. */
-    resultErrors: (name: string, result: unknown) => remote.get(name)?.checkResult(result) ?? [],
+    /** What a version of a type of runners does not allow of a result. */
+    resultErrors: (
+      { result: schema = {} }: Pick<RemoteTypeDefinition, 'result'>,
+      result: unknown,
+    ) => runnerCheck(schema)(result),
 
     /**
      * Checks the payload of jobs at the caller's tenant. Returns what the installation lacks for them at

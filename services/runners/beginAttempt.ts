@@ -10,7 +10,7 @@ import {
   type RemoteAttempt,
 } from '../../db/runners/attempts.ts';
 import { findOwnRunner, isAnnounced } from '../../db/runners/runners.ts';
-import { findVersion } from '../../db/runners/types.ts';
+import { findTypeWithVersion } from '../../db/runners/types.ts';
 import { isFinal } from '../../domain/jobs/jobs.ts';
 import { JobFailure, type RemoteJobType } from '../../domain/jobs/jobType.ts';
 import { mayRunVersion } from '../../domain/jobs/records.ts';
@@ -32,6 +32,7 @@ import { checkConcurrency, concurrencyKey } from './concurrency.ts';
 import type { EndAttempt } from './endAttempt.ts';
 import type { RunnerIdentity } from './identity.ts';
 import { noteLostAttempt } from './lostAttempt.ts';
+import { toJobType } from './remoteTypes.ts';
 
 /** A request with what the API has added to it. */
 type Asked = BeginRequest & Required<Pick<BeginRequest, 'attemptToken' | 'unanswered'>>;
@@ -80,22 +81,26 @@ export function createBeginAttempt({
   endAttempt,
   onEventsCommitted,
 }: BeginDeps) {
-  /** Why a runner cannot begin a job of a type now; null if it can. */
-  async function obstacle(
+  /**
+   * The type of a job as its runner has it; or why the runner cannot begin the job now. Other processes change
+   * types: they are read as they are, and limits are those of the version that runs.
+   */
+  async function versionFor(
     runner: RunnerIdentity,
     job: Job,
-    type: RemoteJobType,
     { runnerId, digest }: BeginRequest,
-  ): Promise<BeginAnswer | null> {
-    if (!type.isEnabled) return wait('job_type_disabled');
+  ): Promise<RemoteJobType | BeginAnswer> {
+    const version = await findTypeWithVersion(db, job.type, digest ?? '');
+    if (!version) return wait('unknown_job_type');
+    if (version.state !== 'accepted') return wait('job_type_disabled');
     const known = await findOwnRunner(db, { ...runner, processId: runnerId, pool: job.pool });
     if (digest === undefined || known?.types[job.type] !== digest) {
       const others = await isAnnounced(db, job.pool, job.type);
       return wait('not_announced', others ? OTHER_RUNNER_MS : NO_RUNNER_MS);
     }
-    const version = await findVersion(db, job.type, digest);
-    if (version?.shape !== type.shape) return wait('not_accepted');
-    return mayRunVersion(job, digest) ? null : wait('other_digest');
+    if (version.shape === null || version.shape !== version.acceptedShape)
+      return wait('not_accepted');
+    return mayRunVersion(job, digest) ? toJobType(version) : wait('other_digest');
   }
 
   type Claim = { job: Job } | BeginAnswer;
@@ -248,10 +253,10 @@ export function createBeginAttempt({
     if (isFinal(job.status)) return { outcome: 'ended' };
     if (job.cancelRequestedAt) return endAfterLease(job, request, 'cancelled');
     await jobTypes.refreshUnknown(job.type);
-    const type = jobTypes.find(job.type);
-    if (type?.lane !== 'remote') return withoutSlot(job, request, wait('unknown_job_type'));
-    const refusal = await obstacle(runner, job, type, request);
-    if (refusal) return withoutSlot(job, request, refusal);
+    if (jobTypes.find(job.type)?.lane !== 'remote')
+      return withoutSlot(job, request, wait('unknown_job_type'));
+    const type = await versionFor(runner, job, request);
+    if ('outcome' in type) return withoutSlot(job, request, type);
     const invalid = jobTypes.payloadError(type, job.payload);
     if (invalid !== null) return endInvalid(job, request, invalid);
     const withType = { ...request, digest: assertDefined(request.digest, 'request.digest') };

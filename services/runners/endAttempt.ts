@@ -5,6 +5,7 @@ import { writeChanges } from '../../db/core/unitOfWork.ts';
 import { attemptGuard, jobChange, writeJobChange } from '../../db/jobs/jobs.ts';
 import { Job } from '../../db/models/Job.ts';
 import { answerChange, findRemoteAttempt } from '../../db/runners/attempts.ts';
+import { findVersion } from '../../db/runners/types.ts';
 import { isFinal } from '../../domain/jobs/jobs.ts';
 import { JobFailure } from '../../domain/jobs/jobType.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
@@ -105,9 +106,18 @@ export function createEndAttempt({
     return done ? answer : await recordedEnd(job.id, job.attempts);
   }
 
-  /** Error: `JobFailure` for a result that the type does not allow. */
-  function checkResult(job: Job, result: object): string {
-    const [error] = jobTypes.resultErrors(job.type, structuredClone(result));
+  /** What the runner of an attempt has under the name of its type; after that was forgotten, the current version. */
+  async function definitionOf({ type: name }: Job, digest: string) {
+    const type = jobTypes.find(name);
+    const current = type?.lane === 'remote' ? type : undefined;
+    if (current?.digest === digest) return current.definition;
+    return (await findVersion(db, name, digest))?.definition ?? current?.definition ?? {};
+  }
+
+  /** Error: `JobFailure` for a result that the version of the type which the runner has does not allow. */
+  async function checkResult(job: Job, digest: string, result: object): Promise<string> {
+    const definition = await definitionOf(job, digest);
+    const [error] = jobTypes.resultErrors(definition, structuredClone(result));
     if (error)
       throw new JobFailure('invalid_result', `The result${error.pointer} ${error.message}`, {
         retryable: false,
@@ -115,10 +125,10 @@ export function createEndAttempt({
     return serializeResult(result);
   }
 
-  async function succeed(job: Job, result: object): Promise<EndAnswer> {
+  async function succeed(job: Job, digest: string, result: object): Promise<EndAnswer> {
     let json: string;
     try {
-      json = checkResult(job, result);
+      json = await checkResult(job, digest, result);
     } catch (error) {
       if (error instanceof JobFailure) return fail(job, error);
       throw error;
@@ -135,8 +145,8 @@ export function createEndAttempt({
     return done ? answer : await recordedEnd(job.id, job.attempts);
   }
 
-  async function record(job: Job, request: EndRequest): Promise<EndAnswer> {
-    if ('result' in request) return succeed(job, request.result);
+  async function record(job: Job, digest: string, request: EndRequest): Promise<EndAnswer> {
+    if ('result' in request) return succeed(job, digest, request.result);
     if ('failure' in request) {
       const { code, message, retryable = true, retryAfterSeconds = 0 } = request.failure;
       const text = cut(message.replaceAll('\0', '\uFFFD'), MAX_FAILURE_CHARS);
@@ -188,7 +198,7 @@ export function createEndAttempt({
       if (attempt.answer !== null) return attempt.answer as EndAnswer;
       const job = assertDefined(await Job.query(db).findById(jobId), `job ${jobId}`);
       const isCurrent = attempt.isCurrent && job.attempts === attempt.attempt;
-      return isCurrent ? record(job, request) : recordedEnd(jobId, attempt.attempt);
+      return isCurrent ? record(job, attempt.digest, request) : recordedEnd(jobId, attempt.attempt);
     },
 
     /**

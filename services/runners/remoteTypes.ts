@@ -5,6 +5,7 @@ import { listKnownTypes, listSecretSchemas, TYPES_TOPIC } from '../../db/runners
 import { DEFAULT_RETRY, withPolicy } from '../../domain/jobs/retry.ts';
 import type { RemoteJobType } from '../../domain/jobs/jobType.ts';
 import type { RemoteTypeDefinition } from '../../domain/runners/definition.ts';
+import type { RemoteTypeData } from '../../domain/runners/records.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import type { Log } from '../../platform/log.ts';
 import { startLoop, type Loop } from '../../platform/loop.ts';
@@ -21,7 +22,14 @@ const RETRY_MS = 1_000;
 
 /** A record of a type as a job type of this process. */
 export function toJobType(
-  { name, pool, digest, shape, definition, state }: RemoteType,
+  {
+    name,
+    pool,
+    digest,
+    shape,
+    definition,
+    state,
+  }: Pick<RemoteTypeData, 'name' | 'pool' | 'digest' | 'shape' | 'definition' | 'state'>,
   secretSchemas: readonly object[] = [],
 ): RemoteJobType {
   const known: RemoteTypeDefinition = assertDefined(definition, 'definition');
