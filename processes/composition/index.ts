@@ -220,11 +220,12 @@ function composeLifecycle(core: Core, areas: Areas, workers: Workers | undefined
       auth.tokenUses.start();
       webhooks.relay.start();
       jobs.jobSlots.start();
+      // The API notes what its test messages say about endpoints.
+      webhooks.health.start();
       workers?.start();
       if (!workers) return;
       jobs.workerPresence.start();
       jobs.immediateAttempts.start();
-      webhooks.health.start();
       webhooks.firstAttempts.start(webhooks.relay.onSlotFreed);
       schedules.catchUp.start();
     },

@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { writeHealth, type WebhookHealth } from '../../../db/webhooks/health.ts';
+import { startAppOn } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
 import { withWebhookReceiver } from '../../support/webhooks.ts';
 
@@ -95,6 +96,22 @@ test('an endpoint is unreachable from an outage until it answers: to an attempt,
   await client.put(`/api/webhooks/${webhook.id}`, { endpointUrl }).expect(200);
   const fresh = { failing_since: null, unreachable_since: null, probed_at: null };
   expect(await columnsOf(webhook.id)).toEqual(fresh);
+});
+
+test('an endpoint that answers a test is reachable, also if the process serves only the API', async () => {
+  const { app } = fixture;
+  const { id } = await register(asNewTenant(), '/tested', { enabled: false });
+  await patchRow(id, { failing_since: daysAgo(1), unreachable_since: daysAgo(1) });
+  const api = await startAppOn(app.databaseUrl, { ...app.env, HOLDFAST_ROLE: 'api' });
+  try {
+    await api.client.as({ tenant: 'platform' }).post(`/api/webhooks/${id}/test`).expect(200);
+    await eventually(
+      () => columnsOf(id),
+      (row) => row?.unreachable_since === null,
+    );
+  } finally {
+    await api.stop();
+  }
 });
 
 test('a webhook that another transaction has locked is written later, and the others now', async () => {
