@@ -13,6 +13,11 @@ export type Notifications = {
    */
   on(topic: string, listener: () => void): () => void;
   /**
+   * Calls `listener` whenever the connection is made, also again. After a failover the server may have lost the last
+   * commits, and counters go on from earlier values: what was read before is not compared by them.
+   */
+  onConnected(listener: () => void): void;
+  /**
    * Calls the listeners of this process now. PostgreSQL notifies those of all processes, and these
    * once more, a moment later.
    */
@@ -36,6 +41,7 @@ export function createNotifications(
   applicationName = 'holdfast-changes',
 ): Notifications {
   const listeners = new Map<string, Set<() => void>>();
+  const connectedListeners: (() => void)[] = [];
   let client: pg.Client | undefined;
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
@@ -76,6 +82,7 @@ export function createNotifications(
       await next.connect();
       await next.query(LISTEN_TO_CHANGES);
       await next.query(REQUIRE_WRITABLE);
+      connectedListeners.forEach((listener) => listener());
       // Changes may have happened without a connection, so all listeners check.
       notifyAll();
       await keepChecking(next);
@@ -97,6 +104,7 @@ export function createNotifications(
         if (set.size === 0 && listeners.get(topic) === set) listeners.delete(topic);
       };
     },
+    onConnected: (listener) => void connectedListeners.push(listener),
     announce: (topics) => topics.forEach(notify),
     async stop() {
       stopped = true;

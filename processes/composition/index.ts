@@ -208,6 +208,10 @@ function composeLifecycle(core: Core, areas: Areas, workers: Workers | undefined
     ]);
   };
 
+  notifications.onConnected(() => {
+    core.rights.forget();
+    webhooks.eventFeed.reload();
+  });
   return {
     /** Starts the background work of the role of this process. */
     start(): void {

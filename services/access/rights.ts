@@ -141,6 +141,9 @@ export function createRights({ db }: { db: Knex }) {
   }
 
   return {
+    /** Forgets the rights of all users: after a failover, a version may be that of other grants. */
+    forget: (): void => userCache.clear(),
+
     /** Rights of a user: by assignments, and by mappings of their groups as of the last login. */
     forUser,
 

@@ -19,6 +19,8 @@ export type Follower = {
   wants(event: PublishedEvent): boolean;
   /** Set while the follower has read all there is and waits for more. */
   wake: (() => void) | undefined;
+  /** What the follower has read is not all in the log any more: it cannot continue. */
+  isLost: boolean;
 };
 
 /** Events that other processes publish are read this often. Those of this process are read immediately. */
@@ -46,9 +48,9 @@ export function createEventFeed({ db, log, metrics }: Deps) {
   let loop: Loop | undefined;
   /** The loops that were stopped have ended. */
   let ended: Promise<void> = Promise.resolve();
-  /** Counts the times that the last follower has left. The tail is not kept up to date then. */
-  let pauses = 0;
-  /** The value of `pauses` when the tail was loaded. */
+  /** Counts the times from which on the tail is not up to date: the last follower has left, or `reload`. */
+  let interruptions = 0;
+  /** The value of `interruptions` when the tail was loaded. */
   let loadedAt: number | undefined;
   let isFailing = false;
 
@@ -63,23 +65,35 @@ export function createEventFeed({ db, log, metrics }: Deps) {
     }
   }
 
+  /** Ends the streams of all followers: clients that connect again learn whether they can continue. */
+  function loseFollowers(): void {
+    log.warn('the event log has lost events that were read, as after a failover; streams end');
+    for (const follower of followers) {
+      const { wake } = follower;
+      follower.isLost = true;
+      follower.wake = undefined;
+      wake?.();
+    }
+  }
+
   /** Loads the tail, or adds the next events to it. True: there may be more. */
   async function readNext(): Promise<boolean> {
     metrics.eventLogReads.inc({ by: 'process' });
-    const startedAt = pauses;
-    if (loadedAt !== pauses) {
+    const startedAt = interruptions;
+    if (loadedAt !== interruptions) {
       const head = await readLastSequence(db);
       const newest = await listPublishedAfter(db, Math.max(0, head - TAIL_EVENTS), TAIL_EVENTS);
-      if (startedAt !== pauses) return true;
+      if (startedAt !== interruptions) return true;
+      if (tail.differsFrom(head, newest)) loseFollowers();
       tail.reset(
         head,
         newest.filter(({ sequence }) => sequence <= head),
       );
-      loadedAt = pauses;
+      loadedAt = interruptions;
       return false;
     }
     const events = await listPublishedAfter(db, tail.head(), BATCH);
-    if (startedAt !== pauses) return true;
+    if (startedAt !== interruptions) return true;
     tail.append(events);
     announce(events);
     return events.length === BATCH;
@@ -100,7 +114,7 @@ export function createEventFeed({ db, log, metrics }: Deps) {
   }
 
   function stopReading(): void {
-    pauses += 1;
+    interruptions += 1;
     const last = loop?.stop();
     ended = ended.then(() => last);
     loop = undefined;
@@ -112,12 +126,20 @@ export function createEventFeed({ db, log, metrics }: Deps) {
     /** This process has published events. */
     wake: (): void => loop?.wake(),
 
+    /** Reads the log again: after a failover, what was read may not be in it. */
+    reload(): void {
+      interruptions += 1;
+      loop?.wake();
+    },
+
     /** Adds a follower, and reads what was published before. Errors: those of the database. */
     async join(follower: Follower): Promise<void> {
       followers.add(follower);
       const options = { name: 'follow events', everyMs: POLL_MS, minIntervalMs: MIN_INTERVAL_MS };
       loop ??= startLoop({ ...options, log }, round);
       await read();
+      // Where it begins is decided by what was read now.
+      follower.isLost = false;
     },
 
     /** Removes a follower. */

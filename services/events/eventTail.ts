@@ -39,6 +39,14 @@ export function createEventTail({ maxEvents, maxAgeMs, now = Date.now }: Options
     /** The last sequence that was read. */
     head: () => head,
 
+    /** True if the log has other events than the tail at the same positions, or fewer. */
+    differsFrom(lastSequence: number, newest: readonly PublishedEvent[]): boolean {
+      const ids = new Map(newest.map(({ sequence, id }) => [sequence, id]));
+      return (
+        lastSequence < head || events.some(({ sequence, id }) => (ids.get(sequence) ?? id) !== id)
+      );
+    },
+
     /** Begins again with what was read from the log, of which a purge may have deleted some. */
     reset(lastSequence: number, newest: readonly PublishedEvent[]): void {
       let first = newest.length;

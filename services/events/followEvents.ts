@@ -40,7 +40,10 @@ const KEEP_ALIVE_MS = 10_000;
 const MAX_CONCURRENT_PAGES = 4;
 const MAX_QUEUED_PAGES = 5_000;
 
-/** Streams of the event log: what `Events.list` lists, as it is published. */
+/**
+ * Streams of the event log: what `Events.list` lists, as it is published. A stream ends, with `events_purged` if
+ * its client cannot continue, when the database has lost events that were read.
+ */
 export function createFollowEvents({ db, access, feed, metrics }: Deps) {
   const pages = createBoundedQueue({
     maxRunning: MAX_CONCURRENT_PAGES,
@@ -97,6 +100,7 @@ export function createFollowEvents({ db, access, feed, metrics }: Deps) {
       position: after ?? 0,
       wants: eventMatcher(access.scope(caller, 'event:read'), filter),
       wake: undefined,
+      isLost: false,
     };
     const readNext = async () => {
       const tail = feed.tail.after(follower.position);
@@ -108,6 +112,7 @@ export function createFollowEvents({ db, access, feed, metrics }: Deps) {
       // The position comes first: a client that reconnects before the first event has it then.
       let sentAt = -Infinity;
       while (!signal.aborted) {
+        if (follower.isLost) return assertKnown(db, follower.position);
         const { events, upTo } = next;
         follower.position = upTo;
         const isDue = performance.now() - sentAt >= KEEP_ALIVE_MS;

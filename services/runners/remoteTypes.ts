@@ -64,6 +64,9 @@ export function toJobType(
 function createSecretSchemas(db: Knex) {
   let known = new Map<string, { version: number; schemas: readonly object[] }>();
   return {
+    /** After a failover, a version may be that of other schemas. */
+    forget: (): void => known.clear(),
+
     async read(records: readonly RemoteType[]): Promise<(name: string) => readonly object[]> {
       const changed = records.filter(({ name, version }) => known.get(name)?.version !== version);
       const names = changed.map(({ name }) => name);
@@ -88,6 +91,7 @@ export function createRemoteTypes({ db, jobTypes, notifications, log }: Deps) {
   let loop: Loop | undefined;
   let unsubscribe: (() => void) | undefined;
   const secretSchemas = createSecretSchemas(db);
+  notifications.onConnected(secretSchemas.forget);
   jobTypes.useRemote(async () => {
     const records = await listKnownTypes(db, MAX_REMOTE_TYPES);
     const schemasOf = await secretSchemas.read(records);
