@@ -47,24 +47,26 @@ export type RefreshState = {
   spentAt: Date | null;
   live: boolean;
   absoluteExpiresAt: Date;
+  /** The time of the database: processes compare the times of each other. */
+  now: Date;
 };
 
 /** Locks the session of a refresh token, so that concurrent uses of one token are serialized. */
 export async function lockByRefreshToken(
   trx: Knex.Transaction,
   hash: Buffer,
-  now: Date,
 ): Promise<RefreshState | undefined> {
   const { rows }: { rows: RefreshState[] } = await trx.raw(
     `SELECT s.id AS "sessionId", s.user_id AS "userId", u.tenant_id AS "homeTenantId",
             t.generation, t.spent_at AS "spentAt",
-            s.ended_at IS NULL AND s.idle_expires_at > ? AND s.absolute_expires_at > ?
+            s.ended_at IS NULL AND s.idle_expires_at > now.at AND s.absolute_expires_at > now.at
               AND u.enabled AND p.enabled AS live,
-            s.absolute_expires_at AS "absoluteExpiresAt"
+            s.absolute_expires_at AS "absoluteExpiresAt", now.at AS now
      FROM session_tokens AS t JOIN sessions AS s ON s.id = t.session_id
      JOIN users AS u ON u.id = s.user_id JOIN providers AS p ON p.id = u.provider_id
+     CROSS JOIN (SELECT clock_timestamp() AS at) AS now
      WHERE t.hash = ? AND t.kind = 'refresh' FOR UPDATE OF s, t`,
-    [now, now, hash],
+    [hash],
   );
   return rows[0];
 }

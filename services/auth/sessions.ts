@@ -148,23 +148,23 @@ export function createSessions({ db, commit, rights, ids, deniedAttempts, limits
    */
   async function judgeSpentToken(
     trx: Knex.Transaction,
-    { sessionId, generation }: RefreshState,
+    { sessionId, generation, now }: RefreshState,
     spentAt: Date,
-    now: Date,
   ): Promise<'repeated' | 'refused' | 'reused'> {
     const leewayMs = limits.refreshLeewaySeconds * 1_000;
-    // The clock of the process that spent it may be ahead.
+    // One that was spent while this use waited for the lock is spent later than now.
     if (leewayMs === 0 || now.getTime() - spentAt.getTime() >= leewayMs) return 'reused';
     const { issued, spent } = await countRefreshTokens(trx, sessionId, generation + 1);
     return issued === 1 && spent === 0 ? 'repeated' : 'refused';
   }
 
   /** Issues the next tokens of a session whose row is locked, or ends the session. */
-  async function exchange(trx: Knex.Transaction, hash: Buffer, now: Date) {
-    const state = await lockByRefreshToken(trx, hash, now);
+  async function exchange(trx: Knex.Transaction, hash: Buffer) {
+    const state = await lockByRefreshToken(trx, hash);
     if (!state?.live) return { kind: 'invalid' as const };
+    const { now } = state;
     const kind = state.spentAt
-      ? await judgeSpentToken(trx, state, state.spentAt, now)
+      ? await judgeSpentToken(trx, state, state.spentAt)
       : ('refreshed' as const);
     if (kind === 'refused') return { kind, state };
     if (kind === 'reused') {
@@ -265,7 +265,7 @@ export function createSessions({ db, commit, rights, ids, deniedAttempts, limits
      */
     async refresh(refreshToken: string, source: RequestSource): Promise<SessionTokens> {
       const hash = hashToken(refreshToken);
-      const outcome = await db.transaction((trx) => exchange(trx, hash, new Date()));
+      const outcome = await db.transaction((trx) => exchange(trx, hash));
       await recordExchange(source, outcome);
       if (outcome.kind === 'refused') throw tokenReplaced();
       if (outcome.kind === 'invalid' || outcome.kind === 'reused') throw sessionInvalid();

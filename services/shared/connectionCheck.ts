@@ -9,6 +9,7 @@ import { ConfigError } from '../../platform/config.ts';
 import type { Log } from '../../platform/log.ts';
 import { startLoop, type Loop } from '../../platform/loop.ts';
 import type { ConnectionNeeds } from '../../platform/metrics/databasePool.ts';
+import { createClockCheck } from './clockCheck.ts';
 
 type Deps = {
   db: Knex;
@@ -31,10 +32,14 @@ const inWords = ({ processes, own, others, needed, usable }: ConnectionBudget): 
   `${counted(processes, 'process', 'processes')} of Holdfast (${own}) and others (${others}) ` +
   `may open ${needed} connections; PostgreSQL accepts ${usable}`;
 
-/** Checks whether PostgreSQL accepts as many connections as the installation may open. */
+/**
+ * Checks whether PostgreSQL accepts as many connections as the installation may open, and whether its clock is
+ * that of this process.
+ */
 export function createConnectionCheck({ db, log, metrics, config }: Deps) {
   let reported: string | undefined;
   let loop: Loop | undefined;
+  const checkClock = createClockCheck({ db, log });
 
   async function readBudget(): Promise<ConnectionBudget> {
     const poolSize = config.databasePool;
@@ -82,6 +87,7 @@ export function createConnectionCheck({ db, log, metrics, config }: Deps) {
       loop = startLoop({ name: 'connections', everyMs: INTERVAL_MS, log }, async () => {
         const budget = await readBudget().catch(reportFailure);
         if (budget) report(budget);
+        await checkClock().catch(() => undefined);
         return false;
       });
     },
