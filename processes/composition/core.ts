@@ -176,6 +176,7 @@ const composeWrites = (
 
 type LateServices = {
   workers: { isRunning(): boolean; isCurrentVersion(): boolean };
+  readiness: { isTemporalReady(): boolean };
   relay: { wake(): void };
   jobSlots: { wake(): void };
   immediateAttempts: MakeAttempts;
@@ -201,6 +202,7 @@ function createLateBindings() {
     workerState: {
       isWorkerRunning: (): boolean => services?.workers.isRunning() ?? false,
       isCurrentVersion: (): boolean => services?.workers.isCurrentVersion() ?? true,
+      isTemporalReady: (): boolean => services?.readiness.isTemporalReady() ?? false,
     },
     attempts: {
       accepts: () =>

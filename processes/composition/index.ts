@@ -76,11 +76,10 @@ export function compose(
   );
   const activities = composeActivities(core, areas);
   const workers = createWorkers({ ...config, ...core, activities });
-  core.bind({ workers, relay: areas.webhooks.relay, ...areas.jobs });
-
   const runsWorker = config.role !== 'api';
   const schema = createSchemaState(core);
   const health = composeHealth({ ...core, schema }, runsWorker ? workers : undefined);
+  core.bind({ workers, ...health, relay: areas.webhooks.relay, ...areas.jobs });
   core.metrics.measureComponents(() => Promise.resolve(health.readiness.report().components));
   core.metrics.measureInstallation(createReadInstallationState(core));
   const { auth, webhooks, jobs, runners, schedules, retention, operations, secrets, ...rest } =

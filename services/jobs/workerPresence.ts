@@ -12,13 +12,15 @@ type Deps = {
   workerSlots: WorkerSlots;
   jobTypes: Pick<JobTypes, 'ownNames'>;
   isWorkerRunning(): boolean;
+  /** False while Temporal does not answer this process: it gets no work, although its worker polls. */
+  isTemporalReady(): boolean;
   /** False while workers of another version get the work. */
   isCurrentVersion(): boolean;
 };
 
 const INTERVAL_MS = 10_000;
 
-/** A worker that does not poll yet, or gets no work, is checked again after this time. */
+/** A worker that does not poll, or gets no work, is checked again after this time. */
 const NOT_RUNNING_MS = 1_000;
 
 /**
@@ -32,6 +34,7 @@ export function createWorkerPresence({
   workerSlots,
   jobTypes,
   isWorkerRunning,
+  isTemporalReady,
   isCurrentVersion,
 }: Deps) {
   const id = ids.next('wrk');
@@ -44,7 +47,7 @@ export function createWorkerPresence({
       isAnnounced = false;
       return NOT_RUNNING_MS;
     }
-    if (!isWorkerRunning()) return NOT_RUNNING_MS;
+    if (!isWorkerRunning() || !isTemporalReady()) return NOT_RUNNING_MS;
     isAnnounced = true;
     await announceWorker(db, id, workerSlots, jobTypes.ownNames());
     return false;

@@ -91,6 +91,9 @@ export function createReadiness({ db, schema, temporal, worker, workerRequired, 
     takesRequests: (): boolean =>
       !isStopping && (postgres === 'unavailable' || (postgres === 'ready' && !schema.isClosed())),
 
+    /** True while Temporal answers. */
+    isTemporalReady: (): boolean => temporalState === 'ready',
+
     /** Says that the process stops soon. It serves requests until its listener closes. */
     announceStop: (): void => void (isStopping = true),
 

@@ -55,6 +55,8 @@ test('jobs created during an outage of Temporal are accepted, and run once after
     status: 200,
     body: { components: { postgres: 'ready', temporal: 'unavailable' } },
   });
+  // Its worker does not offer its slots then.
+  expect(app.deps.isTemporalReady()).toBe(false);
 
   server = await startServer();
   const ids = created.map(({ id }) => id);
