@@ -325,6 +325,7 @@ export const NOT_BACKED_UP: Readonly<Record<string, string>> = {
   backups: 'a restore does not change which archives exist',
   restore_runs: 'see backups',
   workers: 'processes that run now',
+  processes: 'see workers',
   installation_state: 'is measured again',
   artifact_removals:
     'files to be removed from their store; a restore removes those that it needs again',

@@ -81,6 +81,7 @@ import * as unfinishedPurges from './0112_unfinished_purges.ts';
 import * as passwordsThatExpire from './0116_passwords_that_expire.ts';
 import * as replacedPasswords from './0117_replaced_passwords.ts';
 import * as formerTenants from './0119_former_tenants.ts';
+import * as processes from './0122_processes.ts';
 import * as unitsOfDeviceTypes from './0124_units_of_device_types.ts';
 
 /**
@@ -170,5 +171,6 @@ export const MIGRATIONS: Migrations = {
   '0116_passwords_that_expire': passwordsThatExpire,
   '0117_replaced_passwords': replacedPasswords,
   '0119_former_tenants': formerTenants,
+  '0122_processes': processes,
   '0124_units_of_device_types': unitsOfDeviceTypes,
 };

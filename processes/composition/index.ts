@@ -8,15 +8,17 @@ import type { JobType } from '../../domain/jobs/jobType.ts';
 import type { Config } from '../../platform/config.ts';
 import { compileForeignSchema } from '../../platform/foreignSchema.ts';
 import type { Log } from '../../platform/log.ts';
+import { digestSettings, type SharedSettings } from '../../platform/sharedSettings.ts';
 import { createWatchAccess } from '../../services/access/watchAccess.ts';
 import { approvalCompletionHook } from '../../services/approvals/completionHook.ts';
 import type { PasswordCost } from '../../services/auth/passwords.ts';
 import { allJobTypes } from '../../services/jobTypes/index.ts';
-import type { ModuleJobType } from '../../services/jobTypes/modules/jobType.ts';
+import { JOB_TYPE_MARK, type ModuleJobType } from '../../services/jobTypes/modules/jobType.ts';
 import { moduleJobType } from '../../services/jobTypes/modules/moduleJobType.ts';
 import { deliveryCompletionHook } from '../../services/jobTypes/webhooks/deliver.ts';
 import { scheduleCompletionHook } from '../../services/schedules/completionHook.ts';
 import { createReadInstallationState } from '../../services/operations/installationState.ts';
+import { createProcessPresence } from '../../services/operations/processPresence.ts';
 import { createIdempotency } from '../../services/shared/idempotency.ts';
 import { createFindNames } from '../../services/shared/names.ts';
 import { createConnectionCheck } from '../../services/shared/connectionCheck.ts';
@@ -44,6 +46,9 @@ export type Composition = ReturnType<typeof compose>;
 
 type Areas = ReturnType<typeof composeAreas>;
 
+/** With the settings that processes compare. */
+type CoreWithSettings = Core & { sharedSettings: SharedSettings };
+
 type ComposeOptions = {
   /** Job types of modules, which `loadJobTypeModules` has loaded. */
   modules?: readonly ModuleJobType[];
@@ -60,7 +65,13 @@ export function compose(
   log: Log,
   { modules = [], extraJobTypes = [], passwordCost, bulkRestoreRows }: ComposeOptions = {},
 ) {
-  const core = composeCore(config, log, passwordCost);
+  const core = {
+    ...composeCore(config, log, passwordCost),
+    sharedSettings: digestSettings(
+      config,
+      modules.map((each) => each[JOB_TYPE_MARK].name),
+    ),
+  };
   const areas = composeAreas(core, bulkRestoreRows);
   core.jobTypes.register([...composeJobTypes(core, areas), ...extraJobTypes]);
   core.jobTypes.register(
@@ -129,7 +140,7 @@ function composeAreas(core: Core, bulkRestoreRows?: number) {
 }
 
 const composeJobTypes = (
-  core: Core,
+  core: CoreWithSettings,
   { inventory, backups, webhooks, schedules, retention }: Areas,
 ) =>
   allJobTypes({
@@ -192,9 +203,10 @@ function composeHealth(core: Core & { schema: SchemaState }, worker: Workers | u
 }
 
 /** Starts and stops the background work. A process that serves only the API has no `workers`. */
-function composeLifecycle(core: Core, areas: Areas, workers: Workers | undefined) {
+function composeLifecycle(core: CoreWithSettings, areas: Areas, workers: Workers | undefined) {
   const { notifications, temporal, dispatcher, http, db } = core;
   const { auth, webhooks, jobs, runners, schedules, backups } = areas;
+  const processPresence = createProcessPresence(core);
 
   /** From now on others get the slots that this worker offered, not only when its work has ended. */
   const stopWorkers = async (): Promise<void> => {
@@ -217,6 +229,7 @@ function composeLifecycle(core: Core, areas: Areas, workers: Workers | undefined
       notifications.start();
       // Connects in advance, for the first job. Later calls connect again if this fails.
       temporal.nativeConnection().catch(() => undefined);
+      processPresence.start();
       runners.remoteTypes.start();
       dispatcher.start();
       auth.auditSealer.start();
@@ -239,6 +252,7 @@ function composeLifecycle(core: Core, areas: Areas, workers: Workers | undefined
     /** Stops the background work, dispatches pending outbox tasks and closes all connections. */
     async stop(): Promise<void> {
       await Promise.all([stopWorkers(), schedules.catchUp.stop(), runners.remoteTypes.stop()]);
+      await processPresence.stop();
       // These add outbox tasks, so they stop before the dispatcher.
       await Promise.all([webhooks.relay.stop(), webhooks.eventFeed.stop(), jobs.jobSlots.stop()]);
       await Promise.all([

@@ -1,6 +1,7 @@
 import { Type, type Static } from 'typebox';
 import { readDatabaseTime } from '../../../db/core/databaseTime.ts';
 import type { Knex } from '../../../db/core/knex.ts';
+import { findDifferentProcess } from '../../../db/operations/processes.ts';
 import { continueSoon, recordComplete } from '../../../db/retention/state.ts';
 import { defineJobType, JobFailure, type JobType } from '../../../domain/jobs/jobType.ts';
 import {
@@ -9,6 +10,7 @@ import {
   type RetentionKind,
 } from '../../../domain/retention/retention.ts';
 import type { Metrics } from '../../../platform/metrics.ts';
+import type { SharedSettings } from '../../../platform/sharedSettings.ts';
 import type { createLogMonths } from '../../retention/logMonths.ts';
 import type { createPurge } from '../../retention/purge.ts';
 
@@ -19,6 +21,7 @@ export type PurgeDeps = {
   metrics: Metrics;
   purge: ReturnType<typeof createPurge>;
   logMonths: ReturnType<typeof createLogMonths>;
+  sharedSettings: Pick<SharedSettings, 'retention'>;
 };
 
 const TIMEOUT_MS = 30 * 60_000;
@@ -42,8 +45,27 @@ function assertClocksAgree(processTimeMs: number, databaseTime: Date): void {
   );
 }
 
+/**
+ * Error: `settings_differ` while another process that runs has other periods. Which are right is not known, and
+ * what is deleted is lost.
+ */
+async function assertSamePeriods(db: Knex, { retention }: PurgeDeps['sharedSettings']) {
+  const instance = await findDifferentProcess(db, 'retention', retention);
+  if (instance === undefined) return;
+  throw new JobFailure(
+    'settings_differ',
+    `HOLDFAST_RETENTION_… of this worker differ from those of ${instance}: nothing is deleted`,
+  );
+}
+
 /** The job type that deletes what is kept no longer. A repeated or later purge continues. */
-export const retentionPurge = ({ db, metrics, purge, logMonths }: PurgeDeps): JobType =>
+export const retentionPurge = ({
+  db,
+  metrics,
+  purge,
+  logMonths,
+  sharedSettings,
+}: PurgeDeps): JobType =>
   defineJobType<Static<typeof Payload>>({
     name: PURGE_JOB_TYPE,
     summary: 'Deletes records whose retention has ended',
@@ -57,6 +79,7 @@ export const retentionPurge = ({ db, metrics, purge, logMonths }: PurgeDeps): Jo
       const startedAt = Date.now();
       const now = await readDatabaseTime(db);
       assertClocksAgree(startedAt, now);
+      await assertSamePeriods(db, sharedSettings);
       const rows: Partial<Record<RetentionKind, number>> = {};
       const count = (kind: RetentionKind, more: number) => {
         if (more === 0) return;
