@@ -137,6 +137,21 @@ export default tseslint.config(
     },
   },
   {
+    files: ['ui/app/recover.js'],
+    languageOptions: {
+      globals: {
+        addEventListener: 'readonly',
+        document: 'readonly',
+        fetch: 'readonly',
+        HTMLLinkElement: 'readonly',
+        HTMLScriptElement: 'readonly',
+        location: 'readonly',
+        sessionStorage: 'readonly',
+        setTimeout: 'readonly',
+      },
+    },
+  },
+  {
     files: ['ui/app/theme/early.js'],
     languageOptions: {
       globals: { document: 'readonly', localStorage: 'readonly', matchMedia: 'readonly' },

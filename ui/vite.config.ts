@@ -9,32 +9,36 @@ const NONCE_PLACEHOLDER = '__CSP_NONCE__';
 /** The API to which the development server passes requests on. */
 const API = process.env.HOLDFAST_API ?? 'http://127.0.0.1:8080';
 
-const EARLY_SCRIPT = 'app/theme/early.js';
+const EARLY_SCRIPTS = ['app/recover.js', 'app/theme/early.js'];
+
+/** The same path in all versions, since a page must recover while processes of two versions answer. */
+const EARLY_FILE = 'assets/early.js';
 
 /**
- * Runs a script before anything is painted: it sets the colours that the user has chosen. It is a file,
- * since the Content Security Policy forbids inline scripts, and no module, since these run later.
+ * Runs scripts before anything else: one recovers the page if its files are missing, and one sets the colours that
+ * the user has chosen. They are a file, since the Content Security Policy forbids inline scripts, and no module, since
+ * these run later.
  */
-function earlyScript(): Plugin {
+function earlyScripts(): Plugin {
   let isBuild = false;
-  let reference: string | undefined;
   return {
-    name: 'early-script',
+    name: 'early-scripts',
     configResolved: (config) => void (isBuild = config.command === 'build'),
     buildStart() {
       if (!isBuild) return;
-      const source = readFileSync(path.join(import.meta.dirname, EARLY_SCRIPT));
-      reference = this.emitFile({ type: 'asset', name: 'early.js', source });
+      const sources = EARLY_SCRIPTS.map((file) =>
+        readFileSync(path.join(import.meta.dirname, file), 'utf8'),
+      );
+      this.emitFile({ type: 'asset', fileName: EARLY_FILE, source: sources.join('') });
     },
     transformIndexHtml: {
       order: 'post',
-      handler(_html, { bundle }) {
-        const name = Object.values(bundle ?? {}).find(
-          (file) => file.type === 'asset' && file.names.includes('early.js'),
-        )?.fileName;
-        const src = reference === undefined ? `/${EARLY_SCRIPT}` : `/${name ?? ''}`;
-        return [{ tag: 'script', attrs: { src }, injectTo: 'head-prepend' }];
-      },
+      handler: () =>
+        (isBuild ? [EARLY_FILE] : EARLY_SCRIPTS).map((file) => ({
+          tag: 'script',
+          attrs: { src: `/${file}` },
+          injectTo: 'head-prepend' as const,
+        })),
     },
   };
 }
@@ -82,7 +86,7 @@ export default defineConfig({
   root: import.meta.dirname,
   publicDir: false,
   html: { cspNonce: NONCE_PLACEHOLDER },
-  plugins: [earlyScript(), guides()],
+  plugins: [earlyScripts(), guides()],
   build: {
     // Everything is a file: the Content Security Policy allows no other origin, and files are cached.
     assetsInlineLimit: 0,

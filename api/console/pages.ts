@@ -11,6 +11,8 @@ const NONCE_PLACEHOLDER = '__CSP_NONCE__';
 const ASSETS = '/assets/';
 /** Assets have the hash of their content in their name. */
 const FOREVER = 'public, max-age=31536000, immutable';
+/** The one that does not, because all versions have it: it loads a page again whose other assets are missing. */
+const EARLY = { path: '/assets/early.js', cacheControl: 'public, max-age=300' };
 
 /** Paths that are never pages, and what is below them. */
 const RESERVED = /^\/(api|livez|readyz|routez|metrics)(\/|$)/;
@@ -78,7 +80,7 @@ function sendAsset(ctx: Context, asset: Asset | undefined): void {
     throw new AppError('not_found', `No asset at ${ctx.path.slice(0, 200)}.`);
   }
   const encoding = chooseEncoding(ctx, asset.content);
-  ctx.set('cache-control', FOREVER);
+  ctx.set('cache-control', ctx.path === EARLY.path ? EARLY.cacheControl : FOREVER);
   ctx.etag = `${asset.etag}-${encoding}`;
   ctx.type = asset.type;
   sendShared(ctx, asset.content, encoding);

@@ -48,6 +48,7 @@ beforeAll(async () => {
   await write('assets/a-1.js.br', brotliCompressSync(SCRIPT));
   await write('assets/a-1.js.gz', gzipSync(SCRIPT));
   await write('assets/icon-2.svg', '<svg/>');
+  await write('assets/early.js', SCRIPT);
   await write('secret.json', '{}');
   server = await serve(await readConsoleBundle(folder));
   withoutBundle = await serve(undefined);
@@ -179,6 +180,11 @@ describe('an asset', () => {
       '',
       '<svg/>',
     ]);
+  });
+
+  test('that all versions have under one path is kept for a short time', async () => {
+    const { header } = await get('/assets/early.js');
+    expect(header('cache-control')).toBe('public, max-age=300');
   });
 
   test('answers HEAD with the length of its content', async () => {
