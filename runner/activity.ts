@@ -305,7 +305,7 @@ async function runAttempt(
 /** The end of an attempt after one that the API refuses: it must not be lost with its reason. */
 function insteadOf(end: EndRequest, error: RunnerApiError): EndRequest {
   const ofResult = error.status === 413 ? 'result_too_large' : 'invalid_result';
-  const retryable = 'failure' in end && end.failure.retryable;
+  const retryable = 'failure' in end && end.failure.retryable === true;
   return {
     failure: {
       code: 'result' in end ? ofResult : 'unexpected',

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import type { TokenResponse } from '../../../api/access/schemas.ts';
+import type { TokenResponse } from '../../../api/auth/schemas.ts';
 import type { Log } from '../../../platform/log.ts';
 import { createClockCheck } from '../../../services/shared/clockCheck.ts';
 import { withClockAhead } from '../../support/clock.ts';
