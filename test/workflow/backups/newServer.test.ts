@@ -16,11 +16,7 @@ import {
   startProcess,
   type TestProcess,
 } from '../../support/processes.ts';
-import {
-  createMinutelySchedule,
-  minuteFromNow,
-  waitForRuns,
-} from '../../support/schedules.ts';
+import { createMinutelySchedule, minuteFromNow, waitForRuns } from '../../support/schedules.ts';
 
 /**
  * The day the server is lost, by the commands of docs/backups.md: an installation is backed up while it works and then
