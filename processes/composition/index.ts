@@ -251,8 +251,12 @@ function composeLifecycle(core: CoreWithSettings, areas: Areas, workers: Workers
 
     /** Stops the background work, dispatches pending outbox tasks and closes all connections. */
     async stop(): Promise<void> {
-      await Promise.all([stopWorkers(), schedules.catchUp.stop(), runners.remoteTypes.stop()]);
-      await processPresence.stop();
+      await Promise.all([
+        stopWorkers(),
+        schedules.catchUp.stop(),
+        runners.remoteTypes.stop(),
+        processPresence.stop(),
+      ]);
       // These add outbox tasks, so they stop before the dispatcher.
       await Promise.all([webhooks.relay.stop(), webhooks.eventFeed.stop(), jobs.jobSlots.stop()]);
       await Promise.all([
