@@ -329,17 +329,6 @@ describe('the periods of a tenant', () => {
     });
   });
 
-  test('are set for job types with names of any length', async () => {
-    const { owner, tenant } = await newTenant();
-    const name = `core.${'n'.repeat(123)}`;
-    const problem = await expectProblem(
-      owner.put(`/api/retention/${tenant}`, { jobTypes: { [name]: { jobLogs: 3 } } }),
-      400,
-      'invalid_request',
-    );
-    expect(problem.errors?.map(({ code }) => code)).toEqual(['unknown_job_type']);
-  });
-
   test('can be set for a tenant by its administrators, and by nobody else', async () => {
     const [red, blue] = [await newTenant(), await newTenant()];
     const path = `/api/retention/${red.tenant}`;
