@@ -261,7 +261,8 @@ const MEMBERS: Record<string, () => Promise<Ended>> = {
     const types = () => app.deps.db('job_types').where({ name });
     await root.post('/api/pools', { name: 'ams' }).expect(201);
     const now = new Date();
-    const accepted = { state: 'accepted', shape: 'x', definition: '{}', accepted_at: now };
+    const definition = '{"payload":{}}';
+    const accepted = { state: 'accepted', shape: 'x', definition, accepted_at: now };
     const dates = { created_at: now, updated_at: now, version: 1 };
     await app.deps.db('job_types').insert({ name, pool: 'ams', ...accepted, ...dates });
     return {
