@@ -1,5 +1,6 @@
 import { PLATFORM, type Scope } from '../../domain/access/scope.ts';
 import {
+  GLOBAL_VRF,
   MAX_NAMED,
   type DataNeed,
   type Near,
@@ -65,9 +66,14 @@ function matches({ resource: name, field }: Named, { sql, bindings }: Sql): Sql 
   };
 }
 
-/** The column with the value by which a field decides (`nearValueOf`). */
-const nearColumnOf = (field: NearField): string =>
-  field === 'vrfId' ? 'vrf_key' : columnOf(field);
+/** SQL: the value by which a field of the rows `t` decides (`nearValueOf`). What is in a VRF has a column for indexes. */
+function nearColumnOf({ name }: Resource, field: NearField): string {
+  if (field !== 'vrfId') return `t.${columnOf(field)}`;
+  return name === 'interfaces' ? `coalesce(t.vrf_id, '${GLOBAL_VRF}')` : 't.vrf_key';
+}
+
+/** The column of `asked` with the value of a field in `near`. */
+const askedColumnOf = (field: NearField): string => `near_${columnOf(field)}`;
 
 const nearFieldsOf = (near: Near = {}): NearField[] => Object.keys(near) as NearField[];
 
@@ -83,14 +89,14 @@ function bestMatches({ resource: name, field, near }: Named, reasons: readonly S
   const sets = Array.from({ length: 2 ** fields.length - 1 }, (_, i) => 2 ** fields.length - 1 - i);
   const parts = sets.map((set): Sql => {
     const isIn = (i: number) => (set & (2 ** (fields.length - 1 - i))) !== 0;
-    const same = fields.filter((_, i) => isIn(i)).map(nearColumnOf);
+    const same = fields.filter((_, i) => isIn(i));
     const where = [
       `${columnOf(field)} = asked.value`,
-      ...same.map((column) => `${column} = asked.${column}`),
+      ...same.map((each) => `${nearColumnOf(resource, each)} = asked.${askedColumnOf(each)}`),
       usable.sql,
     ];
     return {
-      sql: `(SELECT id, ${set} AS fit FROM ${tableOf(resource)} WHERE ${where.join(' AND ')} LIMIT ${MAX_BEST})`,
+      sql: `(SELECT id, ${set} AS fit FROM ${tableOf(resource)} AS t WHERE ${where.join(' AND ')} LIMIT ${MAX_BEST})`,
       bindings: usable.bindings,
     };
   });
@@ -106,8 +112,8 @@ function bestMatches({ resource: name, field, near }: Named, reasons: readonly S
 function lookup(group: Group<Named>, queries: readonly Sql[]): QueryPart {
   const [{ resource: name, field, near }] = group;
   const resource = RESOURCES[name];
-  const fields = nearFieldsOf(near).filter((each) => each !== 'tenantId');
-  const columns = ['key', 'value', 'tenant_id', ...fields.map(nearColumnOf)];
+  const fields = nearFieldsOf(near);
+  const columns = ['key', 'value', 'tenant_id', ...fields.map(askedColumnOf)];
   const types = ['text', sqlTypeOf(resource, field), 'text', ...fields.map(() => 'text')];
   const found =
     queries.length === 0
@@ -120,7 +126,7 @@ function lookup(group: Group<Named>, queries: readonly Sql[]): QueryPart {
     bindings: [
       group.map(({ key }) => key),
       group.map(({ value }) => value),
-      group.map((each) => each.near?.tenantId ?? each.tenantId),
+      group.map(({ tenantId }) => tenantId),
       ...fields.map((each) => group.map((need) => need.near?.[each] ?? '')),
       ...queries.flatMap(({ bindings }) => bindings),
     ],

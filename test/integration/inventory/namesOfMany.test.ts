@@ -59,6 +59,10 @@ beforeAll(async () => {
       'prefixes',
       sum(OTHERS, (n) => ({ cidr: '10.0.0.0/8', vrfId: vrfs[n], tenantId: 'blue' })),
     );
+    await bulk(
+      'interfaces',
+      sum(OTHERS, (n) => ({ deviceId: devices[n], name: 'eth0', vrfId: vrfs[n] })),
+    );
   };
   await crowd();
 });
@@ -114,6 +118,20 @@ describe('of a name that many records of others have', () => {
     expect((await make('prefixes', { ...named, cidr: '10.9.0.0/16' })).parentPrefixId).toBe(
       global.id,
     );
+  });
+
+  test('the VRF decides between interfaces', async () => {
+    const name = `v${OTHERS - 1}`;
+    const { interfaceId, vrfId } = await make('ip-addresses', {
+      address: '10.8.0.1/24',
+      vrfId: { name },
+      tenantId: 'blue',
+      interfaceId: { name: 'eth0' },
+    });
+    const { vrfId: ofInterface } = await root
+      .get<InventoryRecord>(`/api/inventory/interfaces/${String(interfaceId)}`)
+      .expect(200);
+    expect(ofInterface).toBe(vrfId);
   });
 
   test('the rows of a file find theirs', async () => {
