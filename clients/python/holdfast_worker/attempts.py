@@ -58,9 +58,7 @@ class JobEnded(Exception):
 class Attempt:
     """What an attempt knows about itself, and how it reports. `result` is sent at its end."""
 
-    def __init__(
-        self, api: RunnerApi, job_id: str, started: dict[str, Any], schema: object = None
-    ) -> None:
+    def __init__(self, api: RunnerApi, job_id: str, started: dict[str, Any]) -> None:
         self.job_id = job_id
         self.number: int = started["attempt"]
         self.type: str = started["type"]
@@ -75,8 +73,7 @@ class Attempt:
         self._lease = started["leaseMs"] / 1_000
         self._timeout = started["timeoutMs"] / 1_000
         self._is_only = started.get("maxAttempts") == 1
-        masker = Masker([*self.secrets.values(), *secret_values(schema, self.payload)])
-        self._is_masked, self._mask = masker.is_complete, masker.text
+        self._mask: Callable[[str], str] = lambda _: MASK
         self._lines: deque[bytes] = deque()
         self._have = self._left_out = 0
         self._progress: dict[str, str] = {}
@@ -126,12 +123,15 @@ class Attempt:
         self._wake.set()
         await asyncio.sleep(0)
 
-    def _require_masked(self) -> None:
+    def mask_secrets(self, schema: object) -> None:
         """
-        An attempt whose secrets cannot all be masked is not made: a sender could fill the masker and read the named ones.
+        Masks the named secrets and the fields that `schema` marks as secret. Until then all texts are masked. An attempt
+        whose secrets cannot all be masked is not made: a sender could fill the masker and read the named ones.
         Error: `JobFailure`.
         """
-        if not self._is_masked:
+        masker = Masker([*self.secrets.values(), *secret_values(schema, self.payload)])
+        self._mask = masker.text
+        if not masker.is_complete:
             raise JobFailure(
                 "secrets_not_maskable",
                 "The secrets of the attempt cannot all be masked: there are too many, they have too many lines, "
@@ -305,7 +305,7 @@ class Attempt:
 
     def failure_of(self, error: BaseException) -> dict[str, Any]:
         if isinstance(error, JobFailure):
-            failure = self._failure(error.code, error.message)
+            failure = self._failure(self._mask(str(error.code)), error.message)
             failure["retryable"] = bool(error.retryable)
             seconds = _retry_after(error.retry_after_seconds)
             if seconds is not None:
@@ -313,12 +313,12 @@ class Attempt:
             return {"failure": failure}
         return {"failure": self._failure("unexpected", f"{type(error).__name__}: {error}")}
 
-    def _failure(self, code: object, message: object) -> dict[str, Any]:
+    def _failure(self, code: str, message: object) -> dict[str, Any]:
         """A failure as Holdfast takes it: a code that it would refuse is part of the message."""
-        known, text = self._mask(str(code)), self._mask(str(message))
-        taken = re.sub("[^a-z0-9_]", "_", known.lower())[:MAX_CODE] or "failed"
-        if taken != known:
-            text = f"{known}: {text}"
+        text = self._mask(str(message))
+        taken = re.sub("[^a-z0-9_]", "_", code.lower())[:MAX_CODE] or "failed"
+        if taken != code:
+            text = f"{code}: {text}"
         return {"code": taken, "message": _storable(text[:MAX_FAILURE_MESSAGE])}
 
 
@@ -351,7 +351,7 @@ async def attempt(
     Errors: `JobEnded`; `ApplicationError`, as the job goes on.
     """
     started, stopped = await _begin_whole(api, job_id, digest)
-    job = Attempt(api, job_id, started, schema)
+    job = Attempt(api, job_id, started)
     watching = asyncio.create_task(job.watch())
     reporting = asyncio.create_task(job.report())
     end: dict[str, Any] | None = None
@@ -360,7 +360,7 @@ async def attempt(
         try:
             if stopped:
                 raise stopped
-            job._require_masked()
+            job.mask_secrets(schema)
             yield job
             end = job.success()
         except asyncio.CancelledError as error:

@@ -1,5 +1,6 @@
 import json
 import pathlib
+import time
 
 import pytest
 from temporalio.exceptions import ApplicationError
@@ -8,6 +9,8 @@ from temporalio.testing import ActivityEnvironment
 from holdfast_worker import JobFailure, RunnerApi, Settings, Worker
 from holdfast_worker.masking import MASK, Masker
 from holdfast_worker.secret_fields import secret_values
+
+SECRET = {"x-holdfast-secret": True}
 
 # The maskers of the workers and the runner are tested with these, too.
 FILE = pathlib.Path(__file__).parents[3] / "test/support/maskingVectors.json"
@@ -28,6 +31,14 @@ def test_secrets_of_a_payload_are_found(vector):
     assert sorted(secret_values(vector["schema"], vector["payload"])) == vector["secrets"]
 
 
+def test_a_name_from_a_sender_cannot_hold_up_the_worker():
+    patterns = {"^(.*a.*)*$": {}, "(a+)+$": SECRET, "a{99999999999}": {}, "(?=never)": {}}
+    payload = {"a" * 100_000 + "!": "of-no-pattern", "aaa": "of-a-pattern", "\ud800": "unknown"}
+    started = time.monotonic()
+    assert secret_values({"patternProperties": patterns}, payload) == ["of-a-pattern", "unknown"]
+    assert time.monotonic() - started < 2
+
+
 def lines_of(count: int) -> str:
     return "\n".join(f"line/{at}+of=a:bundle" for at in range(count))
 
@@ -46,7 +57,6 @@ def test_no_secret_takes_what_another_needs():
     assert masker.text("line/1999+of=a:bundle p4ss%2Fword%2B1") == f"{MASK} {MASK}"
 
 
-SECRET = {"x-holdfast-secret": True}
 SCHEMA = {"type": "object", "properties": {"login": {"properties": {"password": SECRET}}}}
 
 
@@ -94,3 +104,18 @@ async def test_an_attempt_whose_secrets_cannot_all_be_masked_is_not_made(fake):
     assert worked == []
     failure = fake.ends[0]["failure"]
     assert (failure["code"], failure["retryable"]) == ("secrets_not_maskable", False)
+
+
+async def test_an_attempt_whose_secrets_cannot_be_found_ends(fake, monkeypatch):
+    def fail(*_):
+        raise OverflowError("p4ssword")
+
+    monkeypatch.setattr("holdfast_worker.attempts.secret_values", fail)
+    fake.end_answer = {"status": "failed", "code": "unexpected", "retryInMs": None}
+
+    async def work(_job):
+        return {}
+
+    with pytest.raises(ApplicationError):
+        await run_type(fake, work)
+    assert fake.ends[0]["failure"] == {"code": "unexpected", "message": MASK}
