@@ -269,7 +269,7 @@ async function runAttempt(
           report.commandHasEnded();
           return retryTransient(() => api.artifact(jobId, attemptToken, { name, file }, signal), {
             until: performance.now() + ARTIFACT_WITHIN_MS,
-            whileBusyMs: ARTIFACT_WITHIN_MS,
+            awayMs: ARTIFACT_WITHIN_MS,
             signal,
           });
         },

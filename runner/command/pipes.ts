@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { constants, openSync, rmSync } from 'node:fs';
+import { closeSync, constants, openSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 
@@ -32,9 +32,26 @@ export function createPipes(folder: string) {
   function open(file: string): Pipe {
     // Without O_NONBLOCK it would wait for a writer.
     const readFd = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
-    const writeFd = openSync(file, constants.O_WRONLY);
-    rmSync(file);
-    return { readFd, writeFd };
+    try {
+      return { readFd, writeFd: openSync(file, constants.O_WRONLY) };
+    } catch (error) {
+      closeSync(readFd);
+      throw error;
+    }
+  }
+
+  function openBoth(stdoutFile: string, stderrFile: string): [stdout: Pipe, stderr: Pipe] {
+    let stdout: Pipe | undefined;
+    try {
+      stdout = open(stdoutFile);
+      return [stdout, open(stderrFile)];
+    } catch (error) {
+      for (const fd of stdout ? [stdout.readFd, stdout.writeFd] : []) closeSync(fd);
+      throw error;
+    } finally {
+      rmSync(stdoutFile);
+      rmSync(stderrFile);
+    }
   }
 
   return {
@@ -46,7 +63,7 @@ export function createPipes(folder: string) {
           names = names.slice(2);
           // A failure shows when there are none left.
           if (names.length < MIN_LEFT) makeMore().catch(() => undefined);
-          return [open(stdout), open(stderr)];
+          return openBoth(stdout, stderr);
         }
         await makeMore();
       }

@@ -58,24 +58,42 @@ export type RunningCommand = {
 /** A shim that does not end after this time is killed, too. By itself it stops killing after 10 s. */
 const SHIM_LIMIT_MS = 15_000;
 
-/**
- * Starts a shim with the pipes of its command: a session of its own, in which the shim kills all processes
- * when this process closes the connection or dies.
- */
-export function startShim(pipes: readonly [stdout: Pipe, stderr: Pipe]): Shim {
+type Pipes = readonly [stdout: Pipe, stderr: Pipe];
+
+/** Error: the process cannot be made; the pipes are closed. */
+function spawnShim(pipes: Pipes): ChildProcess {
   const writeFds = pipes.map(({ writeFd }) => writeFd);
-  const shim = spawn('perl', [SHIM], {
-    detached: true,
-    cwd: '/',
-    // The command gets its own environment from the shim.
-    env: { PATH: process.env.PATH, LC_ALL: 'C' },
-    stdio: ['ignore', ...writeFds, 'pipe'],
-  });
+  try {
+    const shim = spawn('perl', [SHIM], {
+      detached: true,
+      cwd: '/',
+      // The command gets its own environment from the shim.
+      env: { PATH: process.env.PATH, LC_ALL: 'C' },
+      stdio: ['ignore', ...writeFds, 'pipe'],
+    });
+    // Who waits for its start gets the error.
+    shim.on('error', () => undefined);
+    // Node makes no streams then, and emits the error later.
+    if ((shim.stdio as unknown) === undefined) throw new Error('Too many files are open');
+    return shim;
+  } catch (error) {
+    for (const { readFd } of pipes) closeSync(readFd);
+    throw error;
+  } finally {
+    for (const fd of writeFds) closeSync(fd);
+  }
+}
+
+/**
+ * Starts a shim with the pipes of its command, which are its own from then on: a session of its own, in which the shim
+ * kills all processes when this process closes the connection or dies. Error: as `spawnShim`.
+ */
+export function startShim(pipes: Pipes): Shim {
+  const shim = spawnShim(pipes);
   const ended = once(shim, 'exit').then(() => undefined, errorMessage);
   const started = once(shim, 'spawn').then(() => undefined);
   // A command that is run nevertheless fails with the reason.
   started.catch(() => undefined);
-  for (const fd of writeFds) closeSync(fd);
   const connection = shim.stdio[3] as Duplex;
   // The shim may have ended; `ended` says so.
   connection.on('error', () => undefined);

@@ -57,7 +57,7 @@ export class RunnerApiError extends Error {
    */
   get isTransient(): boolean {
     const isServerError = this.status >= 500 && this.status !== 501;
-    return this.status < 400 || this.status === 429 || isServerError;
+    return this.status < 400 || isServerError || [408, 429].includes(this.status);
   }
 }
 
@@ -107,24 +107,23 @@ function problemOf(status: number, text: string, retryAfter: string | undefined)
 
 /**
  * Repeats `work` while it fails with a transient `RunnerApiError`, with growing pauses. Errors: any other;
- * the last one when `until` (as `performance.now()`) is over; the reason of `signal`. An API that is busy
- * (429) is there: with `whileBusyMs`, `until` is at least so much later than its last such answer.
+ * the last one when `until` (as `performance.now()`) is over; the reason of `signal`. With `awayMs`, `until` is at
+ * least so much later than the last moment at which the API was there: it was busy (429), or had taken what was sent
+ * for as long.
  */
 export async function retryTransient<T>(
   work: () => Promise<T>,
-  {
-    signal,
-    whileBusyMs = 0,
-    ...limit
-  }: { until: number; signal?: AbortSignal; whileBusyMs?: number },
+  { signal, awayMs = 0, ...limit }: { until: number; signal?: AbortSignal; awayMs?: number },
 ): Promise<T> {
   let { until } = limit;
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS)) {
+    const startedAt = performance.now();
     try {
       return await work();
     } catch (error) {
       if (!(error instanceof RunnerApiError) || !error.isTransient) throw error;
-      if (error.status === 429) until = Math.max(until, performance.now() + whileBusyMs);
+      const wasThere = error.status === 429 || performance.now() - startedAt >= awayMs;
+      if (wasThere) until = Math.max(until, performance.now() + awayMs);
       const waitMs = Math.max(pauseMs * (0.75 + Math.random() / 2), error.retryAfterMs ?? 0);
       if (performance.now() + waitMs > until) throw error;
       await sleep(waitMs, undefined, { signal });

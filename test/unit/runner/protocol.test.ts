@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { once } from 'node:events';
 import { stat } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createRunnerApi, retryTransient, RunnerApiError } from '../../../runner/protocol/api.ts';
 import { createAttemptReport, type StopCause } from '../../../runner/protocol/attemptReport.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -243,15 +244,32 @@ test('a file is sent until an API that is busy takes it', async () => {
   const busy = { status: 429, body: { code: 'too_many_requests' } };
   const { api, requests } = await startApi((_, count) => (count < 3 ? busy : {}));
   const { signal } = new AbortController();
-  const send = (whileBusyMs: number) =>
+  const send = (awayMs: number) =>
     retryTransient(
       () => api.artifact('job_1', 'token', { name: 'a', file: import.meta.filename }, signal),
-      { until: performance.now(), whileBusyMs },
+      { until: performance.now(), awayMs },
     );
   await expect(send(0)).rejects.toMatchObject({ status: 429 });
   await send(60_000);
   expect(requests).toHaveLength(3);
 });
+
+test.each([408, 502])(
+  'what took longer than the API may be away is sent again after %d',
+  async (status) => {
+    let tries = 0;
+    const send = async (tookMs: number) => {
+      await sleep(tookMs);
+      tries += 1;
+      if (tries % 2 === 1) throw new RunnerApiError(status, 'late', 'The body was late');
+    };
+    const limit = { until: performance.now(), awayMs: 1_000 };
+    await expect(retryTransient(() => send(0), limit)).rejects.toMatchObject({ status });
+    tries = 0;
+    await retryTransient(() => send(1_000), limit);
+    expect(tries).toBe(2);
+  },
+);
 
 test('what the API has not received is sent again, and lines that it has lost stop nothing', async () => {
   const seen: string[][] = [];
