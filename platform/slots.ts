@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import { PLATFORM, shareTenantOf } from '../domain/access/scope.ts';
 import { hasAccount, type Caller } from '../domain/shared/caller.ts';
 import { AppError } from '../domain/shared/errors.ts';
@@ -17,6 +18,8 @@ type Options = SlotBounds & {
    * Without `waiting`, nobody waits.
    */
   waiting?: SlotBounds & { maxMs?: number };
+  /** Of the holders, those that receive a file for longer than `afterMs`. */
+  long?: SlotBounds & { afterMs: number };
 };
 
 /** Frees a slot; later calls have no effect. */
@@ -35,6 +38,9 @@ export const sharesOf = (total: number): SlotBounds => ({
 export const callerKey = ({ kind, tenantId, actorId }: SlotHolder): string =>
   hasAccount({ kind }) ? `user:${actorId}` : `${kind}:${tenantId}:${actorId}`;
 
+/** The platform has no share: it leaves the tenants what one of their callers may have. */
+const ofPlatform = ({ total, perCaller }: SlotBounds): number => Math.max(1, total - perCaller);
+
 /** Counts holders in all, by tenant and by caller. */
 function createCount() {
   let total = 0;
@@ -50,7 +56,7 @@ function createCount() {
       return (
         total < bounds.total &&
         of(callerKey(holder)) < bounds.perCaller &&
-        (tenantId === PLATFORM || of(`tenant:${tenantId}`) < bounds.perTenant)
+        of(`tenant:${tenantId}`) < (tenantId === PLATFORM ? ofPlatform(bounds) : bounds.perTenant)
       );
     },
     add(holder: SlotHolder, change: number) {
@@ -69,7 +75,7 @@ function createCount() {
  * takes all of them, and one for each caller. A slot that becomes free goes to the tenant that
  * holds the fewest, and within it to the one who has waited longest.
  */
-export function createSlots({ of, retryAfterSeconds, waiting, ...bounds }: Options) {
+export function createSlots({ of, retryAfterSeconds, waiting, long, ...bounds }: Options) {
   const held = createCount();
   const queued = createCount();
   const queue: { holder: SlotHolder; grant: (release: Release) => void }[] = [];
@@ -144,6 +150,48 @@ export function createSlots({ of, retryAfterSeconds, waiting, ...bounds }: Optio
     return waitForSlot(holder, waiting.maxMs, signal);
   }
 
+  /** Does `work` while holding a slot. Errors: those of `take` and `work`. */
+  async function run<T>(
+    holder: SlotHolder,
+    signal: AbortSignal | undefined,
+    work: () => Promise<T>,
+  ): Promise<T> {
+    const release = await take(holder, signal);
+    try {
+      return await work();
+    } finally {
+      release();
+    }
+  }
+
+  const longHeld = createCount();
+
+  /**
+   * As `run`, for `work` that reads what a client sends. Once it takes long, it must be among the few that
+   * may: slow clients would hold up all others. Otherwise `source` ends with `too_many_requests`.
+   */
+  const receive = <T>(
+    holder: SlotHolder,
+    signal: AbortSignal | undefined,
+    source: Readable,
+    work: () => Promise<T>,
+  ): Promise<T> =>
+    run(holder, signal, async () => {
+      if (!long) return work();
+      let isLong = false;
+      const timer = setTimeout(() => {
+        isLong = longHeld.hasFreeSlot(long, holder);
+        if (isLong) longHeld.add(holder, 1);
+        else source.destroy(refusal());
+      }, long.afterMs);
+      try {
+        return await work();
+      } finally {
+        clearTimeout(timer);
+        if (isLong) longHeld.add(holder, -1);
+      }
+    });
+
   return {
     /** How many are held. */
     held: (): number => held.total(),
@@ -171,18 +219,7 @@ export function createSlots({ of, retryAfterSeconds, waiting, ...bounds }: Optio
       if (!held.hasFreeSlot({ total: Infinity, perCaller, perTenant: ofTenant }, holder))
         throw refusal();
     },
-    /** Does `work` while holding a slot. Errors: those of `take` and `work`. */
-    async run<T>(
-      holder: SlotHolder,
-      signal: AbortSignal | undefined,
-      work: () => Promise<T>,
-    ): Promise<T> {
-      const release = await take(holder, signal);
-      try {
-        return await work();
-      } finally {
-        release();
-      }
-    },
+    run,
+    receive,
   };
 }

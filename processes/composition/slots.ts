@@ -39,6 +39,7 @@ const requestSlots = () => ({
     retryAfterSeconds: 5,
     ...{ total: 16, perTenant: 4, perCaller: 2 },
     waiting: { ...sharesOf(40), maxMs: 10_000 },
+    long: { total: 8, perTenant: 2, perCaller: 1, afterMs: 60_000 },
   }),
   /** Files that runners send. Up to 16 MiB of each are in memory. They share the connections to the store. */
   artifactUploads: createSlots({
@@ -46,6 +47,7 @@ const requestSlots = () => ({
     retryAfterSeconds: 5,
     ...{ total: 10, perTenant: 5, perCaller: 2 },
     waiting: { total: 400, perTenant: 200, perCaller: 20, maxMs: 10_000 },
+    long: { total: 6, perTenant: 2, perCaller: 1, afterMs: 60_000 },
   }),
   /** Many lines of logs that runners send together. The wait is shorter than that of a runner with a short lease. */
   logLines: createSlots({

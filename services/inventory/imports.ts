@@ -241,7 +241,7 @@ export function createInventoryImports(deps: Deps) {
     ): Promise<{ state: ImportState; job: JobData }> {
       const id = ids.next('imp');
       const maxRows = maxRowsOf({ mode, dryRun });
-      const rows = await slots.uploads.run(caller, signal, () =>
+      const rows = await slots.uploads.receive(caller, signal, source, () =>
         storeRows(id, readRows(source, format, resource), maxRows),
       );
       if (rows === 0) throw invalidField('body', '', 'empty', 'has no rows');

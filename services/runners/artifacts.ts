@@ -221,7 +221,7 @@ export function createArtifacts({ db, log, vault, archives, jobs, slots, removeM
       const requireAttempt = (trx: Knex) => requireCurrent(trx, runner, jobId, attemptToken);
       const { tenantId } = await db.transaction(requireAttempt);
       const holder = { kind: 'system', tenantId, actorId: jobId } as const;
-      return slots.artifactUploads.run(holder, signal, () =>
+      return slots.artifactUploads.receive(holder, signal, file.source, () =>
         store(jobId, file, async (trx) => (await requireAttempt(trx)).attempt),
       );
     },

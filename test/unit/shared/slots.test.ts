@@ -1,4 +1,6 @@
 import { expect, test } from '@jest/globals';
+import { PassThrough } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { BUILT_IN_ROLES } from '../../../domain/access/roles.ts';
 import type { Grant } from '../../../domain/access/scope.ts';
@@ -68,13 +70,45 @@ test('a user is the same caller in every tenant', () => {
   expect(slots.tryTake(who('beta', 'usr_1', 'session'))).toBeUndefined();
 });
 
-test('the platform has no share, only the bounds of its callers and of all', () => {
-  const slots = createSlots({ of, retryAfterSeconds, total: 3, perTenant: 1, perCaller: 2 });
+test('the platform has no share, but leaves the tenants what one caller may have', () => {
+  const slots = createSlots({ of, retryAfterSeconds, total: 5, perTenant: 1, perCaller: 2 });
   slots.takeNow(who('platform'));
   slots.takeNow(who('platform'));
   expect(slots.tryTake(who('platform'))).toBeUndefined();
   slots.takeNow(who('platform', 'b'));
   expect(slots.tryTake(who('platform', 'c'))).toBeUndefined();
+  slots.takeNow(who('acme'));
+  slots.takeNow(who('beta'));
+  expect(slots.tryTake(who('gamma'))).toBeUndefined();
+  const single = createSlots({ of, retryAfterSeconds, total: 1, perTenant: 1, perCaller: 1 });
+  single.takeNow(who('platform'));
+});
+
+test('of those that receive a file, only some may take long', async () => {
+  const slots = createSlots({
+    ...{ of, retryAfterSeconds, total: 9, perTenant: 9, perCaller: 9 },
+    long: { total: 2, perTenant: 1, perCaller: 1, afterMs: 20 },
+  });
+  const receive = (tenantId: string) => {
+    const source = new PassThrough();
+    return {
+      source,
+      received: slots.receive(who(tenantId), undefined, source, () => text(source)),
+    };
+  };
+  const quick = receive('acme');
+  quick.source.end('quick');
+  await expect(quick.received).resolves.toBe('quick');
+  const [first, second, third] = [receive('acme'), receive('acme'), receive('beta')];
+  await expect(second.received).rejects.toMatchObject(tooMany);
+  await expect(receive('gamma').received).rejects.toMatchObject(tooMany);
+  for (const { source } of [first, third]) source.end('late');
+  await expect(Promise.all([first.received, third.received])).resolves.toEqual(['late', 'late']);
+  expect(slots.held()).toBe(0);
+  const next = receive('acme');
+  await sleep(40);
+  next.source.end('again');
+  await expect(next.received).resolves.toBe('again');
 });
 
 test('an account of the platform that holds something in tenants only uses the share of the first', () => {
@@ -87,7 +121,7 @@ test('an account of the platform that holds something in tenants only uses the s
     ...who('platform', 'usr_1', 'session'),
     rights: { grants },
   });
-  const slots = createSlots({ of, retryAfterSeconds, total: 9, perTenant: 1, perCaller: 9 });
+  const slots = createSlots({ of, retryAfterSeconds, total: 9, perTenant: 1, perCaller: 5 });
   slots.takeNow(guest(at('tenant', 'beta'), at('tenant', 'acme')));
   expect(slots.tryTake(who('acme'))).toBeUndefined();
   expect(slots.tryTake(guest(at('tenant', 'acme')))).toBeUndefined();
