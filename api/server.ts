@@ -1,9 +1,9 @@
-import { createServer, type Server } from 'node:http';
+import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type Koa from 'koa';
 import { networkOf } from '../platform/network.ts';
-import { answerClientErrors } from './http/clientError.ts';
-import { oneAfterTheOther } from './http/requestOrder.ts';
+import { answerClientErrors, refuseExpectation } from './http/clientError.ts';
+import { createRequestOrder } from './http/requestOrder.ts';
 import { watchSlowBodies } from './http/slowBodies.ts';
 import { watchStalledResponses } from './http/stalledResponses.ts';
 import { createIsTrusted } from './middleware/clientAddress.ts';
@@ -54,6 +54,7 @@ export async function startServer(
   }: ServerOptions,
 ): Promise<HttpServer> {
   const callback = app.callback();
+  const inOrder = createRequestOrder();
   const server = createServer(
     {
       headersTimeout: HEADERS_TIMEOUT_MS,
@@ -63,8 +64,9 @@ export async function startServer(
       // The application answers a request without one, with a problem.
       requireHostHeader: false,
     },
-    oneAfterTheOther((req, res) => void callback(req, res)),
+    inOrder((req, res) => void callback(req, res)),
   );
+  server.on('checkExpectation', inOrder(refuseExpectation));
   server.maxConnections = MAX_CONNECTIONS;
   answerClientErrors(server);
   limitConnections(server, createIsTrusted(trustedGateways), maxConnectionsPerAddress);
@@ -112,7 +114,8 @@ function limitConnections(
  * one that `stop` closes at the same moment, and could not know whether it was done.
  */
 function closeAfterAnswers(server: Server): void {
-  server.prependListener('request', (_, response) => response.setHeader('connection', 'close'));
+  const close: RequestListener = (_, response) => void response.setHeader('connection', 'close');
+  server.prependListener('request', close);
 }
 
 /**

@@ -58,23 +58,30 @@ function responseText(refusal: Refusal): string {
   return [`HTTP/1.1 ${status} ${title}`, ...lines, '', body].join('\r\n');
 }
 
+/** Refuses a request that expects what is not supported. */
+export function refuseExpectation(_: IncomingMessage, res: ServerResponse): void {
+  const { status, headers, body } = answerOf(UNKNOWN_EXPECTATION);
+  res.writeHead(status, headers).end(body);
+}
+
 /**
  * Answers what Node refuses, and no application sees, with a problem, and closes the connection: after an error of
  * the parser, where the next request would begin is unknown.
  */
 export function answerClientErrors(server: Server): void {
-  const responses = new WeakMap<Duplex, ServerResponse>();
-  server.on('request', (req: IncomingMessage, res: ServerResponse) => {
-    responses.set(req.socket, res);
-  });
-  server.on('checkExpectation', (_: IncomingMessage, res: ServerResponse) => {
-    const { status, headers, body } = answerOf(UNKNOWN_EXPECTATION);
-    res.writeHead(status, headers).end(body);
-  });
+  const responses = new WeakMap<Duplex, Set<ServerResponse>>();
+  const note = ({ socket }: IncomingMessage, res: ServerResponse): void => {
+    const open = responses.get(socket) ?? new Set();
+    responses.set(socket, open.add(res));
+    res.once('close', () => open.delete(res));
+  };
+  server.on('request', note).on('checkExpectation', note);
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
-    const response = responses.get(socket);
-    const isAnswering = response?.headersSent === true && !response.writableFinished;
-    // A response that has started must not continue with the text of another one.
+    // A response that has started must not continue with the text of another one, and a request that has arrived must
+    // not be answered with what is wrong with the next.
+    const isAnswering = [...(responses.get(socket) ?? [])].some(
+      (response) => response.headersSent || response.req.complete,
+    );
     if (!socket.writable || isAnswering || error.code === 'ECONNRESET') socket.destroy();
     else socket.end(responseText(REFUSALS[error.code ?? ''] ?? NOT_HTTP), () => socket.destroy());
   });

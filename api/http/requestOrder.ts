@@ -8,30 +8,33 @@ const MAX_LISTENERS = 20;
 const MAX_AHEAD = 10;
 
 /**
- * Handles the requests of a connection one after the other. Node passes on those that a client sends
- * ahead (pipelining, RFC 9112, 9.3.2) while an earlier response is in progress: their responses would
+ * For listeners that handle the requests of a connection one after the other. Node passes on those that a client
+ * sends ahead (pipelining, RFC 9112, 9.3.2) while an earlier response is in progress: their responses would
  * wait in memory for a client that does not read, and would never close if it disconnects. A client
- * that sends more ahead than it may is disconnected.
+ * that sends more ahead than it may is disconnected. After the last response of a connection nothing is handled:
+ * its client could not know that it was.
  */
-export function oneAfterTheOther(handle: RequestListener): RequestListener {
-  const ahead = new WeakMap<Socket, [IncomingMessage, ServerResponse][]>();
+export function createRequestOrder(): (handle: RequestListener) => RequestListener {
+  const ahead = new WeakMap<Socket, (() => void)[]>();
 
-  function begin(req: IncomingMessage, res: ServerResponse): void {
+  function begin(req: IncomingMessage, res: ServerResponse, handle: RequestListener): void {
     const { socket } = req;
     res.setMaxListeners(MAX_LISTENERS).once('close', () => {
-      const next = ahead.get(socket)?.shift();
-      if (next && !socket.destroyed) begin(...next);
+      const next = socket.writable ? ahead.get(socket)?.shift() : undefined;
+      if (next) next();
       else ahead.delete(socket);
     });
     handle(req, res);
   }
 
-  return (req, res) => {
-    const waiting = ahead.get(req.socket);
+  return (handle) => (req, res) => {
+    const { socket } = req;
+    if (!socket.writable) return;
+    const waiting = ahead.get(socket);
     if (!waiting) {
-      ahead.set(req.socket, []);
-      begin(req, res);
-    } else if (waiting.length < MAX_AHEAD) waiting.push([req, res]);
-    else req.socket.destroy();
+      ahead.set(socket, []);
+      begin(req, res, handle);
+    } else if (waiting.length < MAX_AHEAD) waiting.push(() => begin(req, res, handle));
+    else socket.destroy();
   };
 }
