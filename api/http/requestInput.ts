@@ -112,7 +112,8 @@ function readQuery(ctx: Context, schema: TObject | undefined): Record<string, un
   } catch {
     throw refuse('encoding', 'is not percent-encoded UTF-8');
   }
-  const parameters = new URLSearchParams(ctx.querystring);
+  // It removes a `?` at the beginning, which is not part of the query string.
+  const parameters = new URLSearchParams(`?${ctx.querystring}`);
   if (parameters.size > MAX_PARAMETERS)
     throw refuse('parameters', `must not have more than ${MAX_PARAMETERS} parameters`);
   const values = new Map<string, string[]>();

@@ -166,6 +166,11 @@ describe('filters', () => {
       }
   });
 
+  test('a second question mark is part of a name', async () => {
+    const { status, body } = await root.get<ProblemBody>('/api/jobs??limit=1');
+    expect([status, body.errors?.map(({ pointer }) => pointer)]).toEqual([400, ['/?limit']]);
+  });
+
   test('a cursor that the list did not return is 400', async () => {
     const cursors = ['x', 'WyJhIiwiYiJd', 'W10', '%F0%9F%98%80', 'a'.repeat(3_000)];
     const paged = lists().filter((listed) =>
