@@ -33,8 +33,9 @@ export async function up(knex: Knex): Promise<void> {
       FROM tenants AS t WHERE t.id = tenant_id AND retention_settings.updated_at < t.created_at;
     DELETE FROM views WHERE EXISTS (
       SELECT FROM audit_entries AS e
-      WHERE e.action = 'inventory.tenant.delete' AND e.outcome = 'done' AND e.subject_id COLLATE "C" = views.tenant_id
-        AND e.at >= views.created_at);
+      WHERE e.action IN ('inventory.tenant.delete', 'inventory.tenant.restore') AND e.after IS NULL
+        AND e.outcome = 'done' AND e.subject_id COLLATE "C" = views.tenant_id AND e.at >= views.created_at
+        AND NOT EXISTS (SELECT FROM tenants AS t WHERE t.id = views.tenant_id AND t.created_at < e.at));
     DELETE FROM view_defaults WHERE NOT EXISTS (SELECT FROM views AS v WHERE v.id = view_id)`);
 }
 

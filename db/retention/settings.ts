@@ -62,13 +62,19 @@ export async function lockOverrides(trx: Knex, tenantId: string): Promise<Retent
 export const readAllOverrides = (db: Knex): Promise<RetentionOverrides[]> =>
   RetentionSettings.query(db).select('days', 'job_types').execute();
 
-/** Replaces the periods of a tenant. */
+/**
+ * Replaces the periods of a tenant. Those from before it was created are those of an earlier tenant with its id, for a
+ * restore: the clock of this process may be behind that of the one which has created it.
+ */
 export const saveRetention = async (
   trx: Knex,
   { tenantId, days, jobTypes, version }: RetentionRow,
   now: Date,
-): Promise<void> =>
-  void (await RetentionSettings.query(trx)
-    .insert({ tenantId, days, jobTypes, version, createdAt: now, updatedAt: now })
+): Promise<void> => {
+  const createdAt = 'SELECT created_at FROM tenants WHERE id = ?';
+  const updatedAt = trx.raw(`greatest(?::timestamptz, (${createdAt}))`, [now, tenantId]);
+  await RetentionSettings.query(trx)
+    .insert({ tenantId, days, jobTypes, version, createdAt: now, updatedAt })
     .onConflict('tenant_id')
-    .merge(['days', 'job_types', 'version', 'updated_at']));
+    .merge(['days', 'job_types', 'version', 'updated_at']);
+};

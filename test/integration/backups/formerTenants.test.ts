@@ -20,9 +20,17 @@ const member = (tenant: string) => app.client.as({ actor: 'ann', roles: 'platfor
 const viewsOf = async (tenant: string) =>
   (await member(tenant).get<Page<ViewRecord>>('/api/views').expect(200)).items.map(({ id }) => id);
 
-/** Creates a tenant with a shared view and a period of its own. Returns the id of the view. */
-async function createTenant(id: string): Promise<string> {
+/**
+ * Creates a tenant with a shared view and a period of its own, which a process changes whose clock is `behindMs` behind.
+ * Returns the id of the view.
+ */
+async function createTenant(id: string, behindMs = 0): Promise<string> {
   await make('tenants', { id, name: id });
+  const ahead = `${behindMs} milliseconds`;
+  await app.deps.db.raw('UPDATE tenants SET created_at = created_at + ?::interval WHERE id = ?', [
+    ahead,
+    id,
+  ]);
   await root.put(`/api/retention/${id}`, { days: { events: 7 } }).expect(200);
   return createView(id);
 }
@@ -53,7 +61,7 @@ test('a restore leaves no views and no periods of an earlier tenant to a later o
 });
 
 test('a restore brings a tenant back with its views and periods', async () => {
-  const view = await createTenant('blue');
+  const view = await createTenant('blue', 300);
   const backup = await createBackup(partial('settings', 'inventory', 'access'));
   await root.delete('/api/inventory/tenants/blue').expect(204);
   expect(await app.deps.db('views').where({ id: view })).toEqual([]);

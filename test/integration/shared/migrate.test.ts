@@ -345,6 +345,8 @@ test('views of deleted tenants are deleted, and the periods that a tenant has in
   await view('viw_2', 'again', at(3));
   await view('viw_3', 'deleted', at(1));
   await view('viw_4', 'named', at(1));
+  await view('viw_5', 'undone', at(1));
+  await view('viw_6', 'back', at(1));
   for (const [id, tenant] of [
     ['viw_3', 'deleted'],
     ['viw_4', 'named'],
@@ -352,25 +354,32 @@ test('views of deleted tenants are deleted, and the periods that a tenant has in
     await db('view_defaults').insert({
       ...{ tenant_id: tenant, owner: 'o', list: '/jobs', view_id: id },
     });
-  for (const id of ['again', 'deleted'])
+  for (const [id, action] of [
+    ['again', 'delete'],
+    ['deleted', 'delete'],
+    ['back', 'delete'],
+    ['undone', 'restore'],
+  ] as const)
     await db('audit_entries').insert({
       ...{ id: `aud_${id}`, tenant_id: id, actor_id: 'root', via: 'gateway' },
-      ...{ action: 'inventory.tenant.delete', outcome: 'done', request_id: 'r', at: at(2) },
+      ...{ action: `inventory.tenant.${action}`, outcome: 'done', request_id: 'r', at: at(2) },
       ...{ subject_type: 'tenant', subject_id: id },
     });
   await db('tenants').insert({ id: 'again', name: 'again', created_at: at(3) });
+  // A restore has brought it back.
+  await db('tenants').insert({ id: 'back', name: 'back', created_at: at(1) });
   await db('retention_settings').insert({
     ...{ tenant_id: 'again', days: '{"events":7}', job_types: '{}', version: 1 },
     ...{ created_at: at(1), updated_at: at(1) },
   });
   await migrateOne(db);
-  expect(await db('views').orderBy('id').pluck('id')).toEqual(['viw_2', 'viw_4']);
+  expect(await db('views').orderBy('id').pluck('id')).toEqual(['viw_2', 'viw_4', 'viw_6']);
   expect(await db('view_defaults').pluck('view_id')).toEqual(['viw_4']);
   expect(await db('retention_settings').select('days', 'updated_at')).toEqual([
     { days: { events: 7 }, updated_at: at(3) },
   ]);
   for (const table of ['views', 'view_defaults', 'retention_settings']) await db(table).del();
-  await db('tenants').where({ id: 'again' }).del();
+  await db('tenants').whereIn('id', ['again', 'back']).del();
 });
 
 test('reverted migrations run again, and all can be reverted together', async () => {
