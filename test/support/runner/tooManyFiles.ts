@@ -9,7 +9,7 @@ const preparer = createPreparer(await openWorkFolder(process.argv[2] ?? ''));
 const prepare = async () => (await preparer.prepare()).discard();
 const openFiles = () => readdirSync('/proc/self/fd').length;
 
-/** Prepares a run while this process can open so many files only. True if it can. */
+/** Prepares a run with a limit of the files that this process can open. True if it can. */
 async function prepareWith(left: number): Promise<boolean> {
   const taken: number[] = [];
   try {
