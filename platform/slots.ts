@@ -38,8 +38,12 @@ export const sharesOf = (total: number): SlotBounds => ({
 export const callerKey = ({ kind, tenantId, actorId }: SlotHolder): string =>
   hasAccount({ kind }) ? `user:${actorId}` : `${kind}:${tenantId}:${actorId}`;
 
-/** The platform has no share: it leaves the tenants what one of their callers may have. */
-const ofPlatform = ({ total, perCaller }: SlotBounds): number => Math.max(1, total - perCaller);
+/**
+ * The platform has no share: it leaves the tenants what one of their callers may have, unless a caller may have
+ * everything.
+ */
+const ofPlatform = ({ total, perCaller }: SlotBounds): number =>
+  perCaller < total ? total - perCaller : total;
 
 /** Counts holders in all, by tenant and by caller. */
 function createCount() {

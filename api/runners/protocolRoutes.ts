@@ -118,17 +118,18 @@ async function readLines(upload: Upload | undefined): Promise<RemoteLine[]> {
 const SMALL_REPORT_BYTES = 65_536;
 
 /**
- * The lines of a report. It is not read while too many large ones are: then none is taken, and the runner
- * sends them again, but its lease and its progress count. Errors: those of `readLines`.
+ * The lines of a report. It is not read while too many large ones are, or too many that arrive slowly: then none is
+ * taken, and the runner sends them again, but its lease and its progress count. Errors: those of `readLines`.
  */
 async function takeLines(
   upload: Upload | undefined,
   { caller, header, signal }: Reporting,
   slots: Slots,
 ): Promise<RemoteLine[]> {
-  if (Number(header('content-length') ?? Infinity) <= SMALL_REPORT_BYTES) return readLines(upload);
+  const bytes = Number(header('content-length') ?? Infinity);
+  if (!upload || bytes <= SMALL_REPORT_BYTES) return readLines(upload);
   try {
-    return await slots.run(caller, signal, () => readLines(upload));
+    return await slots.receive(caller, signal, upload.source, () => readLines(upload));
   } catch (error) {
     if (isTooManyRequests(error)) return [];
     throw error;

@@ -55,6 +55,7 @@ const requestSlots = () => ({
     retryAfterSeconds: 1,
     ...{ total: 16, perTenant: 4, perCaller: 4 },
     waiting: { total: 100, perTenant: 25, perCaller: 25, maxMs: 500 },
+    long: { total: 8, perTenant: 2, perCaller: 2, afterMs: 2_000 },
   }),
   /** Counts of what a purge would delete. Each reads many records. */
   previews: createSlots({

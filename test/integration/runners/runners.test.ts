@@ -337,11 +337,12 @@ describe('artifacts', () => {
     const { attemptToken } = await hand.begin(id, 'run-1').expect(200);
     const { artifactUploads } = app.deps.slots;
     const { tenantId } = await root.get<JobRecord>(`/api/jobs/${id}`).expect(200);
-    const other = (actorId: string) => ({ kind: 'system', tenantId, actorId }) as const;
-    const held = Array.from({ length: 10 }, (_, n) => artifactUploads.takeNow(other(`job_${n}`)));
+    const other = (n: number, most: number) =>
+      ({ kind: 'system', tenantId: n < most ? tenantId : 'blue', actorId: `job_${n}` }) as const;
+    const held = Array.from({ length: 10 }, (_, n) => artifactUploads.takeNow(other(n, 8)));
     const leaving = new AbortController();
     const ahead = Array.from({ length: 400 }, (_, n) =>
-      artifactUploads.take(other(`job_${n}`), leaving.signal),
+      artifactUploads.take(other(n, 380), leaving.signal),
     );
     const refused = await put(hand.client, id, attemptToken, 'a', 'x');
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '5']);
