@@ -6,6 +6,7 @@ import { linearPattern } from '../domain/shared/linearPattern.ts';
 import { sizeOf } from './checkEffort.ts';
 import {
   errorsOf,
+  useDecimalMultiples,
   useLinearUniqueItems,
   type SchemaCheck,
   type SchemaError as Refusal,
@@ -86,6 +87,7 @@ function createAjv(allErrors: boolean, spend: (work: number) => void): Ajv2020 {
     });
   }
   useLinearUniqueItems(ajv);
+  useDecimalMultiples(ajv);
   return ajv;
 }
 

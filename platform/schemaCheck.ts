@@ -6,6 +6,7 @@ import { REFERENCE_KEYWORD } from '../domain/jobs/payloadReferences.ts';
 import { SECRET_KEYWORD } from '../domain/jobs/secretFields.ts';
 import { MAX_FIELD_ERRORS, type FieldError } from '../domain/shared/errors.ts';
 import { cutPointer, pointerTo } from '../domain/shared/jsonPointer.ts';
+import { isMultipleOf } from '../domain/shared/multiples.ts';
 import { areUnique, sizeOf } from './checkEffort.ts';
 
 export type SchemaError = Omit<FieldError, 'in'>;
@@ -55,6 +56,17 @@ export function useLinearUniqueItems(ajv: Ajv2020): void {
   });
 }
 
+/** Replaces the keyword `multipleOf`, which divides doubles: 0.07 was no multiple of 0.01. */
+export function useDecimalMultiples(ajv: Ajv2020): void {
+  ajv.removeKeyword('multipleOf').addKeyword({
+    keyword: 'multipleOf',
+    type: 'number',
+    schemaType: 'number',
+    errors: false,
+    validate: (step: number, value: number) => isMultipleOf(value, step),
+  });
+}
+
 /** @param allErrors whether a check goes on after the first error. */
 const createAjv = (allErrors: boolean) => {
   const ajv = new Ajv2020({
@@ -73,6 +85,7 @@ const createAjv = (allErrors: boolean) => {
   // The plugin's types describe its CommonJS shape.
   (addFormats as unknown as (ajv: Ajv2020) => void)(ajv);
   useLinearUniqueItems(ajv);
+  useDecimalMultiples(ajv);
   return ajv;
 };
 
@@ -123,6 +136,7 @@ export const KEYWORD_RULES: Readonly<Record<string, (params: Params, schema: Par
   maximum: ({ limit }) => `must be at most ${String(limit)}`,
   exclusiveMinimum: ({ limit }) => `must be more than ${String(limit)}`,
   exclusiveMaximum: ({ limit }) => `must be less than ${String(limit)}`,
+  multipleOf: (_, { multipleOf }) => `must be a multiple of ${String(multipleOf)}`,
 };
 
 /** Keywords whose rules a reader cannot see from the type and the choices of a value. */
@@ -133,6 +147,7 @@ const UNSEEN = [
   'maxLength',
   'minimum',
   'maximum',
+  'multipleOf',
   'minItems',
   'maxItems',
   'uniqueItems',

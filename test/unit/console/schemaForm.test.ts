@@ -240,6 +240,12 @@ describe('what is wrong with a value', () => {
     expect(checkValue(shape, '😀😀😀')[0]?.detail).toBe('must have at most 2 characters; it has 3');
   });
 
+  test('is nothing for a multiple of a step as both are written', () => {
+    const shape = shapeOf({ type: 'number', multipleOf: 0.01 });
+    expect(checkValue(shape, 0.07)).toEqual([]);
+    expect(checkValue(shape, 0.075)[0]?.detail).toBe('must be a multiple of 0.01');
+  });
+
   test('is nothing where the pattern is not one that browsers know', () => {
     expect(checkValue(shapeOf({ type: 'string', pattern: '(?<' }), 'x')).toEqual([]);
   });

@@ -81,6 +81,14 @@ test('items are unique whatever they are, also if there are many', () => {
   expect(check([{ a: 1 }, { a: '1' }, [{ a: 1 }], 'a', null, 0, false, '0'])).toEqual([]);
 });
 
+test('a multiple is one of the numbers as they are written', () => {
+  const check = compileForeignSchema({ properties: { price: { multipleOf: 0.01 } } });
+  expect(check({ price: 0.07 })).toEqual([]);
+  expect(check({ price: 0.075 })).toEqual([
+    { pointer: '/price', code: 'multipleOf', message: 'must be a multiple of 0.01' },
+  ]);
+});
+
 test('a text costs what its patterns do', () => {
   const check = compileForeignSchema({
     properties: {

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { Type } from 'typebox';
-import { compileCheck } from '../../../platform/schemaCheck.ts';
+import { compileCheck, rulesOf } from '../../../platform/schemaCheck.ts';
 
 const idOrNone = Type.Union([Type.String({ pattern: '^sit_' }), Type.Literal('none')]);
 const checkIds = compileCheck(Type.Object({ ids: Type.Array(idOrNone, { maxItems: 50 }) }));
@@ -40,4 +40,11 @@ test('an error inside of an item whose path another one begins with belongs to i
   const check = compileCheck(Type.Array(idOrNone));
   const wrong = Array.from({ length: 12 }, (_, i) => (i === 1 || i === 11 ? '' : 'none'));
   expect(check(wrong).map(({ pointer }) => pointer)).toEqual(['/1', '/11']);
+});
+
+test('a multiple is one of the numbers as they are written', () => {
+  const tenths = Type.Number({ multipleOf: 0.1 });
+  expect(compileCheck(tenths)(0.7)).toEqual([]);
+  expect(compileCheck(tenths)(0.75)).toMatchObject([{ message: 'must be a multiple of 0.1' }]);
+  expect(rulesOf(tenths)).toEqual(['must be a multiple of 0.1']);
 });

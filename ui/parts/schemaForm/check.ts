@@ -1,5 +1,6 @@
 import { errorMessage } from '../../../domain/shared/errorMessage.ts';
 import { isJsonObject } from '../../../domain/shared/jsonObject.ts';
+import { isMultipleOf } from '../../../domain/shared/multiples.ts';
 import { isExactNumber, parseStrictJson, problemText } from '../../../platform/strictJson.ts';
 import { formatCount, formatNumberOf } from '../format.ts';
 import type { FieldError } from '../problems.ts';
@@ -47,7 +48,7 @@ function numberError(shape: NumberShape, value: number): string | undefined {
       ? `must be ${above === undefined ? 'at least' : 'more than'} ${formatCount(from ?? 0)}`
       : `must be ${below === undefined ? 'at most' : 'less than'} ${formatCount(to ?? 0)}`;
   }
-  if (step !== undefined && !Number.isInteger(value / step)) return `must be a multiple of ${step}`;
+  if (step !== undefined && !isMultipleOf(value, step)) return `must be a multiple of ${step}`;
   return undefined;
 }
 
