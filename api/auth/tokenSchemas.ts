@@ -162,7 +162,7 @@ export const TokenRecord = Type.Object(
     name: Type.String(),
     status: Type.Enum([...TOKEN_STATUSES], {
       title: 'TokenStatus',
-      description: '`disabled`: it was not used for 90 days.',
+      description: '`disabled`: it was neither used nor rotated for 90 days.',
     }),
     permissions: Nullable(Type.Array(PermissionName)),
     resourceScopes: Nullable(Type.Array(LocatedScope)),

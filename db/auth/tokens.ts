@@ -118,12 +118,14 @@ export const findExpiring = async (db: Knex, days: number, limit: number): Promi
     .orderBy('expires_at')
     .limit(limit);
 
-/** Active tokens that nobody has used for `days`, longest unused first. */
+/** Active tokens that nobody has used or rotated for `days`, longest unused first. */
 export const findUnused = async (db: Knex, days: number, limit: number): Promise<Token[]> =>
   Token.query(db)
     .whereNull('revoked_at')
     .whereNull('disabled_at')
+    // The first is that of an index.
     .whereRaw(`coalesce(last_used_at, created_at) < now() - ? * interval '1 day'`, [days])
+    .whereRaw(`coalesce(rotated_at, created_at) < now() - ? * interval '1 day'`, [days])
     .where('expires_at', '>', new Date())
     .orderByRaw('coalesce(last_used_at, created_at)')
     .limit(limit);

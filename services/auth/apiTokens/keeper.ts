@@ -33,8 +33,9 @@ export const createTokenKeeper = ({ db, commit }: { db: Knex; commit: Commit }) 
 
   const disable: Step = {
     find: () => findUnused(db, UNUSED_DAYS, BATCH),
-    isDue: ({ lastUsedAt, createdAt }) =>
-      (lastUsedAt ?? createdAt).getTime() < Date.now() - UNUSED_DAYS * DAY_MS,
+    isDue: ({ lastUsedAt, rotatedAt, createdAt }) =>
+      Math.max(...[lastUsedAt, rotatedAt, createdAt].map(Number)) <
+      Date.now() - UNUSED_DAYS * DAY_MS,
     async apply(work, token) {
       const after = await Token.query(await work.trx()).patchAndFetchById(token.id, {
         disabledAt: work.now,

@@ -6,6 +6,7 @@ import type {
   TokenWithSecret,
 } from '../../../api/auth/tokenSchemas.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
+import { createTokenKeeper } from '../../../services/auth/apiTokens/keeper.ts';
 import { token as tokenCommand } from '../../../processes/cli/token.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { ProblemBody, TestClient, TestResponse } from '../../support/client.ts';
@@ -280,6 +281,28 @@ test('a token with metrics:read at the platform reads the metrics, whatever the 
   );
   expect((await ofTenant.client.get('/metrics', proxied)).status).toBe(404);
   expect((await bearer('hft_x').get('/metrics', proxied)).status).toBe(404);
+});
+
+test('a token that was rotated is not disabled as unused', async () => {
+  const { id: ownerId } = await createUser(app, 'operator');
+  const account = await root
+    .post<ServiceAccountRecord>('/api/service-accounts', { name: 'quarterly', displayName: 'Q', ownerId })
+    .expect(201);
+  const tokens = `/api/service-accounts/${account.id}/tokens`;
+  const create = (name: string) => root.post<TokenWithSecret>(tokens, { name }).expect(201);
+  const [kept, unused] = [await create('kept'), await create('unused')];
+  const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000);
+  const { db } = app.deps;
+  await db('tokens')
+    .whereIn('id', [kept.id, unused.id])
+    .update({ created_at: daysAgo(200), last_used_at: daysAgo(91), rotated_at: daysAgo(100) });
+  await root.post(`/api/auth/tokens/${kept.id}/rotate`, {}).expect(200);
+  await createTokenKeeper(app.deps)(new AbortController().signal);
+  const { items } = await root.get<Page<TokenRecord>>(tokens).expect(200);
+  expect(Object.fromEntries(items.map(({ name, status }) => [name, status]))).toEqual({
+    kept: 'active',
+    unused: 'disabled',
+  });
 });
 
 test('npm run token', async () => {
