@@ -96,6 +96,8 @@ export const SOURCES: Readonly<Record<RetentionKind, PurgeSource>> = {
     joins: '',
     rows: '1',
     first: '0',
+    // The id of a run that was backfilled or caught up has its scheduled time.
+    since: 'r.created_at',
     due: `r.outcome <> 'buffered' AND ${JOB_ENDED}`,
     partsPurged: 'true',
     history: 'schedule_runs',

@@ -29,6 +29,7 @@ export function backfillState(dueAt: Date, known: Known): BackfillState {
   const { scheduled, backfilled, purgedUntil } = known;
   if (hasRun(scheduled) || hasRun(backfilled)) return 'hasRun';
   if (!scheduled && !isDecided(known, dueAt)) return 'pending';
-  if (purgedUntil !== null && dueAt <= purgedUntil) return 'purged';
-  return backfilled?.held ? 'held' : 'toRun';
+  // The run that an earlier backfill has left says that nothing has run, whatever was purged.
+  if (backfilled) return backfilled.held ? 'held' : 'toRun';
+  return purgedUntil !== null && dueAt <= purgedUntil ? 'purged' : 'toRun';
 }

@@ -65,17 +65,27 @@ async function occurrencesIn(
 
 /** Starts jobs that run past occurrences of a schedule. */
 export function createBackfills({ db, commit, schedules, jobTypes, jobFactory }: Deps) {
-  /** Error: `invalid_request` if the runs of all occurrences are purged. Returns up to when some are. */
-  async function assertNotPurged(scheduleId: string, times: readonly Date[]): Promise<Date | null> {
+  /**
+   * The runs of occurrences and of their backfills, and up to when runs are purged. Error: `invalid_request` if
+   * all occurrences are purged.
+   */
+  async function readRuns(scheduleId: string, times: readonly Date[]) {
+    const runs = await findRunsAt(db, scheduleId, times);
+    const byTime = (kind: RunKind) =>
+      new Map(runs.filter((run) => run.kind === kind).map((run) => [run.dueAt.getTime(), run]));
+    const [scheduled, backfilled] = [byTime('scheduled'), byTime('backfill')];
     const purgedUntil = await readPurgedUntil(db, scheduleId);
-    if (purgedUntil && times.every((dueAt) => dueAt <= purgedUntil))
+    if (
+      purgedUntil &&
+      times.every((dueAt) => dueAt <= purgedUntil && !backfilled.has(dueAt.getTime()))
+    )
       throw invalidField(
         'body',
         '/until',
         'purged',
         `must be after ${purgedUntil.toISOString()}: earlier runs are purged, their occurrences may have run`,
       );
-    return purgedUntil;
+    return { scheduled, backfilled, purgedUntil };
   }
 
   /** A schedule whose jobs the caller may run. Errors: `not_found`, `permission_denied`. */
@@ -94,12 +104,7 @@ export function createBackfills({ db, commit, schedules, jobTypes, jobFactory }:
     ): Promise<BackfillPreview> {
       const schedule = await findToRun(caller, scheduleId);
       const times = await occurrencesIn(db, schedule, interval);
-      const runs = await findRunsAt(db, scheduleId, times);
-      const purgedUntil = await assertNotPurged(scheduleId, times);
-      const byTime = (kind: RunKind) =>
-        new Map(runs.filter((run) => run.kind === kind).map((run) => [run.dueAt.getTime(), run]));
-      const scheduled = byTime('scheduled');
-      const backfilled = byTime('backfill');
+      const { scheduled, backfilled, purgedUntil } = await readRuns(scheduleId, times);
       const counts = { toRun: 0, hasRun: 0, pending: 0, purged: 0, held: 0 };
       for (const dueAt of times)
         counts[
@@ -121,7 +126,7 @@ export function createBackfills({ db, commit, schedules, jobTypes, jobFactory }:
     async start(caller: Caller, scheduleId: string, interval: Interval): Promise<JobData> {
       const schedule = await findToRun(caller, scheduleId);
       const times = await occurrencesIn(db, schedule, interval);
-      await assertNotPurged(scheduleId, times);
+      await readRuns(scheduleId, times);
       const { since, until } = interval;
       const request = {
         type: BACKFILL_JOB,

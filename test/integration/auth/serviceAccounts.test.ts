@@ -286,7 +286,11 @@ test('a token with metrics:read at the platform reads the metrics, whatever the 
 test('a token that was rotated is not disabled as unused', async () => {
   const { id: ownerId } = await createUser(app, 'operator');
   const account = await root
-    .post<ServiceAccountRecord>('/api/service-accounts', { name: 'quarterly', displayName: 'Q', ownerId })
+    .post<ServiceAccountRecord>('/api/service-accounts', {
+      name: 'quarterly',
+      displayName: 'Q',
+      ownerId,
+    })
     .expect(201);
   const tokens = `/api/service-accounts/${account.id}/tokens`;
   const create = (name: string) => root.post<TokenWithSecret>(tokens, { name }).expect(201);

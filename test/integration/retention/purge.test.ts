@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { AuditEntryRecord } from '../../../api/audit/routes.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
-import type { RetentionRecord } from '../../../api/retention/schemas.ts';
+import type { PreviewRecord, RetentionRecord } from '../../../api/retention/schemas.ts';
 import { lockTenant } from '../../../db/access/quotas.ts';
 import { saveRetention } from '../../../db/retention/settings.ts';
 import { systemCaller } from '../../../domain/shared/caller.ts';
@@ -226,6 +226,38 @@ describe('the purge of other records', () => {
       { pointer: '/until', code: 'purged' },
     ]);
     await start(-9, 1).expect(202);
+    await db()('schedule_runs').where({ schedule_id: scheduleId }).delete();
+    await db()('jobs').where({ tenant_id: tenant }).delete();
+  });
+
+  test('keeps the runs of a backfill for their period, whatever their scheduled times', async () => {
+    const { tenant, client, owner } = await newTenant();
+    const scheduleId = await createIdleSchedule(client);
+    const [first = '', ...others] = await seedRuns(db(), {
+      tenant,
+      days: 402,
+      scheduleId,
+      count: 26,
+    });
+    await db()('schedule_runs')
+      .where({ id: first })
+      .update({ kind: 'backfill', outcome: 'failed', reason: 'quota_exceeded', decided_at: 'now' });
+    const { kinds } = await owner
+      .post<PreviewRecord>('/api/retention/preview', { tenantId: tenant })
+      .expect(200);
+    expect(kinds.find(({ kind }) => kind === 'scheduleRuns')?.total).toBe(5);
+    expect(await purge()).toEqual({ scheduleRuns: 5 });
+    expect(await existing('schedule_runs', [first, ...others])).toEqual([
+      first,
+      ...others.slice(5),
+    ]);
+
+    // It has not run, so a later backfill runs it, though later runs are purged.
+    const run = (await db()('schedule_runs').where({ id: first }).first()) as { due_at: Date };
+    const interval = { since: run.due_at.toISOString(), until: run.due_at.toISOString() };
+    const path = `/api/schedules/${scheduleId}/backfill`;
+    expect(await client.post(`${path}/preview`, interval).expect(200)).toMatchObject({ toRun: 1 });
+    await client.post(path, interval).expect(202);
     await db()('schedule_runs').where({ schedule_id: scheduleId }).delete();
     await db()('jobs').where({ tenant_id: tenant }).delete();
   });

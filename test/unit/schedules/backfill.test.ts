@@ -29,6 +29,9 @@ describe('an occurrence of a backfill', () => {
     ['held', { backfilled: { ...skipped, held: true } }],
     ['hasRun', { scheduled: fired, purgedUntil: dueAt }],
     ['purged', { purgedUntil: dueAt }],
+    ['purged', { scheduled: skipped, purgedUntil: dueAt }],
+    ['toRun', { backfilled: { ...skipped, held: false }, purgedUntil: later }],
+    ['held', { backfilled: { ...skipped, held: true }, purgedUntil: later }],
     ['toRun', { purgedUntil: new Date('2026-11-21T11:00:00Z') }],
   ])('is %s with %j', (state, given) => {
     expect(backfillState(dueAt, { ...known, ...given })).toBe(state);
