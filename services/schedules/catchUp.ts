@@ -15,18 +15,21 @@ import {
   timesWithRun,
 } from '../../db/schedules/schedules.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
+import { isDue } from '../../domain/schedules/occurrences.ts';
 import {
   isMissed,
   maxDelaySeconds,
   nextOccurrenceOf,
+  timingOf,
   CATCH_UP_DELAY_SECONDS,
 } from '../../domain/schedules/schedules.ts';
+import { HOUR_MS } from '../../domain/shared/durations.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
 import { startLoop, type Loop } from '../../platform/loop.ts';
 import { syncSchedule } from '../../domain/dispatch/tasks.ts';
 import { mapConcurrently } from '../shared/mapConcurrently.ts';
-import { pendingOccurrences, skippedRunsOf, recordSkippedByReason } from './missedRuns.ts';
+import { occurrencesFrom, skippedRunsOf, recordSkippedByReason } from './missedRuns.ts';
 import type { ScheduleRunner } from './scheduleRunner.ts';
 import { scheduleRecord } from './scheduleAudit.ts';
 
@@ -49,6 +52,18 @@ const BATCH = 200;
 const OCCURRENCES_PER_BATCH = 1_000;
 
 const MAX_ROUNDS = 1_000;
+
+/** A new rule of a time zone shifts occurrences by less than this. */
+const MAX_SHIFT_MS = 3 * HOUR_MS;
+
+/**
+ * From when on occurrences are pending. If the next one of the record is none by the present time zone data, what it
+ * was before may be shortly before it.
+ */
+const firstToDecide = (schedule: Schedule, nextDueAt: Date): Date =>
+  isDue(timingOf(schedule), nextDueAt)
+    ? nextDueAt
+    : new Date(Math.max(nextDueAt.getTime() - MAX_SHIFT_MS, schedule.updatedAt.getTime()));
 
 const CAUSE = 'reconcile';
 
@@ -99,15 +114,16 @@ export function createCatchUp({
     if (!schedule?.nextDueAt) return false;
     const delaySeconds = schedule.enabled ? maxDelaySeconds(schedule) + CATCH_UP_DELAY_SECONDS : 0;
     const until = new Date(now.getTime() - delaySeconds * 1_000);
-    const pending = pendingOccurrences(schedule, until, OCCURRENCES_PER_BATCH);
-    const last = pending.at(-1);
-    if (!last) return false;
-    const withRun = await timesWithRun(db, scheduleId, schedule.nextDueAt, last);
+    if (schedule.nextDueAt > until) return false;
+    const from = firstToDecide(schedule, schedule.nextDueAt);
+    const pending = occurrencesFrom(schedule, from, until, OCCURRENCES_PER_BATCH);
+    const last = pending.at(-1) ?? until;
+    const withRun = await timesWithRun(db, scheduleId, from, last);
     const canRun = (dueAt: Date) =>
       schedule.enabled && !withRun.has(dueAt.getTime()) && !isMissed(schedule, dueAt, now);
     const firstToRun = pending.find(canRun);
     const toSkip = firstToRun ? pending.filter((dueAt) => dueAt < firstToRun) : pending;
-    if (toSkip.length > 0)
+    if (firstToRun?.getTime() !== schedule.nextDueAt.getTime())
       await recordMissed(schedule, toSkip, withRun, firstToRun ?? nextOccurrenceOf(schedule, last));
     if (!firstToRun) return true;
     const { outcome } = await runner.fireOccurrence(scheduleId, firstToRun, { now });

@@ -12,16 +12,19 @@ import { recordSkipped } from './scheduleAudit.ts';
 /** The most occurrences that one change of a schedule can skip: five weeks of every minute. */
 export const MAX_SKIPPED_PER_CHANGE = 50_000;
 
+/** The occurrences from `from` to `until` (both inclusive), at most `limit`. */
+export const occurrencesFrom = (
+  schedule: Schedule,
+  from: Date,
+  until: Date,
+  limit: number,
+): Date[] => listOccurrences(timingOf(schedule), new Date(from.getTime() - 1), until, limit);
+
 /** The occurrences from `schedule.nextDueAt` to `until` (both inclusive), at most `limit`. */
-export function pendingOccurrences(schedule: Schedule, until: Date, limit: number): Date[] {
-  if (schedule.nextDueAt === null || schedule.nextDueAt > until) return [];
-  return listOccurrences(
-    timingOf(schedule),
-    new Date(schedule.nextDueAt.getTime() - 1),
-    until,
-    limit,
-  );
-}
+export const pendingOccurrences = (schedule: Schedule, until: Date, limit: number): Date[] =>
+  schedule.nextDueAt === null || schedule.nextDueAt > until
+    ? []
+    : occurrencesFrom(schedule, schedule.nextDueAt, until, limit);
 
 /**
  * The skipped runs to record for occurrences. Occurrences in `withRun` (epoch milliseconds) have a

@@ -1,4 +1,4 @@
-import type { Commit } from '../../db/core/commit.ts';
+import type { Commit, WriteUnaudited } from '../../db/core/commit.ts';
 import { readDatabaseTime } from '../../db/core/databaseTime.ts';
 import { withPendingTask } from '../../db/core/outbox.ts';
 import type { Knex } from '../../db/core/knex.ts';
@@ -15,6 +15,7 @@ import {
 } from '../../domain/dispatch/tasks.ts';
 import { temporalScheduleId } from '../../domain/dispatch/workflowIds.ts';
 import { mapConcurrently } from '../shared/mapConcurrently.ts';
+import { repairNextRuns } from './repairNextRuns.ts';
 import { scheduleRecord } from './scheduleAudit.ts';
 
 export type TemporalSync = ReturnType<typeof createTemporalSync>;
@@ -22,6 +23,7 @@ export type TemporalSync = ReturnType<typeof createTemporalSync>;
 type Deps = {
   db: Knex;
   commit: Commit;
+  writeUnaudited: WriteUnaudited;
   log: Log;
   compareWithTemporal: CompareTemporalSchedule;
   listTemporalSchedules: ListTemporalSchedules;
@@ -32,10 +34,14 @@ type Deps = {
 /** Schedules compared in full in one round. Each full comparison queries a workflow in Temporal. */
 const FULL_COMPARISONS = 50;
 
-/** Repairs Temporal Schedules that are missing or changed, and deletes those without a record. */
+/**
+ * Repairs Temporal Schedules that are missing or changed, deletes those without a record, and repairs the next
+ * occurrences of records after a change of the time zone data.
+ */
 export function createTemporalSync({
   db,
   commit,
+  writeUnaudited,
   log,
   compareWithTemporal,
   listTemporalSchedules,
@@ -66,13 +72,13 @@ export function createTemporalSync({
       const now = await readDatabaseTime(db);
       const expected = await listForTemporal(db, MAX_TEMPORAL_SCHEDULES);
       const existing = await listTemporalSchedules();
-      const suspects = new Set(
-        await claimUnchecked(db, {
-          before: new Date(now.getTime() - graceMs),
-          now,
-          limit: FULL_COMPARISONS,
-        }),
-      );
+      const claimed = await claimUnchecked(db, {
+        before: new Date(now.getTime() - graceMs),
+        now,
+        limit: FULL_COMPARISONS,
+      });
+      await repairNextRuns({ db, writeUnaudited, log }, claimed, now);
+      const suspects = new Set(claimed);
       // At its limit, a list says nothing about what is not in it.
       const [knowsAll, listsAll] = [expected, existing].map(
         ({ size }) => size < MAX_TEMPORAL_SCHEDULES,

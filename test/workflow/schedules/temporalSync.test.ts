@@ -108,7 +108,7 @@ describe('a Temporal Schedule', () => {
   it('that Temporal lists no more, because it lists only so far, is not taken for missing', async () => {
     const { id } = await createMinutelySchedule(clientOfNewTenant());
     await waitForTemporalSchedule(id);
-    const { db, commit, log } = fixture.app.deps;
+    const { db, commit, writeUnaudited, log } = fixture.app.deps;
     const comparedAfter = async (listed: number) => {
       const compared: string[] = [];
       const ids = Array.from({ length: listed }, (_, n): [string, { paused: boolean }] => [
@@ -116,7 +116,7 @@ describe('a Temporal Schedule', () => {
         { paused: false },
       ]);
       const sync = createTemporalSync({
-        ...{ db, commit, log, graceMs: 60_000 },
+        ...{ db, commit, writeUnaudited, log, graceMs: 60_000 },
         listTemporalSchedules: () => Promise.resolve(new Map(ids)),
         compareWithTemporal: (compares) => {
           compared.push(compares);
