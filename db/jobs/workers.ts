@@ -4,6 +4,9 @@ import { prepared } from '../core/prepared.ts';
 /** A worker announces itself more often than this, in seconds. */
 export const WORKER_LIFETIME_SECONDS = 30;
 
+/** A worker that ended without a word is remembered for this long, in seconds. */
+export const WORKER_MEMORY_SECONDS = 3_600;
+
 /** SQL: true for workers that were heard of lately. */
 const IS_RUNNING = `seen_at > now() - interval '${WORKER_LIFETIME_SECONDS} seconds'`;
 
@@ -22,7 +25,7 @@ export const announceWorker = async (
 ): Promise<void> =>
   void (await db.raw(
     `WITH ended AS (
-       DELETE FROM workers WHERE id <> ? AND seen_at < now() - interval '1 hour'
+       DELETE FROM workers WHERE id <> ? AND seen_at < now() - interval '${WORKER_MEMORY_SECONDS} seconds'
      )
      INSERT INTO workers (id, activity_slots, delivery_slots, job_types, seen_at)
      VALUES (?, ?, ?, ?, now())
@@ -32,12 +35,20 @@ export const announceWorker = async (
     [id, id, slots.activity, slots.delivery, [...jobTypes]],
   ));
 
-/** True if a running worker knows a job type, or is of a version that does not say which ones it knows. */
-export async function isKnownToWorker(db: Knex, type: string): Promise<boolean> {
+/**
+ * True if a worker that was heard of within `seconds` knows a job type, or is of a version that does not say which
+ * ones it knows.
+ */
+export async function isKnownToWorker(
+  db: Knex,
+  type: string,
+  seconds = WORKER_LIFETIME_SECONDS,
+): Promise<boolean> {
   const { rows }: { rows: unknown[] } = await prepared(
     db,
-    `SELECT 1 FROM workers WHERE ${IS_RUNNING} AND (job_types IS NULL OR ? = ANY (job_types)) LIMIT 1`,
-    [type],
+    `SELECT 1 FROM workers WHERE seen_at > now() - make_interval(secs => ?)
+       AND (job_types IS NULL OR ? = ANY (job_types)) LIMIT 1`,
+    [seconds, type],
   );
   return rows.length > 0;
 }

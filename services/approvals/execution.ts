@@ -85,11 +85,14 @@ export function createApprovalExecution({ db, commit, checks, jobTypes, jobFacto
       );
     });
 
-  /** True while the execution is left to workers of another version, which know the job type. */
+  /**
+   * True while the execution is left to workers of another version, which know the job type: for some time from when
+   * the request was both approved and due.
+   */
   const isLeftToOthers = ({ jobType, executeAt, updatedAt }: Approval, now: Date): boolean =>
     jobType !== null &&
     !jobTypes.find(jobType) &&
-    now.getTime() - (executeAt ?? updatedAt).getTime() < OTHERS_EXECUTE_MS;
+    now.getTime() - Math.max(Number(executeAt), updatedAt.getTime()) < OTHERS_EXECUTE_MS;
 
   /** How the bound job is started; null if only workers of another version know its type. */
   async function boundJobRun(approval: Approval): Promise<StartJobTask | null> {

@@ -1,5 +1,6 @@
 import type { Work } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
+import { isKnownToWorker, WORKER_MEMORY_SECONDS } from '../../db/jobs/workers.ts';
 import type { Job } from '../../db/models/Job.ts';
 import type { Schedule } from '../../db/models/Schedule.ts';
 import { ScheduleRun } from '../../db/models/ScheduleRun.ts';
@@ -27,7 +28,7 @@ export type RunDecisions = ReturnType<typeof createRunDecisions>;
 /** Jobs that one decision cancels. The rest is cancelled when these have ended. */
 export const MAX_CANCELLED_PER_DECISION = 100;
 
-/** How long a run waits for a worker that knows its job type. */
+/** How long a run waits for a worker that knows its job type, if none has said so. */
 const OTHERS_DECIDE_MS = 600_000;
 
 /** Why a schedule cannot run as it is. */
@@ -76,10 +77,17 @@ export function createRunDecisions({
 }: Deps) {
   /**
    * True while a run that is due is left to workers of another version: this one does not know the job
-   * type. After a time it has been removed. `now`: by the clock of the database.
+   * type. When none that does has been heard of for a time, it has been removed. `now`: by the clock of the database.
+   * After an outage, workers announce themselves later than the first of them decides.
    */
-  const isLeftToOthers = ({ jobType }: Schedule, since: Date, now: Date): boolean =>
-    !jobTypes.find(jobType) && now.getTime() - since.getTime() < OTHERS_DECIDE_MS;
+  const isLeftToOthers = async (
+    on: Knex,
+    { jobType }: Schedule,
+    { since, now }: { since: Date; now: Date },
+  ): Promise<boolean> =>
+    !jobTypes.find(jobType) &&
+    (now.getTime() - since.getTime() < OTHERS_DECIDE_MS ||
+      (await isKnownToWorker(on, jobType, WORKER_MEMORY_SECONDS)));
 
   /** Why no job can be created; if one can, what it is about. */
   async function examine({

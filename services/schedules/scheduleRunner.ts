@@ -20,6 +20,7 @@ import {
   delayWithinSecondMs,
   isInFuture,
   isMissed,
+  maxDelaySeconds,
   timingOf,
   type RunReason,
 } from '../../domain/schedules/schedules.ts';
@@ -98,7 +99,9 @@ export function createScheduleRunner(deps: Deps) {
         return { outcome: 'not_due' };
       if (isDecided(known, dueAt)) return { outcome: 'already_handled' };
       await jobTypes.refreshUnknown(known.jobType);
-      if (runDecisions.isLeftToOthers(known, dueAt, now)) return { outcome: 'left_to_others' };
+      const since = new Date(dueAt.getTime() + maxDelaySeconds(known) * 1_000);
+      if (await runDecisions.isLeftToOthers(db, known, { since, now }))
+        return { outcome: 'left_to_others' };
       if (isDelayed) await sleep(delayWithinSecondMs(known, Math.random()));
       const run = await decideLocked(scheduleId, AS_OWNER, async (context) => {
         const { trx, schedule } = context;
@@ -125,7 +128,8 @@ export function createScheduleRunner(deps: Deps) {
         const run = await findBufferedRun(trx, scheduleId);
         if (!run) throw new NoChange();
         const now = await readDatabaseTime(trx);
-        if (runDecisions.isLeftToOthers(schedule, run.decidedAt, now)) throw new NoChange();
+        const since = run.decidedAt;
+        if (await runDecisions.isLeftToOthers(trx, schedule, { since, now })) throw new NoChange();
         const limit = MAX_CANCELLED_PER_DECISION + 1;
         const unfinished = await listUnfinishedJobs(trx, scheduleId, limit);
         if (unfinished.length === 0 || schedule.overlapPolicy === 'allowAll')

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import type { ApprovalRecord } from '../../../api/approvals/schemas.ts';
 import type { ScheduleRecord } from '../../../api/schedules/schemas.ts';
+import { announceWorker, removeWorker } from '../../../db/jobs/workers.ts';
 import { createRemoteTypes } from '../../../services/runners/remoteTypes.ts';
 import { approve, createRequest } from '../../support/approvals.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
@@ -132,26 +133,65 @@ describe('with a type that this version does not know', () => {
     ]);
   });
 
-  test('an approved request is left to others for ten minutes, and fails then', async () => {
-    const { id } = await createRequest(owner, { jobType: TYPE, jobPayload: {} });
-    await approve(app.client.as({ actor: 'ann', roles: 'approver' }), id).expect(200);
+  test('the ten minutes begin after the delay of the schedule', async () => {
+    const id = await overdueSchedule({ jitterSeconds: 1_500 });
+    await backdateSchedule(app, id, minuteFromNow(-60));
     await dropTypes();
-    const executeAfter = async (minutes: number) => {
-      await app.deps
-        .db('approvals')
-        .where({ id })
-        .update({ updated_at: new Date(Date.now() - minutes * 60_000) });
-      const askAgainMs = await app.deps.approvals.execution.createBoundJob(id);
-      const { execution, error } = await owner
-        .get<ApprovalRecord>(`/api/workflows/${id}`)
-        .expect(200);
-      return { waits: askAgainMs > 0, execution, error: error?.code };
-    };
-    expect(await executeAfter(9)).toEqual({ waits: true, execution: 'queued' });
-    expect(await executeAfter(11)).toEqual({
-      waits: false,
-      execution: 'failed',
-      error: 'unknown_job_type',
-    });
+    expect(await fire(id, minuteFromNow(-30))).toEqual({ outcome: 'left_to_others' });
+    expect(await fire(id, minuteFromNow(-36))).toMatchObject({ outcome: 'failed' });
   });
+
+  test('an occurrence and a buffered run are left to a worker that knows it, however late', async () => {
+    const id = await overdueSchedule({ overlapPolicy: 'bufferOne' });
+    const { jobId = '' } = await fire(id, OVERDUE);
+    const next = new Date(OVERDUE.getTime() + 60_000);
+    expect(await fire(id, next)).toEqual({ outcome: 'buffered' });
+    await owner.post(`/api/jobs/${jobId}/cancel`).expect(202);
+    const { db, runner } = app.deps;
+    await db('schedule_runs').where({ schedule_id: id }).update({ decided_at: OVERDUE });
+    await dropTypes();
+    // It was heard of before an outage.
+    await announceWorker(db, 'wrk_next', { activity: 1, delivery: 1 }, [TYPE]);
+    await db('workers').update({ seen_at: minuteFromNow(-30) });
+    const later = new Date(OVERDUE.getTime() + 120_000);
+    expect(await fire(id, later)).toEqual({ outcome: 'left_to_others' });
+    await runner.releaseBuffered(id);
+    expect((await listRuns(owner, id)).map(({ outcome }) => outcome)).toEqual([
+      'fired',
+      'buffered',
+    ]);
+    await removeWorker(db, 'wrk_next');
+    expect(await runner.releaseBuffered(id)).toMatchObject({ reason: 'unknown_job_type' });
+    expect(await fire(id, later)).toMatchObject({ reason: 'unknown_job_type' });
+  });
+
+  test.each([
+    ['for now', null, 'unknown_job_type'],
+    // It was approved with another time.
+    ['later than it was to be executed', minuteFromNow(-300), 'content_mismatch'],
+  ])(
+    'a request approved %s is left to others for ten minutes, and fails then',
+    async (_, executeAt, code) => {
+      const { id } = await createRequest(owner, { jobType: TYPE, jobPayload: {} });
+      await approve(app.client.as({ actor: 'ann', roles: 'approver' }), id).expect(200);
+      await dropTypes();
+      const executeAfter = async (minutes: number) => {
+        await app.deps
+          .db('approvals')
+          .where({ id })
+          .update({ execute_at: executeAt, updated_at: new Date(Date.now() - minutes * 60_000) });
+        const askAgainMs = await app.deps.approvals.execution.createBoundJob(id);
+        const { execution, error } = await owner
+          .get<ApprovalRecord>(`/api/workflows/${id}`)
+          .expect(200);
+        return { waits: askAgainMs > 0, execution, error: error?.code };
+      };
+      expect(await executeAfter(9)).toEqual({ waits: true, execution: 'queued' });
+      expect(await executeAfter(11)).toEqual({
+        waits: false,
+        execution: 'failed',
+        error: code,
+      });
+    },
+  );
 });
