@@ -82,11 +82,14 @@ const readNetworks = (networks: readonly string[]): string[] =>
     throw invalidField('body', `/allowedNetworks/${i}`, 'format', read.problem);
   });
 
+/** "In 90 days" by a clock that is ahead, or by the calendar of a zone whose clocks change, is a little more. */
+const TOLERANCE_MS = DAY_MS;
+
 /** Error: `invalid_request` unless a token may expire then. */
 export function checkExpiry(expiresAt: Date, now: Date, maxDays: number): void {
   if (expiresAt <= now)
     throw invalidField('body', '/expiresAt', 'in_the_past', 'must be in the future');
-  if (expiresAt.getTime() > now.getTime() + maxDays * DAY_MS)
+  if (expiresAt.getTime() > now.getTime() + maxDays * DAY_MS + TOLERANCE_MS)
     throw invalidField('body', '/expiresAt', 'too_far_ahead', `must be within ${maxDays} days`);
 }
 
