@@ -183,7 +183,9 @@ export const UsageView = Type.Object(
     used: BigCount,
     free: BigCount,
     percent: Type.Number({
-      description: 'Used addresses in percent of the used and the free ones, with two decimals.',
+      description:
+        'Used addresses in percent of the used and the free ones, rounded down to two decimals: 0 also for ' +
+        'a few addresses of a large prefix.',
     }),
     children: Type.Integer(),
     addresses: Type.Integer({ description: 'Addresses in the prefix and in its children.' }),

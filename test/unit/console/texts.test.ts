@@ -12,6 +12,7 @@ import { Problem, reach, whole } from '../../../ui/app/problem.ts';
 import { labelOf, mergeNames, personKey, personName } from '../../../ui/parts/names.ts';
 import type { IdKind } from '../../../platform/ids.ts';
 import { hasNoPage, recordPath, shortId } from '../../../ui/parts/recordIds.ts';
+import { formatUsage, usageText } from '../../../ui/areas/inventory/amounts.ts';
 import { statusDisplay } from '../../../ui/parts/statuses.ts';
 import { JOB_STATUSES } from '../../../domain/jobs/jobs.ts';
 import { APPROVAL_STATUSES, EXECUTIONS } from '../../../domain/approvals/approvals.ts';
@@ -77,6 +78,18 @@ test('sizes have the largest unit of which there is one', () => {
     '4.2 MiB',
     '1024 PiB',
   ]);
+});
+
+test.each([
+  [0, '0', '0 %', '0 %'],
+  // 1,000 addresses of a 10.0.0.0/8.
+  [0, '1000', '<0.1 %', '<0.01 %'],
+  [0.05, '9000', '<0.1 %', '0.05 %'],
+  [12.34, '2070000', '12 %', '12.34 %'],
+  [99.99, '16777213', '>99.9 %', '99.99 %'],
+  [100, '16777214', '100 %', '100 %'],
+])('%d per cent of a prefix with %s used are %s, in full %s', (percent, used, short, full) => {
+  expect([formatUsage({ percent, used }), usageText({ percent, used })]).toEqual([short, full]);
 });
 
 test('names of fields become words', () => {

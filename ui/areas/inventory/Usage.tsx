@@ -1,14 +1,15 @@
 import type { Schemas } from '../../app/api.ts';
-import { formatPercent } from './amounts.ts';
+import { formatUsage } from './amounts.ts';
 import classes from './Inventory.module.css';
 
-type Props = { usage: Pick<Schemas['PrefixUsage'], 'percent'> };
+type Props = { usage: Pick<Schemas['PrefixUsage'], 'percent' | 'used'> };
 
 /** A prefix from here on is nearly full. */
 const NEARLY_FULL = 90;
 
 /** How much of a prefix is used, as a bar with its number. */
-export function UsageBar({ usage: { percent } }: Props) {
+export function UsageBar({ usage }: Props) {
+  const { percent } = usage;
   return (
     <span className={classes.usage} data-full={percent >= NEARLY_FULL || undefined}>
       <svg
@@ -20,7 +21,7 @@ export function UsageBar({ usage: { percent } }: Props) {
         <rect className={classes.barAll} width="100" height="10" />
         <rect className={classes.barUsed} width={Math.min(100, percent)} height="10" />
       </svg>
-      <span className={classes.percent}>{formatPercent(percent)}</span>
+      <span className={classes.percent}>{formatUsage(usage)}</span>
     </span>
   );
 }

@@ -5,6 +5,7 @@ import type { Names } from '../../parts/names.ts';
 import { Time } from '../../parts/Time.tsx';
 import type { Schemas } from '../../app/api.ts';
 import { RecordLink } from '../../parts/RecordLink.tsx';
+import { usageText } from './amounts.ts';
 import type { InventoryRecord, Resource, ResourceField } from './inventoryQueries.ts';
 import { labelIn } from './resources.ts';
 import { UsageBar } from './Usage.tsx';
@@ -111,7 +112,10 @@ const USAGE: Column = {
     const usage = usageOf(record);
     return usage && <UsageBar usage={usage} />;
   },
-  text: (record) => (usageOf(record) ? `${usageOf(record)?.percent} %` : ''),
+  text: (record) => {
+    const usage = usageOf(record);
+    return usage ? usageText(usage) : '';
+  },
 };
 
 const customValue = (record: InventoryRecord, name: string): string =>

@@ -1,7 +1,7 @@
 import { flattenTree, type TreeShape } from '../../../parts/grid/tree.ts';
 import { labelOfField } from '../../../parts/format.ts';
 import { usePrinting } from '../../../parts/usePrinting.ts';
-import { formatPercent } from '../amounts.ts';
+import { formatUsage } from '../amounts.ts';
 import { countOf, networkOf } from './networks.ts';
 import type { Row } from './useSpaceTree.ts';
 import classes from './Space.module.css';
@@ -46,7 +46,7 @@ function statusText(row: Row): string {
 }
 
 function usedText(row: Row): string {
-  if (row.kind === 'prefix') return row.prefix.usage ? formatPercent(row.prefix.usage.percent) : '';
+  if (row.kind === 'prefix') return row.prefix.usage ? formatUsage(row.prefix.usage) : '';
   const block = row.kind === 'free' ? networkOf(row.cidr) : undefined;
   return block ? countOf(block) : '';
 }

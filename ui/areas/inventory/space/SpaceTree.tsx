@@ -3,6 +3,7 @@ import { DataGrid } from '../../../parts/grid/DataGrid.tsx';
 import type { GridColumn, GridTree } from '../../../parts/grid/types.ts';
 import { Empty } from '../../../parts/Empty.tsx';
 import { StatusBadge } from '../../../parts/StatusBadge.tsx';
+import { usageText } from '../amounts.ts';
 import { UsageBar } from '../Usage.tsx';
 import { countOf, networkOf } from './networks.ts';
 import { PrintedTree } from './PrintedTree.tsx';
@@ -89,7 +90,7 @@ const USED: Column = {
   width: 130,
   hideBelow: 360,
   cell: (row) => <UsedCell row={row} />,
-  text: (row) => (row.kind === 'prefix' && row.prefix.usage ? `${row.prefix.usage.percent} %` : ''),
+  text: (row) => (row.kind === 'prefix' && row.prefix.usage ? usageText(row.prefix.usage) : ''),
 };
 
 const keyOf = ({ key }: Row): string => key;
