@@ -115,8 +115,15 @@ export function formatRelative(at: Date, now: Date): string {
   return distance < 0 ? `${count} ${name} ago` : `in ${count} ${name}`;
 }
 
-/** A number with separators: `12,345`. */
+/** A whole number with separators: `12,345`. */
 export const formatCount = (count: number): string => count.toLocaleString('en-US');
+
+/** A number with separators and all its digits: `12,345.0001`; `1e-7` as JSON has it. */
+export function formatNumber(number: number): string {
+  const [whole = '', fraction] = String(number).split('.');
+  if (whole.includes('e') || fraction?.includes('e')) return String(number);
+  return fraction === undefined ? formatCount(number) : `${formatCount(Number(whole))}.${fraction}`;
+}
 
 /** A number and its noun: `1 job`, `1,200 jobs`. */
 export const formatNumberOf = (count: number, one: string, many = `${one}s`): string =>

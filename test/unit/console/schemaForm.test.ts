@@ -240,6 +240,17 @@ describe('what is wrong with a value', () => {
     expect(checkValue(shape, '😀😀😀')[0]?.detail).toBe('must have at most 2 characters; it has 3');
   });
 
+  test('names limits with all their digits', () => {
+    const detail = (schema: JsonSchema, value: number) =>
+      checkValue(shapeOf({ type: 'number', ...schema }), value)[0]?.detail;
+    expect(detail({ minimum: 0.0001, maximum: 12_345.0005 }, 0)).toBe(
+      'must be from 0.0001 to 12,345.0005',
+    );
+    expect(detail({ minimum: -0.5 }, -1)).toBe('must be at least -0.5');
+    expect(detail({ exclusiveMinimum: 1e-7 }, 0)).toBe('must be more than 1e-7');
+    expect(detail({ exclusiveMaximum: 1e21 }, 2e21)).toBe('must be less than 1e+21');
+  });
+
   test('is nothing for a multiple of a step as both are written', () => {
     const shape = shapeOf({ type: 'number', multipleOf: 0.01 });
     expect(checkValue(shape, 0.07)).toEqual([]);

@@ -2,7 +2,7 @@ import { errorMessage } from '../../../domain/shared/errorMessage.ts';
 import { isJsonObject } from '../../../domain/shared/jsonObject.ts';
 import { isMultipleOf } from '../../../domain/shared/multiples.ts';
 import { isExactNumber, parseStrictJson, problemText } from '../../../platform/strictJson.ts';
-import { formatCount, formatNumberOf } from '../format.ts';
+import { formatCount, formatNumber, formatNumberOf } from '../format.ts';
 import type { FieldError } from '../problems.ts';
 import { childPointer } from './pointer.ts';
 import type { NumberShape, Property, Shape, TextShape } from './shape.ts';
@@ -43,10 +43,10 @@ function numberError(shape: NumberShape, value: number): string | undefined {
     (maximum !== undefined && value > maximum) || (below !== undefined && value >= below);
   if (isLow || isHigh) {
     if (minimum !== undefined && maximum !== undefined)
-      return `must be from ${formatCount(minimum)} to ${formatCount(maximum)}`;
+      return `must be from ${formatNumber(minimum)} to ${formatNumber(maximum)}`;
     return isLow
-      ? `must be ${above === undefined ? 'at least' : 'more than'} ${formatCount(from ?? 0)}`
-      : `must be ${below === undefined ? 'at most' : 'less than'} ${formatCount(to ?? 0)}`;
+      ? `must be ${above === undefined ? 'at least' : 'more than'} ${formatNumber(from ?? 0)}`
+      : `must be ${below === undefined ? 'at most' : 'less than'} ${formatNumber(to ?? 0)}`;
   }
   if (step !== undefined && !isMultipleOf(value, step)) return `must be a multiple of ${step}`;
   return undefined;

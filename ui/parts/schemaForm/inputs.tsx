@@ -3,7 +3,7 @@ import { useState, type ClipboardEvent } from 'react';
 import { MASK } from '../mask.ts';
 import { TimeField } from '../TimeField.tsx';
 import { codeText } from '../CodeText.tsx';
-import { formatCount } from '../format.ts';
+import { formatNumber } from '../format.ts';
 import { parseJson, parseNumber } from './check.ts';
 import {
   useDraft,
@@ -206,9 +206,9 @@ export function TextField(props: FieldProps<'text'>) {
 function rangeText({ shape }: FieldProps<'number'>): string | undefined {
   const { minimum, maximum } = shape;
   if (minimum !== undefined && maximum !== undefined)
-    return `${formatCount(minimum)} to ${formatCount(maximum)}`;
-  if (minimum !== undefined) return `At least ${formatCount(minimum)}`;
-  return maximum === undefined ? undefined : `At most ${formatCount(maximum)}`;
+    return `${formatNumber(minimum)} to ${formatNumber(maximum)}`;
+  if (minimum !== undefined) return `At least ${formatNumber(minimum)}`;
+  return maximum === undefined ? undefined : `At most ${formatNumber(maximum)}`;
 }
 
 export function NumberField(props: FieldProps<'number'>) {
