@@ -118,6 +118,9 @@ export function formatRelative(at: Date, now: Date): string {
 /** A whole number with separators: `12,345`. */
 export const formatCount = (count: number): string => count.toLocaleString('en-US');
 
+/** How far something is, in whole per cent: 100 only when it is done. */
+export const wholePercent = (percent: number): number => Math.floor(percent);
+
 /** A number with separators and all its digits: `12,345.0001`; `1e-7` as JSON has it. */
 export function formatNumber(number: number): string {
   const [whole = '', fraction] = String(number).split('.');

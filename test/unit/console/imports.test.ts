@@ -7,6 +7,7 @@ import {
   type FileResource,
 } from '../../../ui/areas/inventory/imports/columnsOfFile.ts';
 import { isOfMutations, readChosen } from '../../../ui/areas/inventory/imports/readFile.ts';
+import { progressOf } from '../../../ui/areas/inventory/imports/progressOf.ts';
 
 type Field = FileResource['fields'][number];
 const field = (name: string, more: Partial<Field> = {}): Field => ({
@@ -83,5 +84,22 @@ describe('a file', () => {
     expect(await isMixed('{"resource":"sites","operation":"create","record":{}}')).toBe(true);
     expect(await isMixed('{"name":"x"}')).toBe(false);
     expect(await isMixed('{"resource"')).toBe(false);
+  });
+});
+
+describe('the progress of an import', () => {
+  const rows = 200_000;
+
+  test('names the rows that are done, and 100 % only when all are', () => {
+    const of = (done: number) => progressOf({ rows, done, progress: null });
+    expect(of(900)).toEqual({ percent: 0, rowsDone: 900 });
+    expect(of(199_999)).toEqual({ percent: 99, rowsDone: 199_999 });
+    expect(of(rows)).toEqual({ percent: 100, rowsDone: rows });
+  });
+
+  test('is that of the job while a dry run has stored nothing', () => {
+    const progress = { percent: (100 * 900) / rows };
+    expect(progressOf({ rows, done: 0, progress })).toEqual({ percent: 0, rowsDone: 900 });
+    expect(progressOf({ rows, done: 0, progress: null })).toEqual({ percent: 0, rowsDone: 0 });
   });
 });

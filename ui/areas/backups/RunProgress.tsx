@@ -1,4 +1,5 @@
 import { Progress } from '@mantine/core';
+import { wholePercent } from '../../parts/format.ts';
 import { RecordLink } from '../../parts/RecordLink.tsx';
 import { usePermissions } from '../../parts/permissions.tsx';
 import classes from './Backups.module.css';
@@ -14,7 +15,7 @@ type Props = {
 /** How far a job is that makes a backup or loads one. */
 export function RunProgress({ jobId, status, progress, text }: Props) {
   const { canAnywhere } = usePermissions();
-  const percent = Math.round(progress?.percent ?? 0);
+  const percent = wholePercent(progress?.percent ?? 0);
   return (
     <div className={classes.bar} role="status">
       {status === 'queued' ? (

@@ -4,6 +4,7 @@ import { getRouteApi } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
 import { useLiveRefresh } from '../../app/live.ts';
 import { useTitle } from '../../app/useTitle.ts';
+import { wholePercent } from '../../parts/format.ts';
 import { Json } from '../../parts/Json.tsx';
 import { LogView } from '../../parts/log/LogView.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
@@ -79,7 +80,7 @@ function JobProgress({ job: { status, progress, cancelRequestedAt, waitingFor } 
   if (status === 'queued' || waitingFor !== null)
     return <p className={classes.bar}>{waitingText(waitingFor)}</p>;
   if (!progress) return null;
-  const percent = Math.round(progress.percent);
+  const percent = wholePercent(progress.percent);
   return (
     <div className={classes.bar}>
       <Progress className={classes.barTrack} value={percent} size="lg" aria-label="Progress" />

@@ -4,11 +4,12 @@ import { formatCount } from '../../../parts/format.ts';
 import { Icon } from '../../../parts/icons.tsx';
 import { isRunning, type Import } from './importQueries.ts';
 import { countsText } from './importText.ts';
+import { progressOf } from './progressOf.ts';
 import classes from './Imports.module.css';
 
 /** How far an import is, or what has come of it. */
 export function ImportProgress({ record }: { record: Import }) {
-  const { status, rows, done, error, dryRun, progress } = record;
+  const { status, rows, error, dryRun } = record;
   if (!isRunning(record))
     return (
       <>
@@ -24,8 +25,7 @@ export function ImportProgress({ record }: { record: Import }) {
         <p className={classes.summary}>{countsText(record)}.</p>
       </>
     );
-  // A dry run stores the outcomes of all rows together: until then only its job says how far it is.
-  const percent = Math.round(done > 0 ? (100 * done) / rows : (progress?.percent ?? 0));
+  const { percent, rowsDone } = progressOf(record);
   return (
     <>
       {error && (
@@ -39,7 +39,7 @@ export function ImportProgress({ record }: { record: Import }) {
         <span>
           {status === 'queued'
             ? 'It waits to start.'
-            : `${formatCount(Math.round((percent * rows) / 100))} of ${formatCount(rows)} rows ${dryRun ? 'checked' : 'done'}`}
+            : `${formatCount(rowsDone)} of ${formatCount(rows)} rows ${dryRun ? 'checked' : 'done'}`}
         </span>
       </div>
     </>

@@ -5,6 +5,7 @@ import { useRef } from 'react';
 import { TenantNotice, useFormTenant } from '../../../app/useFormTenant.tsx';
 import formClasses from '../../../parts/form/Form.module.css';
 import { LeaveGuard } from '../../../parts/form/LeaveGuard.tsx';
+import { wholePercent } from '../../../parts/format.ts';
 import { ReasonButton } from '../../../parts/PermissionButton.tsx';
 import { ProblemNote } from '../../../parts/ProblemNote.tsx';
 import { RecordPage } from '../../../parts/RecordPage.tsx';
@@ -107,7 +108,7 @@ function ImportForm({ form, upload, all }: FormProps) {
 
 /** How much of the file is sent. The service reads it while it arrives, and answers after its end. */
 function Sending({ part }: { part: number }) {
-  const percent = Math.round(part * 100);
+  const percent = wholePercent(part * 100);
   return (
     <div className={classes.progress} role="status">
       <Progress className={classes.track} value={percent} size="lg" aria-label="Sent" />
