@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { fromLocalInput, toLocalInput } from '../../../ui/parts/localInput.ts';
-import { changeOf, newDraft, requestOf } from '../../../ui/areas/schedules/draft.ts';
+import { changeOf, newDraft, requestOf, upToLastRun } from '../../../ui/areas/schedules/draft.ts';
 import {
   countOutcomes,
   dayText,
@@ -96,5 +96,21 @@ describe('the form of a schedule', () => {
     expect(toLocalInput(at, true)).toBe('2026-11-21T12:34');
     expect(toLocalInput(at, true, true)).toBe('2026-11-21T12:34:00');
     expect(fromLocalInput('2026-11-21T12:34', true)).toBe(at);
+  });
+});
+
+describe('the next times of a form', () => {
+  const times = (...at: (string | null)[]) => at.map((each) => ({ at: each }));
+  const runs = times('1', null, '2', '3');
+
+  it('end with the last run that the number of runs allows', () => {
+    expect(upToLastRun(runs, 1, 0)).toEqual({ runs: times('1'), ends: true });
+    expect(upToLastRun(runs, 5, 3)).toEqual({ runs: times('1', null, '2'), ends: true });
+    expect(upToLastRun(runs, 3, 3)).toEqual({ runs: [], ends: true });
+  });
+
+  it('are all if there are more runs, or if their number has no limit', () => {
+    expect(upToLastRun(runs, 4, 0)).toEqual({ runs, ends: false });
+    expect(upToLastRun(runs, '', 20)).toEqual({ runs, ends: false });
   });
 });

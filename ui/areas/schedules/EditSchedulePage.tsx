@@ -60,7 +60,7 @@ function Editor({ schedule }: { schedule: Schedule }) {
   const navigate = route.useNavigate();
   const form = useScheduleForm(schedule);
   const draft = form.values;
-  const preview = usePreview(draft);
+  const preview = usePreview(draft, schedule.runCount);
   const { guards, save, problem } = useEditPage({
     form,
     names: schedule.included,

@@ -29,7 +29,7 @@ export function NewSchedulePage() {
   const { jobType = '' } = route.useSearch();
   const [empty] = useState({ ...newDraft(timeZone), jobType });
   const [draft, setDraft] = useState(empty);
-  const preview = usePreview(draft);
+  const preview = usePreview(draft, 0);
   const { create, isBusy, error } = useCreation({
     send: (body: ReturnType<typeof requestOf>, header) =>
       answer(api.POST('/api/schedules', { params: { header }, headers, body })),

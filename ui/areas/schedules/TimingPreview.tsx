@@ -6,7 +6,7 @@ import type { Preview } from './usePreview.ts';
 
 /** The next ten times of what is being typed. */
 export function TimingPreview({ preview, timezone }: { preview: Preview; timezone: string }) {
-  const { data, isOutdated, errors, problem } = preview;
+  const { data, next, isOutdated, errors, problem } = preview;
   return (
     <Section title="Next times" note={timezone}>
       {problem && <ProblemNote problem={problem} hasData={data !== undefined} />}
@@ -21,11 +21,14 @@ export function TimingPreview({ preview, timezone }: { preview: Preview; timezon
       )}
       {data && (
         <div className={classes.preview} data-outdated={isOutdated || undefined}>
-          {data.nextRuns.length === 0 ? (
-            <p className={classes.muted}>It never runs.</p>
+          {next.runs.length === 0 ? (
+            <p className={classes.muted}>
+              {next.ends ? 'It has made all its runs.' : 'It never runs.'}
+            </p>
           ) : (
-            <NextRuns runs={data.nextRuns} timezone={data.timezone} label="Next times" />
+            <NextRuns runs={next.runs} timezone={data.timezone} label="Next times" />
           )}
+          {next.runs.length > 0 && next.ends && <p className={classes.muted}>Then it ends.</p>}
           {data.days === 'either' && (
             <p className={classes.muted}>
               A day matches if the day of the month or the day of the week does.

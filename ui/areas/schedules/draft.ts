@@ -84,6 +84,22 @@ export const draftOf = ({
   maxRuns: maxRuns ?? '',
 });
 
+/**
+ * The next times of a schedule that has made `runCount` runs, up to the last one that its number of runs allows.
+ * `ends`: it ends with them.
+ */
+export function upToLastRun<Run extends { at: string | null }>(
+  runs: readonly Run[],
+  maxRuns: ScheduleDraft['maxRuns'],
+  runCount: number,
+): { runs: readonly Run[]; ends: boolean } {
+  const left = maxRuns === '' ? Infinity : maxRuns - runCount;
+  if (left <= 0) return { runs: [], ends: true };
+  const times = runs.flatMap(({ at }, index) => (at === null ? [] : index));
+  const last = times[left - 1];
+  return last === undefined ? { runs, ends: false } : { runs: runs.slice(0, last + 1), ends: true };
+}
+
 /** The body of a request that creates a schedule. An empty number is its default. */
 export function requestOf(draft: ScheduleDraft) {
   const { catchupWindowSeconds, jitterSeconds, maxRuns, ...rest } = draft;
