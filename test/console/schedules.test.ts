@@ -64,6 +64,9 @@ describeConsole('schedules', (console) => {
     expect(await times.getByRole('listitem').first().textContent()).toContain(
       'Sun 29 Mar 2099 01:30',
     );
+    await page.getByLabel('Runs', { exact: true }).fill('2');
+    await page.getByText('Then it ends.').filter({ visible: true }).waitFor();
+    expect(await times.getByRole('listitem').count()).toBe(3);
 
     await page.getByLabel('Name').fill('Nightly');
     await page.getByRole('combobox', { name: 'Job type' }).fill('echo');
