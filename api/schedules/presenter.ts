@@ -42,9 +42,10 @@ export const runRecord = (run: ScheduleRunWithJob): RunRecord => ({
   decidedAt: run.decidedAt.toISOString(),
 });
 
-export const dayRecord = ({ date, start, runs }: RunDay) => ({
+export const dayRecord = ({ date, start, end, runs }: RunDay) => ({
   date,
   start: start.toISOString(),
+  end: end.toISOString(),
   runs,
 });
 

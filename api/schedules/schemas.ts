@@ -333,6 +333,7 @@ export const ScheduleDays = Type.Object(
           {
             date: Type.String({ format: 'date', examples: ['2026-11-21'] }),
             start: time('When the day starts in the time zone of the schedule.'),
+            end: time('When the next day starts there: after 23 or 25 hours where clocks change.'),
             runs: Type.Array(
               Type.Object(
                 {

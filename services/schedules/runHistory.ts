@@ -27,7 +27,7 @@ import type { Access } from '../access/access.ts';
 export type RunHistory = ReturnType<typeof createRunHistory>;
 
 /** The runs of a schedule on a day of its time zone, by how they ended. */
-export type RunDay = ZoneDay & { runs: Omit<RunCount, 'interval'>[] };
+export type RunDay = ZoneDay & { end: Date; runs: Omit<RunCount, 'interval'>[] };
 
 /** The id of a run starts with its scheduled time. */
 const scheduledTimeSql = (condition: ListCondition): Sql | undefined =>
@@ -82,10 +82,11 @@ export const createRunHistory = ({ db, access }: { db: Knex; access: Access }) =
       const counted = await countRuns(db, id, bounds);
       if (!counted) return null;
       const { counts, countedAfter } = counted;
-      return days.slice(0, -1).flatMap(({ date, start }, day): RunDay[] => {
-        if (countedAfter && start <= countedAfter) return [];
+      return days.flatMap(({ date, start }, day): RunDay[] => {
+        const end = bounds[day + 1];
+        if (!end || (countedAfter && start <= countedAfter)) return [];
         const own = counts.filter(({ interval }) => interval === day);
-        return [{ date, start, runs: own.map(({ interval: _interval, ...run }) => run) }];
+        return [{ date, start, end, runs: own.map(({ interval: _interval, ...run }) => run) }];
       });
     },
   };

@@ -49,6 +49,14 @@ describe('the last days of a time zone', () => {
     ]);
   });
 
+  it('end after 25 hours where clocks are set back, also today', () => {
+    const late = new Date('2026-10-25T22:30:00Z');
+    expect(lastDays('Europe/Berlin', late, 1).map(({ start }) => start.toISOString())).toEqual([
+      '2026-10-24T22:00:00.000Z',
+      '2026-10-25T23:00:00.000Z',
+    ]);
+  });
+
   it('are those of the zone, not of UTC', () => {
     const [today] = lastDays('Asia/Tokyo', new Date('2026-11-21T16:00:00Z'), 1);
     expect(today).toEqual({ date: '2026-11-22', start: new Date('2026-11-21T15:00:00Z') });

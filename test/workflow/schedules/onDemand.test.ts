@@ -137,12 +137,17 @@ describe('a backfill', () => {
     await backdateSchedule(fixture.app, id, due(-2));
     await fixture.app.deps.catchUp.catchUpAll(timeoutSignal());
     await backfill(client, id, due(-1), due(-1));
-    type Days = { timezone: string; days: { date: string; runs: object[] }[] };
+    type Day = { date: string; start: string; end: string; runs: object[] };
+    type Days = { timezone: string; days: Day[] };
     const { timezone, days } = await client
       .get<Days>(`/api/schedules/${id}/days?days=4`)
       .expect(200);
     expect(timezone).toBe('Asia/Tokyo');
     expect(days).toHaveLength(4);
+    expect(days.map(({ end }) => end)).toEqual([
+      ...days.slice(1).map(({ start }) => start),
+      new Date(Date.parse(days[3]?.start ?? '') + 86_400_000).toISOString(),
+    ]);
     const missed = { outcome: 'skipped', reason: 'missed', jobStatus: null, count: 1 };
     const runsOf = (at: Date) =>
       days.find(({ date }) => date === at.toISOString().slice(0, 10))?.runs;

@@ -1,6 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
 import { useEffect, useRef, type KeyboardEvent } from 'react';
-import { DAY_MS } from '../../../domain/shared/durations.ts';
 import type { Schemas } from '../../app/api.ts';
 import { formatCount } from '../../parts/format.ts';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
@@ -67,8 +66,6 @@ function Weeks({ days, chosen, onChoose }: Omit<Props, 'scheduleId'> & { days: r
     event.preventDefault();
     frame.current?.querySelectorAll<HTMLElement>('button')[index + by]?.focus();
   };
-  const endOf = (index: number): Date =>
-    new Date(days[index + 1]?.start ?? Date.parse(days[index]?.start ?? '') + DAY_MS);
   return (
     <div className={classes.calendar} ref={frame} role="group" aria-label="Runs by day">
       <div className={classes.weekdays} aria-hidden="true">
@@ -98,7 +95,9 @@ function Weeks({ days, chosen, onChoose }: Omit<Props, 'scheduleId'> & { days: r
                     isChosen || (at === count - 1 && !days.some((each) => each.start === chosen))
                   }
                   onClick={() =>
-                    onChoose(isChosen ? undefined : { from: new Date(day.start), to: endOf(at) })
+                    onChoose(
+                      isChosen ? undefined : { from: new Date(day.start), to: new Date(day.end) },
+                    )
                   }
                   onKeyDown={(event) => move(event, at)}
                 />
