@@ -375,7 +375,8 @@ async def attempt(
         await _stopped(reporting)
         await _uninterrupted(_end(job, end))
     except AttemptLost:
-        raise _failure("attempt_lost", None) from None
+        # Holdfast decides whether another attempt follows: it counts the attempts, and waits for the lease.
+        raise _failure("attempt_lost", BEGIN_AGAIN_MS) from None
     finally:
         job.is_over()
         await _stopped(reporting, watching)

@@ -392,7 +392,26 @@ async def test_a_lost_attempt_stops_and_reports_nothing_more(fake, run):
 
     with pytest.raises(ApplicationError) as info:
         await run(work)
-    assert (info.value.type, info.value.non_retryable, fake.ends) == ("attempt_lost", True, [])
+    assert (info.value.type, fake.ends) == ("attempt_lost", [])
+    assert_another_may_follow(info.value)
+
+
+async def test_after_an_end_that_comes_too_late_another_attempt_may_follow(fake, run):
+    fake.before_end = lambda _count: problem(409, "attempt_lost")
+
+    async def work(_job):
+        return {}
+
+    with pytest.raises(ApplicationError) as info:
+        await run(work)
+    assert info.value.type == "attempt_lost"
+    assert_another_may_follow(info.value)
+
+
+def assert_another_may_follow(error: ApplicationError) -> None:
+    """The next request to begin learns from Holdfast whether an attempt is left: a final failure would end the job."""
+    assert not error.non_retryable
+    assert error.next_retry_delay.total_seconds() == 5
 
 
 async def test_without_an_answer_the_work_stops_before_its_lease_ends(fake, run):
@@ -411,6 +430,7 @@ async def test_without_an_answer_the_work_stops_before_its_lease_ends(fake, run)
     with pytest.raises(ApplicationError) as info:
         await run(work)
     assert (info.value.type, fake.ends) == ("attempt_lost", [])
+    assert_another_may_follow(info.value)
     # Long before the time of a test that has failed.
     assert stopped[0] < 10
 
