@@ -239,8 +239,8 @@ export function createBeginAttempt({
   }
 
   /**
-   * Begins the next attempt of a job for a runner. Error: `not_found` for a job that is not one of the
-   * pools of the runner.
+   * Begins the next attempt of a job for a runner. A job without a record has ended: PostgreSQL has lost it, and its
+   * workflow would ask for ever. Error: `not_found` for a job that is not one of the pools of the runner.
    */
   return async (
     runner: RunnerIdentity,
@@ -249,7 +249,8 @@ export function createBeginAttempt({
   ): Promise<BeginAnswer> => {
     const request: Asked = { attemptToken: newToken(), unanswered: [], ...asked };
     const job = await Job.query(db).findById(jobId);
-    if (!job || !runner.pools.includes(job.pool)) throw notFound('job', jobId);
+    if (!job) return { outcome: 'ended' };
+    if (!runner.pools.includes(job.pool)) throw notFound('job', jobId);
     if (isFinal(job.status)) return { outcome: 'ended' };
     if (job.cancelRequestedAt) return endAfterLease(job, request, 'cancelled');
     await jobTypes.refreshUnknown(job.type);

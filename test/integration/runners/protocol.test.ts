@@ -512,6 +512,12 @@ test('an attempt begins only while a role of its creator names a granted type', 
   expect(await readJob(id)).toMatchObject({ status: 'failed', error: { code } });
 });
 
+test('a job that PostgreSQL has lost has ended for its runner', async () => {
+  const hand = await handRunner('hand.forgotten');
+  const begin = hand.begin(app.deps.ids.next('job'), 'run-1').expect(200);
+  expect(await begin).toEqual({ outcome: 'ended' });
+});
+
 test('a runner has no access to anything else, nor to jobs of other pools', async () => {
   const hand = await handRunner('hand.alone');
   await acceptedType(app, 'else');

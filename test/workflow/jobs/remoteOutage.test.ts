@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
+import type { JobWorkflowInput } from '../../../domain/dispatch/tasks.ts';
 import { jobWorkflowId } from '../../../domain/dispatch/workflowIds.ts';
 import { createLog } from '../../../platform/log.ts';
 import { readRunnerConfig } from '../../../runner/config.ts';
@@ -107,4 +108,17 @@ test('a command outlives an outage of Temporal that is longer than its heartbeat
     (run) => run.status.name === 'COMPLETED',
     { withinMs: 30_000 },
   );
+});
+
+test('the workflow of a job that PostgreSQL has lost ends', async () => {
+  const jobId = app.deps.ids.next('job');
+  const remote = { pool: POOL, type: TYPE };
+  const limits = { timeoutMs: 60_000, heartbeatMs: 5_000 };
+  const input: JobWorkflowInput = { jobId, lane: 'remote', remote, ...limits };
+  await app.deps.temporal.call(20_000, async ({ workflow }) => {
+    const { taskQueue } = app.deps.config;
+    const workflowId = jobWorkflowId(jobId);
+    const run = await workflow.start('job', { taskQueue, workflowId, args: [input] });
+    await run.result();
+  });
 });
