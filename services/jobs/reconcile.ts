@@ -1,21 +1,25 @@
-import type { Commit } from '../../db/core/commit.ts';
+import { ignoreNoChange, type Commit } from '../../db/core/commit.ts';
 import { readDatabaseTime } from '../../db/core/databaseTime.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { withPendingTask } from '../../db/core/outbox.ts';
+import { findWait, leaveLostRun, type Wait } from '../../db/jobs/betweenAttempts.ts';
 import { claimUnfinished, findLeasedAttempts } from '../../db/jobs/jobs.ts';
 import { isRunnerLost } from '../../db/runners/attempts.ts';
 import { hasLease } from '../../db/webhooks/firstAttempts.ts';
 import { Job } from '../../db/models/Job.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
+import type { JobType } from '../../domain/jobs/jobType.ts';
+import { countedAttempts, mayRetry, retryDelayMs } from '../../domain/jobs/retry.ts';
 import { runEach } from '../../domain/shared/runEach.ts';
 import type { Log } from '../../platform/log.ts';
-import { type DescribeWorkflow, type WorkflowState } from '../../domain/dispatch/tasks.ts';
+import type { DescribeWorkflow, WorkflowState } from '../../domain/dispatch/tasks.ts';
 import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
 import { reconcileInBatches } from '../shared/reconcileInBatches.ts';
 import type { JobAttempts } from './attempts.ts';
 import type { CancelRevoked } from './cancelRevoked.ts';
 import { jobRecord } from './jobAudit.ts';
 import type { JobFactory } from './createJob.ts';
+import { checkedBefore, INTERRUPTED } from './lifecycle.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import { UNKNOWN_TYPE, type UnknownTypes } from './unknownTypes.ts';
 
@@ -40,7 +44,8 @@ type Deps = {
 /**
  * Finds jobs that are `queued` or `running` although their workflow is missing or closed, or their runner
  * was lost in the last attempt and no other one asks. It starts or ends them, so that no job keeps such a
- * status for ever. A job whose type no process knows any more ends after a day.
+ * status for ever: it starts those that no attempt can be in progress of. A job whose type no process knows any
+ * more ends after a day.
  */
 export function createReconcile({
   db,
@@ -71,6 +76,39 @@ export function createReconcile({
     return true;
   }
 
+  /**
+   * Starts a job again that waits for its next attempt and has lost its workflow, as when Temporal has lost its data: the
+   * attempt follows when it is due. A job that is to be cancelled ends. Undefined if an attempt may be in progress, or
+   * none is left.
+   */
+  async function continueWaiting(job: Job): Promise<boolean | undefined> {
+    await jobTypes.refreshUnknown(job.type);
+    const type = jobTypes.find(job.type);
+    if (!type || job.status !== 'running') return undefined;
+    const wait = await findWait(db, job, type.lane);
+    if (!wait) return undefined;
+    if (job.cancelRequestedAt) {
+      const run = { jobId: job.id, runId: job.runId };
+      return jobAttempts.finalizeAbandoned(run, 'cancelled', 'cancelled');
+    }
+    const code = job.error?.code ?? INTERRUPTED.code;
+    if (!mayRetry(job.retryPolicy, countedAttempts(job), code)) return undefined;
+    return startAfter(job, type, { code, retryInMs: dueInMs(job, wait) });
+  }
+
+  /** Starts the workflow of a job that has made attempts; false if it has started another one in the meantime. */
+  const startAfter = (
+    job: Job,
+    type: JobType,
+    failed: { code: string; retryInMs: number },
+  ): Promise<boolean> =>
+    commit(systemCaller(job.tenantId, 'reconcile'), (work) => {
+      work.change(leaveLostRun(job, type.lane, checkedBefore(failed.retryInMs, work.now)));
+      jobRecord.acted(work, 'redispatch', job);
+      work.dispatch(jobFactory.startTask(job, type, failed));
+      return true;
+    }).catch(ignoreNoChange(false));
+
   /** The state of the workflow that runs the job. A job that its process has left may have two. */
   async function stateOf({ id, workflowId, leasedUntil }: Job): Promise<WorkflowState> {
     const state = await describeWorkflow(workflowId ?? jobWorkflowId(id));
@@ -89,7 +127,8 @@ export function createReconcile({
   async function repair(job: Job, hasPendingTask: boolean): Promise<boolean> {
     if (hasPendingTask) return false;
     // It gets a workflow when it gets a slot.
-    if (job.slot === 'waiting' && job.runId === null) return endIfUnknown(job);
+    if (job.slot === 'waiting' && job.status === 'queued' && job.runId === null)
+      return endIfUnknown(job);
     // Its first attempt is made without a workflow, or its workflow is being started since.
     const isBetweenRuns = job.status === 'running' && job.runId === null;
     if (isBetweenRuns && ((await hasLease(db, job.id)) || (await isBeingStarted(job))))
@@ -110,6 +149,8 @@ export function createReconcile({
       'reconciling a job with its workflow',
     );
     if (!state.found && (job.status === 'queued' || job.leasedUntil !== null)) return restart(job);
+    const continued = state.found ? undefined : await continueWaiting(job);
+    if (continued !== undefined) return continued;
     const { status, code } = outcomeOf(state);
     return jobAttempts.finalizeAbandoned({ jobId: job.id, runId: job.runId }, status, code);
   }
@@ -139,6 +180,12 @@ export function createReconcile({
       return repaired;
     },
   };
+}
+
+/** In how many milliseconds the next attempt is due. What an endpoint has asked for with `Retry-After` is not recorded. */
+function dueInMs(job: Job, wait: Wait): number {
+  const delayMs = retryDelayMs(job.retryPolicy, Math.max(countedAttempts(job), 1));
+  return Math.max(Math.round(wait.dueInMs ?? delayMs - wait.failedMsAgo), 0);
 }
 
 /** How a job ends whose workflow is in this state. */
