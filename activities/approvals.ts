@@ -33,6 +33,6 @@ export const createApprovalActivities = ({
 
   cancelApproval: (approvalId: string): Promise<void> =>
     sanitizeErrors(log, () =>
-      execution.cancel(approvalId, 'the workflow was cancelled in Temporal'),
+      execution.cancelWithJob(approvalId, 'the workflow was cancelled in Temporal'),
     ),
 });

@@ -24,7 +24,9 @@ import { permissionLost, TARGET_NOT_FOUND, type ApprovalChecks, type Blocker } f
 import { approvalEventData, approvalSubject, approvalSnapshot } from './approvalAudit.ts';
 import { closeApproval, emitClosed } from './closeApproval.ts';
 import { executionOutcomeOf, finishExecution } from './finishExecution.ts';
+import type { JobCompletion } from '../jobs/completion.ts';
 import type { JobFactory } from '../jobs/createJob.ts';
+import { jobRecord } from '../jobs/jobAudit.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import { MAX_LOST_ATTEMPTS } from '../jobs/multiStep.ts';
 
@@ -36,6 +38,7 @@ type Deps = {
   checks: ApprovalChecks;
   jobTypes: JobTypes;
   jobFactory: JobFactory;
+  jobCompletion: JobCompletion;
 };
 
 const systemCallerFor = ({ id, tenantId }: Approval): Caller =>
@@ -48,7 +51,14 @@ const dueReminders = (approval: Approval, now: Date): number =>
  * The steps of the approval workflow. Each may be repeated: the second time it changes nothing. Times have come by the
  * clock of the database, whatever that of the worker says.
  */
-export function createApprovalExecution({ db, commit, checks, jobTypes, jobFactory }: Deps) {
+export function createApprovalExecution({
+  db,
+  commit,
+  checks,
+  jobTypes,
+  jobFactory,
+  jobCompletion,
+}: Deps) {
   const findSummary = (id: string) =>
     Approval.query(db)
       .findById(id)
@@ -84,6 +94,35 @@ export function createApprovalExecution({ db, commit, checks, jobTypes, jobFacto
         { before: approvalSnapshot(current), after: { ...approvalSnapshot(after), comment } },
       );
     });
+
+  /**
+   * Cancels a request that has no workflow any more. A request whose job runs finishes with the
+   * job instead.
+   */
+  async function cancel(id: string, comment: string): Promise<void> {
+    const approval = await findSummary(id);
+    if (approval)
+      await closeLocked(
+        approval,
+        'cancelled',
+        comment,
+        ({ status, execution }) => status === 'pending' || execution === 'queued',
+      );
+  }
+
+  /** Requests the cancellation of the job of a request. The request is locked before it, as wherever both change. */
+  const cancelBoundJob = (approval: Approval): Promise<void> =>
+    commit(systemCallerFor(approval), async (work) => {
+      const trx = await work.trx();
+      const current = await lockApproval(trx, approval.id);
+      const jobId = current?.execution === 'running' ? current.jobId : null;
+      const job = jobId === null ? undefined : await Job.query(trx).findById(jobId).forUpdate();
+      if (!job || isFinal(job.status) || job.cancelRequestedAt) throw new NoChange();
+      const before = job.$clone();
+      await jobCompletion.requestCancel(work, job);
+      const extra = { cancelRequested: true, reason: 'approval_workflow_cancelled' };
+      jobRecord.acted(work, 'cancel', job, { before, after: job, extra });
+    }).catch(ignoreNoChange(undefined));
 
   /**
    * True while the execution is left to workers of another version, which know the job type: for some time from when
@@ -254,19 +293,17 @@ export function createApprovalExecution({ db, commit, checks, jobTypes, jobFacto
       );
     },
 
+    cancel,
+
     /**
-     * Cancels a request that has no workflow any more. A request whose job runs finishes with the
-     * job instead.
+     * Cancels a request whose workflow was cancelled in Temporal, or its bound job. That job is no child of the workflow
+     * before the workflow has started it, and if the reconciler has.
      */
-    async cancel(id: string, comment: string): Promise<void> {
+    async cancelWithJob(id: string, comment: string): Promise<void> {
+      await cancel(id, comment);
+      // Read again: the job may have been created in the meantime.
       const approval = await findSummary(id);
-      if (approval)
-        await closeLocked(
-          approval,
-          'cancelled',
-          comment,
-          ({ status, execution }) => status === 'pending' || execution === 'queued',
-        );
+      if (approval?.execution === 'running') await cancelBoundJob(approval);
     },
 
     /**

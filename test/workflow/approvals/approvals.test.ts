@@ -320,6 +320,47 @@ describe('a workflow that is missing or has ended', () => {
     });
   });
 
+  test('cancelling the workflow in Temporal cancels a job that another run has started', async () => {
+    const { requester, decider } = users();
+    const created = await createRequest(requester, sleepJob(60_000));
+    await approve(decider, created.id).expect(200);
+    const { jobId } = await untilExecution(requester, created.id, 'running');
+    await untilJobRunning(requester, jobId);
+    // The same process under another workflow id: it finds the run of the job.
+    const workflowId = `approval-second:${created.id}`;
+    const { temporal, config } = fixture.app.deps;
+    const args = [{ approvalId: created.id, heartbeatMs: 10_000 }];
+    await temporal.call(20_000, (client) =>
+      client.workflow.start('approval', { workflowId, taskQueue: config.taskQueue, args }),
+    );
+    await eventually(
+      () => withHandle(workflowId, (handle) => handle.fetchHistory()),
+      ({ events }) => (events ?? []).some((event) => event.timerStartedEventAttributes),
+    );
+    await withHandle(workflowId, (handle) => handle.cancel());
+    expect(await untilExecution(requester, created.id, 'failed')).toMatchObject({
+      error: { code: 'job_cancelled' },
+    });
+  });
+
+  test('cancelling the workflow in Temporal cancels a job that it has not started', async () => {
+    const { requester, decider } = users();
+    const created = await createRequest(requester, sleepJob(60_000));
+    await untilRunning(created.id);
+    await withApproval(created.id, (handle) => handle.terminate('by hand'));
+    await approve(decider, created.id).expect(200);
+    const { execution } = fixture.app.deps.approvals;
+    await execution.createBoundJob(created.id);
+    const { jobId } = await untilExecution(requester, created.id, 'running');
+    for (let times = 0; times < 2; times++) await execution.cancelWithJob(created.id, 'by hand');
+    expect(await readRequest(requester, created.id)).toMatchObject({
+      status: 'approved',
+      execution: 'failed',
+      error: { code: 'job_cancelled' },
+    });
+    expect(await fixture.app.deps.describeWorkflow(`job:${jobId}`)).toEqual({ found: false });
+  });
+
   test('a running job goes on without the workflow, and finishes the request', async () => {
     const { requester, decider } = users();
     const created = await createRequest(requester, sleepJob(1_500));
