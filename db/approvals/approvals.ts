@@ -441,6 +441,17 @@ export async function countApprovals(
   };
 }
 
+/** The newest request that waits for decisions. */
+export const newestPending = async (db: Knex): Promise<Approval | undefined> =>
+  Approval.query(db).select('id').where({ status: 'pending' }).orderBy('id', 'desc').first();
+
+/** Lets the reconciler check all requests that wait for decisions, not only those that are due. */
+export const checkAllPending = async (db: Knex, now: Date): Promise<void> =>
+  void (await Approval.query(db)
+    .patch({ checkAt: now })
+    .where({ status: 'pending' })
+    .where('check_at', '>', now));
+
 /**
  * Claims up to `limit` unfinished requests whose `check_at` has passed, those that waited longest
  * first. Sets their next check: a pending request at `nextPendingCheckAt` or at its expiry,

@@ -1,10 +1,17 @@
-import { claimApprovalsToReconcile, latestApproval } from '../../db/approvals/approvals.ts';
+import {
+  checkAllPending,
+  claimApprovalsToReconcile,
+  latestApproval,
+  newestPending,
+} from '../../db/approvals/approvals.ts';
 import type { Commit } from '../../db/core/commit.ts';
 import { readDatabaseTime } from '../../db/core/databaseTime.ts';
 import type { Knex } from '../../db/core/knex.ts';
+import { withPendingTask } from '../../db/core/outbox.ts';
 import type { Approval } from '../../db/models/Approval.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
+import { runEach } from '../../domain/shared/runEach.ts';
 import type { Log } from '../../platform/log.ts';
 import {
   startApprovalTask,
@@ -30,7 +37,7 @@ type Deps = {
   heartbeatMs: number;
 };
 
-/** Requests that wait for decisions are checked this often. */
+/** Requests that wait for decisions are checked at least this often, and not all in one round. */
 const PENDING_CHECK_INTERVAL_MS = 3_600_000;
 
 /**
@@ -90,10 +97,20 @@ export function createApprovalReconcile({
   };
 
   /**
-   * Checks every request that is due, until `signal` aborts. Returns the number of repaired
-   * requests.
+   * The newest pending request is checked in each round. If Temporal does not have its workflow, it has lost its data, was
+   * restored to an earlier state, or is a new namespace: all pending ones are checked now.
    */
-  return async function reconcile(signal: AbortSignal): Promise<number> {
+  async function checkNewest(): Promise<void> {
+    const newest = await newestPending(db);
+    if (!newest) return;
+    const workflowId = approvalWorkflowId(newest.id);
+    if ((await withPendingTask(db, [workflowId])).size > 0) return;
+    if ((await describeWorkflow(workflowId)).found) return;
+    log.warn({ approvalId: newest.id }, 'a pending request has no workflow; all are checked');
+    await checkAllPending(db, await readDatabaseTime(db));
+  }
+
+  async function reconcileDue(signal: AbortSignal): Promise<number> {
     const now = await readDatabaseTime(db);
     const fromNow = (ms: number) => new Date(now.getTime() + ms);
     return reconcileInBatches({ db, log }, signal, {
@@ -103,11 +120,21 @@ export function createApprovalReconcile({
       claimBatch: (limit) =>
         claimApprovalsToReconcile(db, {
           now,
-          nextPendingCheckAt: fromNow(PENDING_CHECK_INTERVAL_MS),
+          nextPendingCheckAt: fromNow(PENDING_CHECK_INTERVAL_MS * (0.5 + Math.random() / 2)),
           nextCheckAt: fromNow(graceMs),
           limit,
         }),
     });
+  }
+
+  /**
+   * Checks every request that is due, until `signal` aborts. Returns the number of repaired
+   * requests. Errors: those of `runEach`.
+   */
+  return async function reconcile(signal: AbortSignal): Promise<number> {
+    const steps = [() => checkNewest().then(() => 0), () => reconcileDue(signal)];
+    const [, repaired = 0] = await runEach(steps, signal);
+    return repaired;
   };
 }
 

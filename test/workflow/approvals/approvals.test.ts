@@ -300,6 +300,30 @@ describe('a workflow that is missing or has ended', () => {
     expect(await auditActionsOf(fixture.app, lost)).toContain('workflow.redispatch');
   });
 
+  test('if Temporal does not have the newest pending request, all are checked now', async () => {
+    const { requester } = users();
+    const { deps } = fixture.app;
+    const created = [await createRequest(requester), await createRequest(requester)];
+    for (const { id } of created) {
+      await untilRunning(id);
+      await update(id, { check_at: minutesAgo(-60) });
+      await deps.temporal.call(20_000, ({ workflowService }) =>
+        workflowService.deleteWorkflowExecution({
+          namespace: 'default',
+          workflowExecution: { workflowId: `approval:${id}` },
+        }),
+      );
+      await eventually(
+        async () => [await stateOf(id), await auditActionsOf(fixture.app, id)] as const,
+        ([{ found }, actions]) => !found || actions.includes('workflow.redispatch'),
+      );
+    }
+    for (const { id } of created) {
+      await untilRunning(id);
+      expect(await auditActionsOf(fixture.app, id)).toContain('workflow.redispatch');
+    }
+  });
+
   test('cancelling the workflow in Temporal cancels the request, or its running job', async () => {
     const { requester, decider } = users();
     const created = await createRequest(requester, echoJob);
