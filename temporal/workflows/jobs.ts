@@ -47,8 +47,12 @@ const cancellationType = ActivityCancellationType.WAIT_CANCELLATION_COMPLETED;
 /** Time after the limit of an attempt to record its outcome. */
 const INLINE_MARGIN_MS = 3_000;
 const ACTIVITY_MARGIN_MS = 70_000;
-/** The largest limit that a declared type may have, with this time. */
-const MAX_REMOTE_ATTEMPT_MS = 86_400_000 + ACTIVITY_MARGIN_MS;
+/**
+ * The largest limit that a type may have, with this time. Temporal keeps the timeout of an activity for all its attempts,
+ * but the limit of a type may be raised between two of them: each attempt limits itself, and the heartbeat finds a lost
+ * worker.
+ */
+const MAX_ATTEMPT_MS = 86_400_000 + ACTIVITY_MARGIN_MS;
 
 const recordOptions = { startToCloseTimeout: '5 seconds', localRetryThreshold, retry } as const;
 const { finalizeRemoteAttempt } = proxyLocalActivities<JobActivities>({
@@ -134,8 +138,7 @@ async function makeRemoteAttempts({ jobId, heartbeatMs, remote }: JobWorkflowInp
   if (!remote) throw ApplicationFailure.nonRetryable('The input names no pool', 'unexpected');
   const activities = proxyActivities<Record<string, (input: { jobId: string }) => Promise<void>>>({
     taskQueue: poolTaskQueue(workflowInfo().taskQueue, remote.pool),
-    // The runner gets the limit of an attempt from the API: it may have changed since the job was created.
-    startToCloseTimeout: MAX_REMOTE_ATTEMPT_MS,
+    startToCloseTimeout: MAX_ATTEMPT_MS,
     heartbeatTimeout: heartbeatMs,
     retry,
     cancellationType,
@@ -171,10 +174,10 @@ const inlineActivities = (timeoutMs: number) =>
   });
 
 /** Attempts of the lane `activity` have their own task queue; deliveries use the main one. */
-const queuedActivities = ({ lane, timeoutMs, heartbeatMs }: JobWorkflowInput) =>
+const queuedActivities = ({ lane, heartbeatMs }: JobWorkflowInput) =>
   proxyActivities<JobActivities>({
     ...(lane === 'activity' && { taskQueue: activityTaskQueue(workflowInfo().taskQueue) }),
-    startToCloseTimeout: timeoutMs + ACTIVITY_MARGIN_MS,
+    startToCloseTimeout: MAX_ATTEMPT_MS,
     heartbeatTimeout: heartbeatMs,
     retry,
     cancellationType,

@@ -266,6 +266,24 @@ test('a job whose run is reset in Temporal is continued by the new run', async (
   expect(await app.deps.db('jobs').where({ id }).first('run_id')).toEqual({ run_id: runId });
 });
 
+test.each(['activity', 'delivery'])(
+  'Temporal ends no attempt of the lane %s whose type has got a higher limit',
+  async (lane) => {
+    const workflowId = `limit:${lane}`;
+    const input = { jobId: 'job_none', lane, timeoutMs: 5_000, heartbeatMs: 1_000 };
+    const { events } = await temporal(async ({ workflow }) => {
+      const options = { workflowId, taskQueue: queue(), args: [input] };
+      const handle = await workflow.start('job', options);
+      await handle.result().catch(() => undefined);
+      return handle.fetchHistory();
+    });
+    const scheduled = (events ?? []).flatMap(
+      (event) => event.activityTaskScheduledEventAttributes ?? [],
+    );
+    expect(scheduled.map((each) => Number(each.startToCloseTimeout?.seconds))).toEqual([86_470]);
+  },
+);
+
 test('a run takes over nothing while another one is open', async () => {
   const { id } = await sleepJob();
   expect(await app.deps.jobAttempts.takeOver({ jobId: id, runId: randomUUID() })).toBe(false);
