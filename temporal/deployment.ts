@@ -58,6 +58,8 @@ export async function readDeployedVersions(
 /** Whether workers of a version get work. */
 type VersionState = {
   isCurrent(): boolean;
+  /** The workers poll, so Temporal learns of their version. */
+  onPolling(): void;
   start(): void;
   stop(): Promise<void>;
 };
@@ -66,9 +68,13 @@ const CHECK_MS = 5_000;
 /** A version that waits is checked more often. */
 const WAITING_CHECK_MS = 1_000;
 
+/** Temporal knows a version some seconds after its workers have polled. An operator hears of one that takes longer. */
+const LATE_AFTER_CHECKS = 60;
+
 /**
  * Keeps whether a version is the current one. Without a deployment all versions are. While Temporal does not answer,
  * the version stays what it was; one that was never known counts as current, since work must not wait for Temporal.
+ * Without a current version nobody gets work, so the first version is made current, however late Temporal knows it.
  */
 export function createVersionState(
   temporal: TemporalConnection,
@@ -77,13 +83,32 @@ export function createVersionState(
 ): VersionState {
   let isCurrent: boolean | undefined;
   let loop: Loop | undefined;
+  /** How often no version was current while the workers polled; null once one has been. */
+  let checksWithoutCurrent: number | null = null;
 
-  async function check({ name, buildId }: Deployment): Promise<number> {
+  async function makeFirstCurrent(versions: DeployedVersion[], own: Deployment): Promise<void> {
+    if (checksWithoutCurrent === null) return;
+    if (versions.some((version) => version.isCurrent)) {
+      checksWithoutCurrent = null;
+      return;
+    }
+    if (++checksWithoutCurrent === LATE_AFTER_CHECKS)
+      log.error(
+        { ...own, command: `npm run deployment -- current ${own.buildId}` },
+        'no version of the workers is current, so none gets work; it is tried again until one is',
+      );
+    if (versions.length === 0) return;
+    await makeCurrent(temporal, own);
+    log.info({ build: own.buildId }, 'the first version of the workers is current');
+  }
+
+  async function check(own: Deployment): Promise<number> {
     try {
-      const versions = await readDeployedVersions(temporal, name);
-      isCurrent = versions.some((version) => version.isCurrent && version.buildId === buildId);
+      const versions = await readDeployedVersions(temporal, own.name);
+      isCurrent = versions.some((version) => version.isCurrent && version.buildId === own.buildId);
+      await makeFirstCurrent(versions, own);
     } catch (error) {
-      log.debug({ err: error }, 'the current version of the workers could not be read');
+      log.debug({ err: error }, 'the current version of the workers is not known yet');
       isCurrent ??= true;
     }
     return isCurrent ? CHECK_MS : WAITING_CHECK_MS;
@@ -91,6 +116,7 @@ export function createVersionState(
 
   return {
     isCurrent: () => deployment === undefined || isCurrent === true,
+    onPolling: () => void (checksWithoutCurrent = 0),
     start(): void {
       if (!deployment) return;
       const options = { name: 'worker version', everyMs: CHECK_MS, log };

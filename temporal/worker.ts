@@ -23,12 +23,7 @@ import { SYSTEM_FAIRNESS_KEY } from '../domain/dispatch/tasks.ts';
 import { activityTaskQueue } from '../domain/dispatch/workflowIds.ts';
 import type { Deployment } from '../platform/config.ts';
 import type { TemporalConnection } from './connection.ts';
-import {
-  createVersionState,
-  deploymentOptions,
-  makeCurrent,
-  readDeployedVersions,
-} from './deployment.ts';
+import { createVersionState, deploymentOptions } from './deployment.ts';
 import { TENANT_HEADER } from './workflows/shared/tenantHeader.ts';
 import { POLLERS } from './pollers.ts';
 import { ensureReconcileSchedules, ensureSearchAttributes } from './prepare.ts';
@@ -59,9 +54,6 @@ const PREPARE_AFTER_ROUNDS = 5;
 const MAX_PREPARE_SECONDS = 300;
 /** After a failure sooner: without the schedules no reconciler runs. */
 const PREPARE_RETRY_MS = 10_000;
-
-/** Temporal knows a version some seconds after its workers have polled. */
-const FIRST_VERSION_TRIES = 60;
 
 /** The tenant for which an activity runs: its fairness key, or what the workflow has sent with it. */
 function tenantOf(info: Info, headers: Headers): string {
@@ -201,31 +193,13 @@ export function createWorkers(deps: Deps) {
     }
   }
 
-  /** Without a current version nobody gets work: the first version is made current. */
-  async function makeFirstCurrent(deployment: Deployment): Promise<void> {
-    for (let tries = 0; tries < FIRST_VERSION_TRIES && !stopping; tries++) {
-      await sleep(RETRY_MS);
-      try {
-        const versions = await readDeployedVersions(temporal, deployment.name);
-        if (versions.some(({ isCurrent }) => isCurrent)) return;
-        if (versions.length === 0) continue;
-        await makeCurrent(temporal, deployment);
-        log.info({ build: deployment.buildId }, 'the first version of the workers is current');
-        return;
-      } catch (error) {
-        log.debug({ err: error }, 'the version of the workers could not be made current yet');
-      }
-    }
-    if (!stopping) log.error(deployment, 'no version of the workers is current, so none gets work');
-  }
-
   async function keepRunning() {
     while (!stopping) {
       try {
         running = await createAll();
         if (!isPrepared) preparing?.wake();
         log.info({ taskQueue, build: deps.deployment?.buildId }, 'the worker is polling');
-        if (deps.deployment) void makeFirstCurrent(deps.deployment);
+        version.onPolling();
         await run(running, stopping);
       } catch (error) {
         if (!stopping) log.warn({ err: error }, 'the worker cannot run yet and will try again');
