@@ -59,12 +59,12 @@ export const createScheduleSync =
   };
 
 /** Ends an update without a change: the schedule must be made again. */
-class EncryptedMemo extends Error {}
+class OtherMemo extends Error {}
 
 /**
  * Version 1 of a record is probably new, so this creates first; otherwise it updates first. Each
  * way falls back to the other. An update cannot change the memo: a schedule whose memo is encrypted, as 0.2.0 made
- * them, is deleted and created.
+ * them, or names the queue that the installation had before, is deleted and created.
  */
 async function createOrUpdate(client: Client, record: Schedule, taskQueue: string): Promise<void> {
   const options = optionsOf(record, taskQueue);
@@ -72,12 +72,12 @@ async function createOrUpdate(client: Client, record: Schedule, taskQueue: strin
   const create = () => client.schedule.create(options);
   const update = async () => {
     try {
-      await client.schedule.getHandle(scheduleId).update(({ raw }) => {
-        if (memoKeyId(raw) !== undefined) throw new EncryptedMemo();
+      await client.schedule.getHandle(scheduleId).update(({ raw, memo }) => {
+        if (memoKeyId(raw) !== undefined || memo?.[OWNER] !== taskQueue) throw new OtherMemo();
         return changed;
       });
     } catch (error) {
-      if (!(error instanceof EncryptedMemo)) throw error;
+      if (!(error instanceof OtherMemo)) throw error;
       await removeIfPresent(client, record.id);
       await create();
     }
@@ -293,10 +293,12 @@ export const createCompareTemporalSchedule =
       const expected: Record<string, unknown> = {
         ...fingerprint(optionsOf(record, taskQueue)),
         encryption: [temporal.encryptionKeyId, undefined],
+        owner: taskQueue,
       };
       const actual: Record<string, unknown> = {
         ...fingerprint(found),
         encryption: encryptionOf(found),
+        owner: found.memo?.[OWNER],
       };
       const different = Object.keys(expected).filter(
         (key) => JSON.stringify(expected[key]) !== JSON.stringify(actual[key]),

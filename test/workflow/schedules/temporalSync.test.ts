@@ -7,6 +7,7 @@ import { createTemporalConnection, type TemporalConnection } from '../../../temp
 import { findInTemporal } from '../../../temporal/removeInstallation.ts';
 import {
   createCompareTemporalSchedule,
+  createListTemporalSchedules,
   createScheduleSync,
 } from '../../../temporal/scheduleSync.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -223,6 +224,29 @@ describe('a Temporal Schedule', () => {
     await fixture.app.deps.temporal.call(20_000, (client) =>
       client.schedule.getHandle(foreignId).delete(),
     );
+  });
+
+  it('belongs to the installation under its new task queue after that was renamed', async () => {
+    const { id } = await createMinutelySchedule(clientOfNewTenant(), {
+      cronExpression: '0 0 1 1 *',
+    });
+    await waitForTemporalSchedule(id);
+    const { db, temporal, taskQueue: former } = fixture.app.deps;
+    const taskQueue = `${former}-renamed`;
+    const compare = createCompareTemporalSchedule(temporal, { db, taskQueue });
+    expect(await compare(id)).toBe('action, owner');
+    // Of a record that was changed, and as one that an earlier version has updated.
+    await db('schedules').where({ id }).update({ version: 2 });
+    await update(id, ({ action }) => ({ action: { ...action, taskQueue } }));
+    expect(await compare(id)).toBe('owner');
+    await temporal.call(20_000, (client) => createScheduleSync({ db, taskQueue })(client, id));
+    expect(await compare(id)).toBeNull();
+    const listed = createListTemporalSchedules(temporal, taskQueue);
+    await eventually(
+      async () => [...(await listed()).keys()],
+      (ids) => ids.includes(id),
+    );
+    await withTemporalSchedule(id, (handle) => handle.delete());
   });
 
   it('is created if its outbox task was lost', async () => {
