@@ -255,6 +255,29 @@ export async function takeOverFrom(
   return rows.length > 0;
 }
 
+/**
+ * Which attempts are the current ones of their jobs, by their index. An attempt that is not there was followed by
+ * another one, or its job has ended.
+ */
+export async function findCurrentAttempts(
+  db: Knex,
+  attempts: readonly { jobId: string; runId: string; attempt: number }[],
+): Promise<Map<number, { isCancelRequested: boolean }>> {
+  const { rows }: { rows: { n: number; isCancelRequested: boolean }[] } = await prepared(
+    db,
+    `SELECT a.n::integer AS n, job.cancel_requested_at IS NOT NULL AS "isCancelRequested"
+     FROM unnest(?::text[], ?::text[], ?::integer[]) WITH ORDINALITY AS a (job_id, run_id, attempt, n)
+     JOIN jobs AS job ON job.id = a.job_id AND job.run_id = a.run_id AND job.attempts = a.attempt
+     WHERE job.status = 'running'`,
+    [
+      attempts.map(({ jobId }) => jobId),
+      attempts.map(({ runId }) => runId),
+      attempts.map(({ attempt }) => attempt),
+    ],
+  );
+  return new Map(rows.map(({ n, isCancelRequested }) => [n - 1, { isCancelRequested }]));
+}
+
 /** True when the cancellation of a job was requested. */
 export const isCancelRequested = async (db: Knex, jobId: string): Promise<boolean> =>
   (await Job.query(db).findById(jobId).whereNotNull('cancel_requested_at').select('id')) !==

@@ -241,6 +241,7 @@ function composeLifecycle(core: CoreWithSettings, areas: Areas, workers: Workers
       workers?.start();
       if (!workers) return;
       jobs.workerPresence.start();
+      jobs.attemptWatch.start();
       jobs.immediateAttempts.start();
       webhooks.firstAttempts.start(webhooks.relay.onSlotFreed);
       schedules.catchUp.start();
@@ -261,6 +262,7 @@ function composeLifecycle(core: CoreWithSettings, areas: Areas, workers: Workers
       await Promise.all([webhooks.relay.stop(), webhooks.eventFeed.stop(), jobs.jobSlots.stop()]);
       await Promise.all([
         dispatcher.stop(),
+        jobs.attemptWatch.stop(),
         auth.auditSealer.stop(),
         auth.tokenUses.stop(),
         webhooks.health.stop(),

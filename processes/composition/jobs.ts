@@ -1,3 +1,4 @@
+import { createAttemptWatch } from '../../services/jobs/attemptWatch.ts';
 import { createJobAttempts } from '../../services/jobs/attempts.ts';
 import { createCancelRevoked } from '../../services/jobs/cancelRevoked.ts';
 import { createImmediateAttempts } from '../../services/jobs/immediateAttempts.ts';
@@ -19,16 +20,19 @@ import type { Core } from './core.ts';
 export function composeJobs(core: Core, deliveryQueue: DeliveryQueue) {
   const jobSlots = createJobSlots(core);
   const unknownTypes = createUnknownTypes(core);
+  const attemptWatch = createAttemptWatch({ ...core, ...core.config });
   const jobAttempts = createJobAttempts({
     ...core,
     jobSlots,
     unknownTypes,
+    attemptWatch,
     admissionChecks: { delivery: deliveryQueue.acquireSlot },
   });
   const recordTogether = createRecordTogether(core);
   const sharedRuns = createSharedRuns({ ...core, jobAttempts, recordTogether, unknownTypes });
   return {
     jobs: createJobs({ ...core, jobQueue: createJobQueue(core) }),
+    attemptWatch,
     jobAttempts,
     sharedRuns,
     immediateAttempts: createImmediateAttempts({

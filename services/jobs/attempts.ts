@@ -17,6 +17,7 @@ import type { Ids } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
 import { inSpanOf } from '../../platform/tracing.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
+import { AttemptSuperseded, type AttemptWatch } from './attemptWatch.ts';
 import { claimReport } from './claimReport.ts';
 import {
   AttemptFailed,
@@ -58,6 +59,7 @@ type Deps = {
   jobTypes: JobTypes;
   jobSlots: JobSlots;
   unknownTypes: UnknownTypes;
+  attemptWatch: Pick<AttemptWatch, 'watch'>;
   describeWorkflow: DescribeWorkflow;
   /** Admission checks by lane. Lanes without one admit every attempt. */
   admissionChecks: Partial<Record<Lane, AdmissionCheck>>;
@@ -117,6 +119,7 @@ export function createJobAttempts({
   jobTypes,
   jobSlots,
   unknownTypes,
+  attemptWatch,
   admissionChecks,
   describeWorkflow,
   log,
@@ -348,6 +351,20 @@ export function createJobAttempts({
       await finalizeAbandoned(ref, 'cancelled', 'cancelled');
   }
 
+  /** Makes a claimed attempt that may take long. Its record can end it before Temporal does. */
+  async function makeWatchedAttempt(job: Job, lane: Lane, signal: AbortSignal): Promise<void> {
+    using watched = attemptWatch.watch(job);
+    try {
+      await makeAttempt(job, lane, AbortSignal.any([signal, watched.signal]));
+    } catch (error) {
+      if (error instanceof AttemptSuperseded) return;
+      // Temporal cannot say yet that the job is to be cancelled, and so not end it either.
+      if (watched.signal.aborted && error === watched.signal.reason)
+        await endIfCancelled({ jobId: job.id, runId: assertDefined(job.runId, 'job.runId') });
+      throw error;
+    }
+  }
+
   return {
     /**
      * Makes one attempt of a job. Resolves when the job has finished or this run has nothing to do.
@@ -359,12 +376,12 @@ export function createJobAttempts({
       signal.throwIfAborted();
       const job = await claimNextAttempt(ref, lane);
       if (!job) return;
+      if (lane !== 'inline') return makeWatchedAttempt(job, lane, signal);
       try {
         await makeAttempt(job, lane, signal);
       } catch (error) {
         // The workflow of a short job continues as a new run, which must be able to claim the job.
-        if (lane === 'inline' && signal.reason instanceof WorkerStopping)
-          await takeFromRun(db, ref);
+        if (signal.reason instanceof WorkerStopping) await takeFromRun(db, ref);
         throw error;
       }
     },
