@@ -9,6 +9,7 @@ import { record } from './histories.ts';
 import { REMOTE, runRemoteBranch } from './remote.ts';
 import { runScenario, runSharedScenario, SCENARIOS, SHARED_RUNS } from './scenarios.ts';
 import { runScheduleScenario, SCHEDULES } from './schedules.ts';
+import { playScript, SCRIPTED } from './scripted.ts';
 
 /** Runs with `npm run record-histories` only: it writes files. */
 let app: TestApp;
@@ -55,6 +56,10 @@ test.each(SCHEDULES.map((branch) => [branch.name, branch] as const))('%s', async
 
 test.each(APPROVALS.map((branch) => [branch.name, branch] as const))('%s', async (name, branch) => {
   expect(await record(name, await playApproval(app, branch))).toContain(name);
+});
+
+test.each(SCRIPTED.map((script) => [script.name, script] as const))('%s', async (name, script) => {
+  expect(await record(name, await playScript(app, script))).toContain(name);
 });
 
 test.each(BACKUPS.map((branch) => [branch.name, branch] as const))('%s', async (name, branch) => {

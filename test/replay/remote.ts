@@ -6,10 +6,10 @@ import { eventually } from '../support/eventually.ts';
 import { acceptedType, startTestRunner, type TestAttempt, type Work } from '../support/runner.ts';
 import { admin } from '../support/users.ts';
 
-/** A way in which a job of runners can go: what its runner does, if there is one, and what else happens. */
+/** A way in which a job of runners can go: what its runner does, and what else happens. */
 type Branch = {
   name: string;
-  work?: Work;
+  work: Work;
   retry?: object;
   /** The job is cancelled once it has this status. */
   cancelWhen?: JobRecord['status'];
@@ -31,7 +31,6 @@ export const REMOTE: readonly Branch[] = [
   },
   { name: 'job.remote.failure', work: () => Promise.resolve(failure) },
   { name: 'job.remote.cancel', work: untilCancelled, cancelWhen: 'running' },
-  { name: 'job.remote.cancel-without-runner', cancelWhen: 'queued' },
 ];
 
 /** Runs a branch to its end and returns the handle of its workflow. */
@@ -43,8 +42,7 @@ export async function runRemoteBranch(
   const pool = name.replaceAll('.', '-');
   const more = retry && { retry };
   const { type } = await acceptedType(app, pool, more);
-  const runner =
-    work && (await startTestRunner(app, { [type]: { work, ...(more && { more }) } }, { pool }));
+  const runner = await startTestRunner(app, { [type]: { work, ...(more && { more }) } }, { pool });
   try {
     const { id } = await root.post<JobRecord>('/api/jobs', { type, payload: {} }).expect(201);
     const reached = (isReached: (job: JobRecord) => boolean) =>
@@ -60,6 +58,6 @@ export async function runRemoteBranch(
     await handle.result().catch(() => undefined);
     return handle;
   } finally {
-    await runner?.stop();
+    await runner.stop();
   }
 }

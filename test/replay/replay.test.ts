@@ -17,9 +17,11 @@ import { APPROVALS } from './approvals.ts';
 import { BACKUPS } from './backups.ts';
 import { DELIVERIES } from './deliveries.ts';
 import { recordedHistories } from './histories.ts';
+import { pathsIn, pathsOfCode } from './pathsOfCode.ts';
 import { REMOTE } from './remote.ts';
 import { SCENARIOS, SHARED_RUNS } from './scenarios.ts';
 import { SCHEDULES } from './schedules.ts';
+import { SCRIPTED } from './scripted.ts';
 
 const histories = await recordedHistories();
 
@@ -48,11 +50,20 @@ test('every branch of every workflow has a recorded history', () => {
     ...SCHEDULES,
     ...APPROVALS,
     ...BACKUPS,
+    ...SCRIPTED,
   ]
     .map(({ name }) => name)
     .concat('reconcile.success', 'reconcileSchedules.success')
     .sort();
   expect([...new Set(histories.map(({ branch }) => branch))].sort()).toEqual(wanted);
+});
+
+test('what the code of the workflows can do occurs in a recorded history', async () => {
+  const recorded = [...new Set(histories.flatMap(pathsIn))];
+  const missing = (await pathsOfCode()).filter(
+    (pattern) => !recorded.some((path) => new RegExp(`^${pattern}$`).test(path)),
+  );
+  expect(missing).toEqual([]);
 });
 
 /** What the names of the histories of a lane begin with. A lane that is missing here does not compile. */
