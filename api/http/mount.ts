@@ -7,6 +7,7 @@ import type { WatchAccess } from '../../services/access/watchAccess.ts';
 import { requireSessionId } from '../../services/auth/sessions.ts';
 import { mismatchError, type Idempotency } from '../../services/shared/idempotency.ts';
 import { shareTenantOf } from '../../domain/access/scope.ts';
+import { isBusyError } from '../../domain/shared/busy.ts';
 import { AppError, invalidField } from '../../domain/shared/errors.ts';
 import { anonymousCaller, type Caller } from '../../domain/shared/caller.ts';
 import { connectionsAreFor } from '../../platform/connectionUser.ts';
@@ -304,7 +305,7 @@ function endStreamOnLostAccess(
       onRechecked?.(caller);
     } catch (error) {
       // A busy server is no reason to end what it has allowed.
-      if (error instanceof AppError && error.code !== 'too_many_requests') end(error);
+      if (error instanceof AppError && !isBusyError(error)) end(error);
     }
   };
   const timer = setInterval(() => void recheck(), deps.accessRecheckMs ?? ACCESS_RECHECK_MS);

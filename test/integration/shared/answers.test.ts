@@ -1,6 +1,7 @@
 import { createServer, request, type IncomingMessage, type Server } from 'node:http';
 import { connect, type AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import Koa, { type Context } from 'koa';
@@ -14,7 +15,7 @@ import { route, type Route } from '../../../api/http/route.ts';
 import { requestContext } from '../../../api/middleware/requestContext.ts';
 import { anonymousCaller, type Caller } from '../../../domain/shared/caller.ts';
 import { createStrangers } from '../../../api/middleware/strangers.ts';
-import { AppError } from '../../../domain/shared/errors.ts';
+import { AppError, type ErrorCode } from '../../../domain/shared/errors.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { ProblemBody, TestClient } from '../../support/client.ts';
 import { isThorough } from '../../support/effort.ts';
@@ -372,6 +373,11 @@ describe('streams', () => {
     for (let i = 0; i < chunks; i++) yield await Promise.resolve(`${i}\n`.repeat(1_000));
     throw new AppError('conflict', 'the source failed');
   }
+  /** What the server says when it is busy. */
+  const BUSY = ['server_busy', 'no_database_connection', 'too_many_requests'] as const;
+  async function* slowly(): AsyncGenerator<string> {
+    for (let i = 0; i < 5; i++) yield await sleep(30, `${i}\n`);
+  }
   const streamRoute = (path: string, chunks: number): Route =>
     route({
       ...closed,
@@ -430,17 +436,18 @@ describe('streams', () => {
         return events.open(caller, () => Promise.resolve({ messages: messages() }));
       },
     });
-    const guardedRoute = route({
-      tag: 'Test',
-      signedIn: 'a test',
-      responses: { 200: null },
-      method: 'GET',
-      path: '/guarded',
-      operationId: 'readGuarded',
-      summary: 'A stream without a first byte',
-      recheckAccess: () => Promise.reject(new AppError('session_invalid', 'the session has ended')),
-      handle: () => Promise.resolve(streamResponse('text/csv', new Readable({ read: () => null }))),
-    });
+    const guardedRoute = (path: string, code: ErrorCode, source: () => Readable) =>
+      route({
+        tag: 'Test',
+        signedIn: 'a test',
+        responses: { 200: null },
+        method: 'GET',
+        path,
+        operationId: `guarded_${code}`,
+        summary: 'A stream whose access cannot be confirmed',
+        recheckAccess: () => Promise.reject(new AppError(code, 'no access')),
+        handle: () => Promise.resolve(streamResponse('text/csv', source())),
+      });
     const large = {
       tag: 'Test',
       summary: 'A large response',
@@ -469,7 +476,8 @@ describe('streams', () => {
       streamRoute('/later', 3),
       eventRoute,
       endlessRoute,
-      guardedRoute,
+      guardedRoute('/guarded', 'session_invalid', () => new Readable({ read: () => null })),
+      ...BUSY.map((code) => guardedRoute(`/${code}`, code, () => Readable.from(slowly()))),
     ];
     const deps = {
       ...app.deps,
@@ -555,6 +563,11 @@ describe('streams', () => {
     const answer = await exchange(base, 'GET', '/guarded');
     expect(answer).toMatchObject({ status: 401, complete: true });
     expect(JSON.parse(answer.text)).toMatchObject({ code: 'session_invalid' });
+  });
+
+  test.each(BUSY)('a server that is busy ends nothing that it has allowed: %s', async (code) => {
+    const answer = await exchange(base, 'GET', `/${code}`);
+    expect(answer).toMatchObject({ status: 200, complete: true, text: '0\n1\n2\n3\n4\n' });
   });
 
   test('after a later error the body is incomplete', async () => {
