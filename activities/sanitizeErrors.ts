@@ -3,11 +3,12 @@ import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import { isBusyError } from '../domain/shared/busy.ts';
 import { isOutage } from '../domain/shared/outage.ts';
 import type { Log } from '../platform/log.ts';
+import { StoreError } from '../platform/stores/store.ts';
 
 /**
  * Attempts of an activity that fails unexpectedly. Such an error is a bug: retries rarely help, and
- * the workflow must be able to record the failure. What the database or this installation cannot do
- * now, as in an outage, is retried without limit.
+ * the workflow must be able to record the failure. What the database, the store of archives or this installation cannot
+ * do now, as in an outage, is retried without limit.
  */
 export const MAX_UNEXPECTED_ATTEMPTS = 5;
 
@@ -20,11 +21,12 @@ export function sanitizedFailure(error: unknown, log: Log): unknown {
   if (error instanceof ApplicationFailure || error instanceof CancelledFailure) return error;
   const { activityType, attempt, workflowExecution } = Context.current().info;
   const activityLog = log.child({ activity: activityType, attempt, ...workflowExecution });
-  if (isOutage(error) || isBusyError(error)) {
+  const isStoreAway = error instanceof StoreError && error.transient;
+  if (isStoreAway || isOutage(error) || isBusyError(error)) {
     activityLog.warn({ err: error }, 'not possible now; the activity will be retried');
     return ApplicationFailure.create({
       type: 'unavailable',
-      message: 'The database is unavailable or busy',
+      message: 'The database or the store of archives is unavailable or busy',
     });
   }
   activityLog.error({ err: error }, 'an activity failed unexpectedly');

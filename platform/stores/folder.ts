@@ -101,10 +101,11 @@ export function createFolderStore(folder: string): ArchiveStore {
               await handle.close();
               return { kind: 'folder', part, sizeBytes };
             }),
-          async abort() {
-            await handle.close().catch(() => undefined);
-            await rm(pathOf(part), { force: true });
-          },
+          abort: () =>
+            withStoreErrors(async () => {
+              await handle.close().catch(() => undefined);
+              await rm(pathOf(part), { force: true });
+            }),
         };
       }),
 
@@ -169,7 +170,7 @@ export function createFolderStore(folder: string): ArchiveStore {
       for (const name of (await readdir(folder).catch(emptyIfMissing))
         .filter(isArchiveName)
         .sort()) {
-        const found = await stat(pathOf(name)).catch(() => undefined);
+        const found = await stat(pathOf(name)).catch(undefinedIfMissing);
         if (found?.isFile()) yield { name, sizeBytes: found.size, modifiedAt: found.mtime };
       }
     },
@@ -178,7 +179,11 @@ export function createFolderStore(folder: string): ArchiveStore {
   };
 }
 
+function undefinedIfMissing(error: unknown): undefined {
+  if (codeOf(error) !== 'ENOENT') throw toStoreError(error);
+}
+
 function emptyIfMissing(error: unknown): string[] {
-  if (codeOf(error) === 'ENOENT') return [];
-  throw toStoreError(error);
+  undefinedIfMissing(error);
+  return [];
 }

@@ -63,7 +63,7 @@ export function createBackupRun({
         ),
       );
       if (isRecorded) return;
-      await upload.abort();
+      await upload.abort().catch(() => undefined);
       throw failure('attempt_superseded', 'Another attempt is making this backup');
     });
   }
@@ -79,7 +79,8 @@ export function createBackupRun({
       const written = await writeArchive(backup, records, upload, tools);
       return { written, pending: await upload.finish() };
     } catch (error) {
-      await upload.abort();
+      // What is left is removed later; the reason is the first error.
+      await upload.abort().catch(() => undefined);
       throw error;
     }
   }

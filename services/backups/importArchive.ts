@@ -85,7 +85,9 @@ export async function importArchive(
       },
     );
   } catch (error) {
-    if (!(error instanceof StagingBusy)) await dropUnusedStaging(db, STAGING_SCHEMA);
+    // The next restore drops it otherwise; the reason is the first error.
+    if (!(error instanceof StagingBusy))
+      await dropUnusedStaging(db, STAGING_SCHEMA).catch(() => undefined);
     throw error;
   }
 }

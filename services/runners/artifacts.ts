@@ -179,7 +179,8 @@ export function createArtifacts({ db, log, vault, archives, jobs, slots, removeM
     const sealedKey = vault.seal(key.toString('base64'), keyContext(target.object));
     await noteUpload(db, target, UPLOAD_SECONDS);
     const stored = await upload(target, key, source, others).catch(async (error: unknown) => {
-      await postponeRemoval(db, target.object, 0);
+      // It is removed later otherwise.
+      await postponeRemoval(db, target.object, 0).catch(() => undefined);
       throw unavailable(error, target);
     });
     return db.transaction(async (trx) => {

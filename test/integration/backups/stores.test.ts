@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomBytes } from 'node:crypto';
-import { mkdir, readdir, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { BackupRecord } from '../../../api/backups/schemas.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
@@ -148,6 +148,16 @@ describe('the store folder', () => {
     () => createFolderStore(archives.folder),
     async () => (await readdir(archives.folder)).filter((name) => name.startsWith('two')),
   );
+
+  test('an upload that cannot be removed fails as a store does', async () => {
+    const folder = path.join(archives.folder, 'own');
+    const store = createFolderStore(folder);
+    const upload = await store.startUpload('kept.hfb');
+    const [part = ''] = await readdir(folder);
+    await rm(path.join(folder, part));
+    await mkdir(path.join(folder, part));
+    await expect(upload.abort()).rejects.toMatchObject({ name: 'StoreError' });
+  });
 
   test('keeps the unfinished uploads of others', async () => {
     const folder = path.join(archives.folder, 'shared');

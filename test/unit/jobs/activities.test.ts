@@ -6,6 +6,7 @@ import { attemptSignal, createJobActivities } from '../../../activities/jobs.ts'
 import { OTHER_WORKER_NEEDED } from '../../../domain/dispatch/tasks.ts';
 import { AppError } from '../../../domain/shared/errors.ts';
 import { createLog } from '../../../platform/log.ts';
+import { StoreError } from '../../../platform/stores/store.ts';
 import { AttemptFailed, WorkerStopping } from '../../../services/jobs/lifecycle.ts';
 
 const log = createLog('silent', false);
@@ -44,6 +45,7 @@ describe('an error inside an activity', () => {
     ['a stopping server', Object.assign(new Error('x'), { nativeError: { code: '57P01' } })],
     ['a lost connection', new Error('Connection terminated unexpectedly')],
     ['a question that took too long', new AppError('unavailable', 'It takes too long.')],
+    ['a store that is away', new StoreError('store_unavailable', 'Away.', true)],
     ['a queue that is full', new AppError('queue_full', 'Too many jobs wait.')],
   ])('is retried without limit after %s', async (_what, outage) => {
     const failure = await failureOf(outage, 1_000);
