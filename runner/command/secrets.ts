@@ -14,19 +14,23 @@ type SecretUse = { env: string } | { file: string };
 /** `bytes` is the whole file, `value` its text without the line feed at its end. */
 type Secret = { bytes: Buffer; value: string };
 
-/** Reads a file of the runner's secrets folder; undefined if there is none, or it is too large. */
+/** Faults of the machine, which say nothing about the file. */
+const OF_MACHINE = new Set(['EAGAIN', 'EIO', 'EMFILE', 'ENFILE', 'ENOMEM', 'ESTALE', 'ETIMEDOUT']);
+
+/** Reads a file of the runner's secrets folder; undefined if there is none, or it is too large. Errors: `OF_MACHINE`. */
 async function readBytes(folder: string | undefined, name: string): Promise<Buffer | undefined> {
   if (folder === undefined) return undefined;
   const file = path.join(folder, name);
   try {
     const { size } = await stat(file);
     return size > MAX_SECRET_BYTES ? undefined : await readFile(file);
-  } catch {
+  } catch (error) {
+    if (OF_MACHINE.has(String((error as NodeJS.ErrnoException).code))) throw error;
     return undefined;
   }
 }
 
-/** Reads a secret for its use; `problem` says why it cannot be used so. */
+/** Reads a secret for its use; `problem` says why it cannot be used so. Errors: `OF_MACHINE`. */
 export async function readSecret(
   folder: string | undefined,
   use: SecretUse,

@@ -54,9 +54,15 @@ export function createAnnouncer({ api, catalog, runnerId, pool, slots, log }: De
     }
   }
 
+  /** Reads the types from the disk. If they cannot be read now, those that were read before stay. */
+  const reload = () =>
+    catalog.reload().catch((error: unknown) => {
+      log.warn({ reason: errorMessage(error) }, 'the types of the runner could not be read again');
+    });
+
   /** Reads the types from the disk, and announces them. Error: `RunnerApiError`. */
   async function announce(): Promise<AnnounceAnswer> {
-    await catalog.reload();
+    await reload();
     const current = types();
     const answer = await api.announce({
       runnerId,
@@ -100,7 +106,7 @@ export function createAnnouncer({ api, catalog, runnerId, pool, slots, log }: De
    * is still alive with what it has announced before.
    */
   async function report(): Promise<void> {
-    await catalog.reload();
+    await reload();
     if (hasChanged() && (await hasAnnounced())) return;
     try {
       noteStates((await api.alive({ runnerId, pool })).types);

@@ -1,3 +1,4 @@
+import { rename, rm, writeFile } from 'node:fs/promises';
 import { afterEach, expect, test } from '@jest/globals';
 import type { Announcement } from '../../../domain/runners/protocol.ts';
 import { createLog } from '../../../platform/log.ts';
@@ -88,6 +89,24 @@ test('a runner that cannot run commands announces no types until it can again', 
   await eventually(last, (count) => count === 1);
   ended.abort();
   await reporting;
+});
+
+test('a runner whose types cannot be read for a moment is alive with those that it had', async () => {
+  const { types, announcer, announcements, reports } = await startAnnouncer(() => false);
+  await types.declare('true');
+  await announcer.announce();
+  const away = `${types.folder}-away`;
+  await rename(types.folder, away);
+  await writeFile(types.folder, 'no folder');
+  await announcer.announce();
+  const ended = new AbortController();
+  const reporting = announcer.keepReporting(ended.signal);
+  await eventually(reports, (count) => count > 1);
+  ended.abort();
+  await reporting;
+  await rm(types.folder);
+  await rename(away, types.folder);
+  expect(announcements.map(({ length }) => length)).toEqual([1, 1]);
 });
 
 test('a declaration that the API would refuse with the whole announcement is not read', async () => {

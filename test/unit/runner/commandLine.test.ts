@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { missingFor } from '../../../runner/command/capabilities.ts';
+import { readSecret } from '../../../runner/command/secrets.ts';
 import { createDeclaredTypes, type DeclaredTypes } from '../../support/runner/declared.ts';
 
 let types: DeclaredTypes;
@@ -61,6 +62,11 @@ test('a program or a folder that is missing is a failure with its reason', async
   expect(folder).toMatchObject({
     message: expect.stringMatching(/cannot enter .*missing/),
   });
+});
+
+test('a secret that the machine cannot read now is no failure of the job', async () => {
+  // Reading this file fails with EIO.
+  await expect(readSecret('/proc/self', { file: 'mem' })).rejects.toMatchObject({ code: 'EIO' });
 });
 
 test('secrets of the runner and of Holdfast are variables; a missing one is a failure', async () => {
