@@ -1,6 +1,6 @@
 import { once } from 'node:events';
-import { createReadStream, existsSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { open, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { errorMessage } from '../../domain/shared/errorMessage.ts';
 import { openDatabase, type Knex } from '../../db/core/knex.ts';
@@ -10,7 +10,7 @@ import { readArchiveConfig, readCommandConfig, readDatabaseConfig } from '../../
 import { createLog, type Log } from '../../platform/log.ts';
 import { createFolderStore } from '../../platform/stores/folder.ts';
 import { createS3Store } from '../../platform/stores/s3.ts';
-import type { ArchiveStore } from '../../platform/stores/store.ts';
+import { StoreError, type ArchiveStore } from '../../platform/stores/store.ts';
 import { createVault } from '../../platform/vault.ts';
 import { entryOf, readSegment } from '../../services/audit/segmentFile.ts';
 import { unsealWith } from '../../services/backups/archives.ts';
@@ -55,12 +55,22 @@ async function store(): Promise<ArchiveStore> {
 
 /** Reads a file, or an archive in the store. */
 const bytesOf = async (name: string): Promise<AsyncIterable<Uint8Array>> =>
-  existsSync(name) ? (createReadStream(name) as AsyncIterable<Buffer>) : (await store()).read(name);
+  existsSync(name)
+    ? ((await open(name)).createReadStream() as AsyncIterable<Buffer>)
+    : (await store()).read(name);
 
 const partsOf = async (name: string) => readArchive(await bytesOf(name), (await settings()).unseal);
 
-const headerOf = (from: ArchiveStore, name: string): Promise<ArchiveHeader | undefined> =>
-  readHeader(from.read(name)).catch(() => undefined);
+/** The header of an archive; undefined if it has none that can be read. `onStoreError`: the store did not deliver it. */
+const headerOf = (
+  from: ArchiveStore,
+  name: string,
+  onStoreError: (error: StoreError) => void = () => undefined,
+): Promise<ArchiveHeader | undefined> =>
+  readHeader(from.read(name)).catch((error: unknown) => {
+    if (error instanceof StoreError) onStoreError(error);
+    return undefined;
+  });
 
 async function list(): Promise<number> {
   const from = await store();
@@ -146,7 +156,7 @@ async function withTarget(use: (target: Target) => Promise<void>): Promise<void>
   }
 }
 
-/** Registers the archives in the store that the database does not know. */
+/** Registers the archives in the store that the database does not know. Error: the store did not deliver some of them. */
 async function registerIn({ url, log }: Target): Promise<void> {
   const from = await store();
   // Loaded late: only this command needs it, and variables of processes must not stop a restore.
@@ -154,8 +164,13 @@ async function registerIn({ url, log }: Target): Promise<void> {
   const { env } = await settings();
   const deps = compose(readCommandConfig({ ...env, DATABASE_URL: url }), log);
   try {
-    const registered = await registerArchives(deps, from, ({ name }) => headerOf(from, name));
+    const unread: string[] = [];
+    const registered = await registerArchives(deps, from, ({ name }) =>
+      headerOf(from, name, (error) => unread.push(`${name}: ${error.message}`)),
+    );
     print(`${registered} archives in the store are registered.`);
+    if (unread.length > 0)
+      throw new Error(`${unread.length} archives could not be read:\n${unread.join('\n')}\n`);
   } finally {
     await deps.stop();
   }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { execFile, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Readable } from 'node:stream';
 import { promisify } from 'node:util';
@@ -128,6 +128,15 @@ test('a restore is complete although the store cannot be used, and archives are 
   const registered = await command(archives.env, 'register');
   expect([registered.status, registered.stderr]).toEqual([0, '']);
   expect(await db('backups').pluck('id')).toContain(backup.id);
+  // Reading this file fails with EIO.
+  const unread = path.join(archives.folder, 'bkp_unread.hfb');
+  await symlink('/proc/self/mem', unread);
+  const partly = await command(archives.env, 'register');
+  await rm(unread);
+  expect([partly.status, partly.stderr]).toEqual([
+    1,
+    expect.stringContaining(`1 archives could not be read:\n${path.basename(unread)}: `),
+  ]);
   await admin(app).delete(`/api/backup/${backup.id}`).expect(204);
 });
 
