@@ -42,7 +42,7 @@ module.exports = {
     layer('db', ['^domain/', '^platform/']),
     layer('services', ['^domain/', '^db/', '^platform/']),
     layer('runner', ['^domain/', '^platform/']),
-    layer('activities', ['^services/', '^domain/', '^platform/log\\.ts$']),
+    layer('activities', ['^services/', '^domain/', '^platform/(log|stores/store)\\.ts$']),
     layer('temporal', ['^domain/', '^activities/', '^db/', '^platform/', '^temporal/workflows/'], {
       pathNot: '^temporal/workflows/',
     }),
@@ -70,7 +70,7 @@ module.exports = {
     layer('ui', [
       '^domain/access/tenantId\\.ts$',
       '^domain/inventory/(cabling|cidr|importLimits)\\.ts$',
-      '^domain/shared/(durations|errorMessage|jsonObject|names)\\.ts$',
+      '^domain/shared/(durations|errorMessage|jsonObject|multiples|names)\\.ts$',
       '^domain/views/views\\.ts$',
       '^platform/strictJson\\.ts$',
     ]),
