@@ -107,8 +107,8 @@ export function approvalChange(
 export const findApprovedPlan = async (
   db: Knex,
   id: string,
-): Promise<Pick<Approval, 'id' | 'plan'> | undefined> =>
-  Approval.query(db).findById(id).select('id', 'plan');
+): Promise<Pick<Approval, 'id' | 'plan' | 'tenantId' | 'siteId' | 'deviceId'> | undefined> =>
+  Approval.query(db).findById(id).select('id', 'plan', 'tenant_id', 'site_id', 'device_id');
 
 /** Stores how the plan at execution differs from the approved one, while the job runs. */
 export const storeDifferenceOf = (

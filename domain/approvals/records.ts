@@ -101,6 +101,17 @@ export const scopeOfApproval = ({
   deviceId: scopeDeviceId,
 });
 
+/** The scope that was asked for: what the request does is inside it, wherever its records move. */
+export const requestedScope = ({
+  tenantId,
+  siteId,
+  deviceId,
+}: Pick<ApprovalData, 'tenantId' | 'siteId' | 'deviceId'>): ResourceScope => ({
+  tenantId,
+  siteId,
+  deviceId,
+});
+
 /** A copy of a request with changed values. */
 export const withChanges = (
   approval: ApprovalData,

@@ -1,4 +1,4 @@
-import type { ResourceScope } from '../access/scope.ts';
+import { contains, PLATFORM, type ResourceScope } from '../access/scope.ts';
 import { assertDefined } from '../shared/assert.ts';
 import { differences, isSame, type FieldChange } from './difference.ts';
 import { MAX_MUTATIONS } from './mutations.ts';
@@ -166,10 +166,43 @@ const isSameEffect = (one: FrozenEffect, other: FrozenEffect): boolean =>
   one.createdAt === other.createdAt &&
   isSame(one.changes, other.changes);
 
-/** Compares the approved plan with a current one. Returns null if they do the same. */
+/** True if the approvers of a request with the scope `resourceScope` may decide on records at `required`. */
+const isInside = (resourceScope: ResourceScope, required: ResourceScope): boolean =>
+  contains(resourceScope, required) &&
+  (resourceScope.tenantId === PLATFORM || resourceScope.tenantId === required.tenantId);
+
+/** A required scope of a plan that is outside the scope of its request; undefined if there is none. */
+export const findOutside = (
+  resourceScope: ResourceScope,
+  { requiredScopes }: Pick<FrozenPlan, 'requiredScopes'>,
+): ResourceScope | undefined =>
+  requiredScopes.find((required) => !isInside(resourceScope, required));
+
+/**
+ * Records get the site of what they belong to without a new version, so a plan with the same effects
+ * may need rights elsewhere.
+ */
+const outsideErrors = (resourceScope: ResourceScope, planned: readonly Planned[]): PlanError[] =>
+  planned.flatMap((each, i) =>
+    findOutside(resourceScope, each)
+      ? [
+          {
+            pointer: pointerIn(i, null),
+            code: 'outside_scope',
+            message: 'would change records outside the scope of the request',
+          },
+        ]
+      : [],
+  );
+
+/**
+ * Compares the approved plan of a request with a current one. Returns null if they do the same, inside
+ * `resourceScope`, the scope of the request.
+ */
 export function planDifference(
   approved: FrozenPlan,
   outcome: PlannedChanges,
+  resourceScope: ResourceScope,
 ): PlanDifference | null {
   if (!outcome.planned.every(isValid)) return invalidPlanDifference(outcome.planned);
   const approvedByKey = new Map(approved.effects.map((effect) => [keyOf(effect), effect]));
@@ -184,7 +217,8 @@ export function planDifference(
         : [{ approved: before, now: after }];
     },
   );
-  return effects.length === 0 ? null : { errors: [], conflicts: [], effects };
+  const errors = outsideErrors(resourceScope, outcome.planned);
+  return effects.length + errors.length === 0 ? null : { errors, conflicts: [], effects };
 }
 
 /** The difference of a plan that is no longer valid: its errors and conflicts, with pointers. */

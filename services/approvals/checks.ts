@@ -9,6 +9,7 @@ import {
 import {
   boundPayload,
   callerForRequester,
+  requestedScope,
   type ApprovalData,
 } from '../../domain/approvals/records.ts';
 import { AppError } from '../../domain/shared/errors.ts';
@@ -16,7 +17,7 @@ import { mayCreateJob } from '../../domain/jobs/jobRights.ts';
 import { planDifference } from '../../domain/inventory/frozenPlan.ts';
 import type { JobType } from '../../domain/jobs/jobType.ts';
 import { scopeOfTarget, type Target } from '../../domain/jobs/targets.ts';
-import { contains, type Rights } from '../../domain/access/scope.ts';
+import { contains, type ResourceScope, type Rights } from '../../domain/access/scope.ts';
 import { allowsJobType } from '../../domain/access/tokenScope.ts';
 import type { Access } from '../access/access.ts';
 import type { ExecutionOutcome } from './finishExecution.ts';
@@ -64,11 +65,12 @@ export const TARGET_NOT_FOUND = failedExecution(
 export function createApprovalChecks(deps: Deps) {
   const { db, access, rights, jobTypes, jobTargets, jobReferences, questions } = deps;
 
+  const holdsWrite = (held: Rights, scopes: readonly ResourceScope[]): boolean =>
+    scopes.every((scope) => access.holds(held, 'inventory:write', scope));
+
   /** True if the requester still holds every permission that the change, or its job type, needs. */
   function isAllowed({ jobType, plan }: ApprovalData, held: Rights): boolean {
-    const requiredScopes = plan?.requiredScopes ?? [];
-    if (!requiredScopes.every((scope) => access.holds(held, 'inventory:write', scope)))
-      return false;
+    if (!holdsWrite(held, plan?.requiredScopes ?? [])) return false;
     return jobType === null || allowsJobType(held, jobType);
   }
 
@@ -81,9 +83,9 @@ export function createApprovalChecks(deps: Deps) {
     type: JobType,
     held: Rights,
   ): Promise<Target | null | undefined> {
-    const { tenantId, siteId, deviceId, jobTarget } = approval;
+    const { tenantId, jobTarget } = approval;
     const target = await jobTargets.findFor(type, held, { tenantId, target: jobTarget });
-    return target && !contains({ tenantId, siteId, deviceId }, scopeOfTarget(target))
+    return target && !contains(requestedScope(approval), scopeOfTarget(target))
       ? undefined
       : target;
   }
@@ -133,11 +135,13 @@ export function createApprovalChecks(deps: Deps) {
   ): Promise<Blocker | null> {
     if (!approval.mutations || !approval.plan) return null;
     try {
-      const difference = planDifference(
-        approval.plan,
-        await questions.dryRun(callerForRequester(approval, held), approval.mutations, asker),
-      );
-      if (!difference) return null;
+      const caller = callerForRequester(approval, held);
+      const outcome = await questions.dryRun(caller, approval.mutations, asker);
+      const difference = planDifference(approval.plan, outcome, requestedScope(approval));
+      if (!difference)
+        return outcome.planned.every(({ requiredScopes }) => holdsWrite(held, requiredScopes))
+          ? null
+          : permissionLost(approval);
       return {
         execution: 'stale',
         error: {

@@ -15,7 +15,7 @@ import { recordedNames } from '../../domain/approvals/names.ts';
 import type { ApprovalData } from '../../domain/approvals/records.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, invalidField, invalidFields } from '../../domain/shared/errors.ts';
-import { freezePlan, type FrozenPlan } from '../../domain/inventory/frozenPlan.ts';
+import { findOutside, freezePlan, type FrozenPlan } from '../../domain/inventory/frozenPlan.ts';
 import { isValid, type Mutation, type Planned } from '../../domain/inventory/planning.ts';
 import { permissionsToCreate, type JobType } from '../../domain/jobs/jobType.ts';
 import { scopeOfTarget, type TargetRef } from '../../domain/jobs/targets.ts';
@@ -201,7 +201,7 @@ export function createApprovalRequests({
     if (frozen.effects.length === 0)
       throw invalidField('body', '/validationRequest', 'no_changes', 'would change nothing');
     assertReadable(frozen);
-    const outside = frozen.requiredScopes.find((scope) => !contains(resourceScope, scope));
+    const outside = findOutside(resourceScope, frozen);
     if (outside)
       throw invalidField(
         'body',

@@ -13,7 +13,7 @@ import {
 import type { Mutation, Operation, Planned } from '../../domain/inventory/planning.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { isReadable } from '../../domain/inventory/ownership.ts';
-import type { Scope } from '../../domain/access/scope.ts';
+import type { ResourceScope, Scope } from '../../domain/access/scope.ts';
 import type { Access } from '../access/access.ts';
 import type { PlanOutcome } from './planner.ts';
 import type { InventoryWrites } from './writes.ts';
@@ -80,6 +80,9 @@ function toApplyResult(outcome: PlanOutcome, scope: Scope): ApplyResult {
   };
 }
 
+/** The plan that was approved, and the scope of its request. */
+export type ApprovedPlan = { plan: FrozenPlan; resourceScope: ResourceScope };
+
 /** Applies changes of a job exactly once. */
 export function createApprovedChanges({
   db,
@@ -103,14 +106,14 @@ export function createApprovedChanges({
 
   /**
    * Applies all mutations or none, once per job and key, even if attempts of the job overlap. With
-   * `approvedPlan`, the transaction that writes compares the changes with the plan first. Returns
+   * `approved`, the transaction that writes compares the changes with the plan first. Returns
    * the result of the attempt that applied them. Errors: `StalePlan`, `AttemptSuperseded`, and
    * those of a write.
    */
   async function apply(
     { caller, jobId, runId, attempt, signal, changesKey = '' }: ApplyAttempt,
     mutations: readonly Mutation[],
-    approvedPlan: FrozenPlan | null,
+    approved: ApprovedPlan | null,
   ): Promise<ApplyResult> {
     let invalid: readonly Planned[] = [];
     let result: ApplyResult = { changes: [], hiddenChanges: 0 };
@@ -130,7 +133,8 @@ export function createApprovedChanges({
             throw new AttemptSuperseded();
           // An earlier attempt may have held the locks that this one waited for.
           if (await findResult(trx, jobId, changesKey)) throw new AlreadyApplied();
-          const difference = approvedPlan && planDifference(approvedPlan, outcome);
+          const difference =
+            approved && planDifference(approved.plan, outcome, approved.resourceScope);
           if (difference) throw new StalePlan(difference);
           result = toApplyResult(outcome, access.scope(caller, 'inventory:read'));
           await trx('inventory_apply_results').insert({
@@ -153,7 +157,7 @@ export function createApprovedChanges({
           ? await findResult(db, jobId, changesKey)
           : undefined;
       if (earlierResult) return earlierResult;
-      if (approvedPlan && invalid.length > 0 && error instanceof AppError)
+      if (approved && invalid.length > 0 && error instanceof AppError)
         throw new StalePlan(invalidPlanDifference(invalid));
       throw error;
     }

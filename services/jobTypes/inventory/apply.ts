@@ -4,6 +4,7 @@ import type { Knex } from '../../../db/core/knex.ts';
 import { findApprovedPlan, storeDifferenceOf } from '../../../db/approvals/approvals.ts';
 import type { Approval } from '../../../db/models/Approval.ts';
 import { INVENTORY_APPLY, STALE_PLAN } from '../../../domain/approvals/approvals.ts';
+import { requestedScope } from '../../../domain/approvals/records.ts';
 import { Mutations } from '../../../domain/inventory/mutations.ts';
 import type { Mutation } from '../../../domain/inventory/planning.ts';
 import type { JobSource } from '../../../domain/jobs/jobs.ts';
@@ -45,8 +46,11 @@ export function inventoryApply({
     retry: { maxAttempts: 5 },
     run: async ({ mutations }, tools) => {
       const approval = await findApproval(tools.source);
+      const approved = approval?.plan
+        ? { plan: approval.plan, resourceScope: requestedScope(approval) }
+        : null;
       try {
-        const applied = await approvedChanges.apply(tools, mutations, approval?.plan ?? null);
+        const applied = await approvedChanges.apply(tools, mutations, approved);
         tools.log('info', `${applied.changes.length + applied.hiddenChanges} records changed`);
         return applied;
       } catch (error) {

@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
+import { PLATFORM, type ResourceScope } from '../../../domain/access/scope.ts';
 import { freezePlan } from '../../../domain/inventory/frozenPlan.ts';
 import { systemCaller } from '../../../domain/shared/caller.ts';
 import { StalePlan, AttemptSuperseded } from '../../../services/inventory/approvedChanges.ts';
@@ -7,6 +8,8 @@ import { withApprovals } from '../../support/approvals.ts';
 import { eventually } from '../../support/eventually.ts';
 
 const { fixture } = withApprovals({}, { idle: true });
+
+const platform: ResourceScope = { tenantId: PLATFORM };
 
 /** Creates a job that a run has claimed, with this number of attempts. */
 async function claimJob(attempts: number) {
@@ -27,6 +30,11 @@ const findPrefixes = (cidr: string) =>
   fixture.app.deps.db<{ id: string; cidr: string }>('prefixes').where({ cidr });
 const count = async (cidr: string) => (await findPrefixes(cidr)).length;
 
+const approved = (outcome: Parameters<typeof freezePlan>[0], resourceScope = platform) => ({
+  plan: freezePlan(outcome),
+  resourceScope,
+});
+
 type Mutations = Parameters<typeof fixture.app.deps.inventory.questions.dryRun>[1];
 
 /**
@@ -39,7 +47,7 @@ async function applyTwice(mutations: Mutations, withPlan: boolean) {
     inventory: { approvedChanges, questions },
   } = fixture.app.deps;
   const { attempt } = await claimJob(1);
-  const plan = withPlan ? freezePlan(await questions.dryRun(attempt(1).caller, mutations)) : null;
+  const plan = withPlan ? approved(await questions.dryRun(attempt(1).caller, mutations)) : null;
   const apply = () => approvedChanges.apply(attempt(1), mutations, plan);
   const untilBlocked = (lock: string) =>
     eventually(
@@ -113,9 +121,21 @@ test('changes that differ from the approved plan are not applied', async () => {
     inventory: { approvedChanges, questions },
   } = fixture.app.deps;
   const { attempt } = await claimJob(1);
-  const plan = freezePlan(await questions.dryRun(attempt(1).caller, create('10.4.0.0/16')));
+  const plan = approved(await questions.dryRun(attempt(1).caller, create('10.4.0.0/16')));
   await expect(approvedChanges.apply(attempt(1), create('10.5.0.0/16'), plan)).rejects.toThrow(
     StalePlan,
   );
   expect([await count('10.4.0.0/16'), await count('10.5.0.0/16')]).toEqual([0, 0]);
+});
+
+test('changes outside the scope of their request are not applied', async () => {
+  const {
+    inventory: { approvedChanges, questions },
+  } = fixture.app.deps;
+  const { attempt } = await claimJob(1);
+  const mutations = create('10.6.0.0/16');
+  const outcome = await questions.dryRun(attempt(1).caller, mutations);
+  const elsewhere = approved(outcome, { tenantId: 'elsewhere' });
+  await expect(approvedChanges.apply(attempt(1), mutations, elsewhere)).rejects.toThrow(StalePlan);
+  expect(await count('10.6.0.0/16')).toBe(0);
 });

@@ -81,6 +81,53 @@ describe('what a requester may request', () => {
     expect(job.code).toBe('permission_denied');
   });
 
+  test('no change of a record that got another site since, though its version is the same', async () => {
+    const { tenant } = users();
+    const root = admin(fixture.app);
+    const [a, b] = [`${tenant}-a`, `${tenant}-b`];
+    for (const site of [a, b]) await seedSiteAndDevice(fixture.app, { tenant, site });
+    const create = (resource: string, record: object) =>
+      root.post<{ id: string }>(`/api/inventory/${resource}`, record).expect(201);
+    const network = { cidr: '10.90.0.0/16', tenantId: tenant, siteId: a };
+    const prefix = await create('prefixes', network);
+    const address = await create('ip-addresses', { address: '10.90.0.1', tenantId: tenant });
+    const change = (description: string) => ({
+      validationRequest: {
+        resource: 'ip-addresses',
+        operation: 'update',
+        record: { id: address.id, description },
+      },
+    });
+    const requester = root.as({ actor: 'asker', roles: 'operator', tenant });
+    const decider = root.as({ actor: 'decider', roles: 'approver', tenant });
+    const atSite = await createRequest(requester, { siteId: a, ...change('at the site') });
+    const atTenant = await createRequest(requester, {
+      tenantId: tenant,
+      ...change('at the tenant'),
+    });
+    const user = await createUser(fixture.app, { roleId: 'operator', siteId: a });
+    const permissions = ['workflow:write', 'inventory:read'];
+    const { id: roleId } = await root
+      .post<{ id: string }>('/api/rbac/roles', { name: `asks at ${tenant}`, permissions })
+      .expect(201);
+    await root
+      .post('/api/rbac/assignments', { userId: user.id, roleId, tenantId: tenant })
+      .expect(201);
+    const asksAtTenant = { tenantId: tenant, ...change('with rights at the site') };
+    const lost = await createRequest(user.client, asksAtTenant);
+    await root.put(`/api/inventory/prefixes/${prefix.id}`, { siteId: b }).expect(200);
+    expect((await readRequest(decider, atSite.id)).blocker).toMatchObject({
+      code: 'stale_plan',
+      difference: { errors: [{ pointer: '/mutations/0', code: 'outside_scope' }], effects: [] },
+    });
+    expect((await readRequest(decider, lost.id)).blocker).toMatchObject({
+      code: 'permission_lost',
+    });
+    await approve(decider, atSite.id).expect(200);
+    expect(await untilExecution(decider, atSite.id, 'stale')).toMatchObject({ jobId: null });
+    expect(await approveAndWait(decider, atTenant.id)).toMatchObject({ execution: 'succeeded' });
+  });
+
   describe('a requester who loses the permission before the execution', () => {
     const revokeRoles = async ({ id }: { id: string }) => {
       const { items } = await admin(fixture.app)

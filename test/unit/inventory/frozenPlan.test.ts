@@ -5,6 +5,7 @@ import type { Row } from '../../../domain/inventory/resource.ts';
 import type { PlannedChange } from '../../../domain/inventory/planSnapshot.ts';
 import { plannedChange } from '../../support/planned.ts';
 
+const t = { tenantId: 't' };
 const row = (id: string, overrides: object = {}): Row => ({
   id,
   version: 3,
@@ -45,7 +46,7 @@ test('new ids, times and the order of records do not change a frozen plan', () =
     ],
   };
   expect(freezePlan(second)).toEqual(freezePlan(first));
-  expect(planDifference(freezePlan(first), second)).toBeNull();
+  expect(planDifference(freezePlan(first), second, t)).toBeNull();
   expect(JSON.stringify(freezePlan(first))).not.toContain('reg_1');
   expect(freezePlan(first).effects.map(({ id, version }) => [id, version])).toEqual([
     ['new:1', null],
@@ -98,18 +99,35 @@ test.each([
   ],
 ])('%s makes a difference', (_, now) => {
   const approved = freezePlan(outcome(created('reg_1'), updated({ name: 'x' })));
-  expect(planDifference(approved, outcome(created('reg_9'), updated({ name: 'x' })))).toBeNull();
-  expect(planDifference(approved, now)?.effects).toHaveLength(1);
+  expect(planDifference(approved, outcome(created('reg_9'), updated({ name: 'x' })), t)).toBeNull();
+  expect(planDifference(approved, now, t)?.effects).toHaveLength(1);
 });
 
 test('an invalid plan differs by its errors only', () => {
   const now = outcome(updated({ name: 'x' }));
   now.planned[0]?.errors.push({ pointer: '/name', code: 'c', message: 'm' });
-  expect(planDifference(freezePlan(outcome(created('reg_1'))), now)).toEqual({
+  expect(planDifference(freezePlan(outcome(created('reg_1'))), now, t)).toEqual({
     errors: [{ pointer: '/mutations/0/record/name', code: 'c', message: 'm' }],
     conflicts: [],
     effects: [],
   });
+});
+
+test.each([
+  [{ tenantId: 't' }, true],
+  [{ tenantId: 't', siteId: 's' }, true],
+  [{ tenantId: 't', siteId: 's', deviceId: 'd' }, true],
+  [{ tenantId: 'platform' }, true],
+  [{ tenantId: 't', siteId: 'other' }, false],
+  [{ tenantId: 't', siteId: 's', deviceId: 'other' }, false],
+  [{ tenantId: 'other' }, false],
+  [{ tenantId: 'other', siteId: 's' }, false],
+])('the same effects outside the scope of the request differ: %j', (scope, isInside) => {
+  const now = outcome(updated({ name: 'x' }));
+  now.planned[0]?.requiredScopes.push({ tenantId: 't', siteId: 's', deviceId: 'd' });
+  expect(planDifference(freezePlan(now), now, scope)?.errors ?? []).toMatchObject(
+    isInside ? [] : [{ pointer: '/mutations/0', code: 'outside_scope' }],
+  );
 });
 
 test('a new record without a label is labelled with its placeholder', () => {
