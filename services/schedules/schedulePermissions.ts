@@ -82,7 +82,8 @@ export const createSchedulePermissions = ({
   return {
     /**
      * The policy `cancelOther` requires `job:cancel`, of callers who set the policy and of those who
-     * trigger a schedule that has it. Error: `permission_denied`.
+     * trigger or resume a schedule that has it, or change when its jobs run or what they do. Error:
+     * `permission_denied`.
      */
     async requireCancel(
       caller: Caller,

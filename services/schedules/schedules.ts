@@ -202,7 +202,10 @@ export function createSchedules(deps: Deps) {
   ): Promise<ScheduleWithLastRun> =>
     retryChanged(async () => {
       const known = await repository.findToAct(caller, id, 'schedule:write');
-      if (enabled) await permissions.requireToRun(caller, known);
+      if (enabled) {
+        await permissions.requireCancel(caller, known.overlapPolicy, known);
+        await permissions.requireToRun(caller, known);
+      }
       const pauseReason = reason ?? null;
       const saved = await repository.commitLocked(
         caller,
@@ -314,7 +317,8 @@ export function createSchedules(deps: Deps) {
 
     /**
      * Resumes a schedule; occurrences during the pause stay skipped. Errors: `not_found`,
-     * `permission_denied` (also the permission of the job type), `version_conflict`, `unavailable`.
+     * `permission_denied` (also the permission of the job type, and `job:cancel` with `cancelOther`),
+     * `version_conflict`, `unavailable`.
      */
     resume: (caller: Caller, id: string, reason: string | undefined, expectedVersion?: number) =>
       setEnabled(caller, id, true, reason, expectedVersion),

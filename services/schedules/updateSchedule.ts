@@ -183,7 +183,13 @@ async function updateOnce(
         { jobType, payload, target, saved: savedParts(jobUpdate) },
       )
     : [];
-  await permissions.requireCancel(caller, update.overlapPolicy, { tenantId, target });
+  const overlapPolicy = update.overlapPolicy ?? known.overlapPolicy;
+  if (update.overlapPolicy !== undefined || changesOwner || changesRuns(update, known)) {
+    await permissions.requireCancel(caller, overlapPolicy, { tenantId, target });
+    // The jobs that it would cancel are those of the target before.
+    if (jobUpdate.target !== undefined)
+      await permissions.requireCancel(caller, overlapPolicy, known);
+  }
 
   const saved = repository.commitLocked(
     caller,

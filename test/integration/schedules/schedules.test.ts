@@ -544,9 +544,19 @@ describe('permissions', () => {
     expect(refused.detail).toContain('job:cancel');
     const problem = await editor.post<ProblemBody>(`/api/schedules/${id}/trigger`).expect(403);
     expect(problem.detail).toContain('job:cancel');
+    await app.client.as({ tenant: 'edits' }).post(`/api/schedules/${id}/pause`, {}).expect(200);
+    await editor.post(`/api/schedules/${id}/resume`, {}).expect(403);
+    for (const changed of [
+      { cronExpression: '* * * * *' },
+      { enabled: true },
+      { payload: { hello: 2 } },
+      { takeOver: true },
+    ])
+      expect((await rejectedUpdate(editor, id, changed, 403)).detail).toContain('job:cancel');
+    await updateSchedule(editor, id, { cronExpression: '* * * * *', overlapPolicy: 'skip' });
     // Neither the payload nor the retry policy change.
     const change = { name: 'renamed', payload: request.payload, retryPolicy: {} };
-    const renamed = await updateSchedule(editor, id, change);
+    const renamed = await updateSchedule(editor, other, change);
     expect(renamed).toMatchObject({ name: 'renamed', owner: 'alice' });
     expect(renamed.warnings).toBeUndefined();
     for (const changed of [
@@ -554,7 +564,7 @@ describe('permissions', () => {
       { takeOver: true },
       { retryPolicy: { maxAttempts: 9 } },
     ])
-      expect(await updateSchedule(editor, id, changed)).toMatchObject({
+      expect(await updateSchedule(editor, other, changed)).toMatchObject({
         owner: 'eve',
         warnings: [{ code: 'owner_denied' }],
       });
