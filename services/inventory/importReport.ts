@@ -59,7 +59,7 @@ export function reportedRow(row: ReportedRow, isContentVisible: boolean): Import
   const { resource, operation, record } = row.mutation;
   if (!isContentVisible)
     return {
-      ...{ line, outcome, id, resource: null, operation: null, label: null },
+      ...{ line, outcome, id: null, resource: null, operation: null, label: null },
       errors: errors.map((error) => ({ ...withoutContent(error), value: null })),
       conflicts: conflicts.map((conflict) => ({
         ...withoutContent(conflict),

@@ -102,6 +102,18 @@ describe('files', () => {
     const read = await other.get<Import>(`/api/inventory/imports/${id}`).expect(200);
     expect(read.contentVisible).toBe(false);
     await apply(other, id).expect(403);
+    // Ids may be chosen names of what others may not read.
+    const { id: written } = await upload(
+      'name\nwritten by the sender\n',
+      'resource=sites',
+      'text/csv',
+      sender,
+    ).expect(202);
+    const [own] = await rowsOf(written, '', sender);
+    expect(own).toMatchObject({ outcome: 'created', id: expect.any(String) });
+    expect((await rowsOf(written, '', other))[0]).toMatchObject({ outcome: 'created', id: null });
+    const text = String((await other.get(`/api/inventory/imports/${written}/report`)).body);
+    expect(text).not.toContain(String(own?.id));
     expect((await root.get<Import>(`/api/inventory/imports/${id}`)).body.contentVisible).toBe(true);
     // In the tenant of another session the rows would be about other records.
     await apply(root, id).expect(409);
