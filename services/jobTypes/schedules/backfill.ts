@@ -47,7 +47,7 @@ export const scheduleBackfill = ({
         throw new JobFailure('schedule_deleted', 'The schedule was deleted', { retryable: false });
       // The schedule may change while the job runs, which would run it as it is then.
       const authorize = async (current: Schedule) => {
-        if (await mayRunSchedule(tools.caller, current)) return;
+        if (await mayRunSchedule(await tools.currentCaller(), current)) return;
         const message = `${tools.caller.actorId} may no longer run ${current.jobType} here`;
         throw new JobFailure('permission_lost', message, { retryable: false });
       };
