@@ -4,7 +4,7 @@ import { openDatabase, type Knex } from '../../../db/core/knex.ts';
 import { readSnapshot } from '../../../db/core/readSnapshot.ts';
 import { notifyTopics } from '../../../db/core/unitOfWork.ts';
 import { isOutage } from '../../../domain/shared/outage.ts';
-import { createLog } from '../../../platform/log.ts';
+import { createLog, type Log } from '../../../platform/log.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startForwarder, type Forwarder } from '../../support/forwarder.ts';
@@ -130,17 +130,18 @@ describe('the connection that listens', () => {
           new URL(database.url).pathname.slice(1),
         ]);
       });
-    const listeners = async (): Promise<number[]> =>
-      db('pg_stat_activity')
-        .where({ application_name: 'reads only' })
-        .whereRaw('datname = current_database()')
-        .pluck('pid');
+    const refusals: unknown[] = [];
+    const warn = (fields: unknown) => void refusals.push(fields);
     await setReadOnly('on');
     await changes.stop();
-    changes = createNotifications(url, log, 'reads only');
+    changes = createNotifications(url, Object.assign(Object.create(log) as Log, { warn }));
+    changes.on('a topic', () => (heard += 1));
     changes.start();
-    const [reading] = await eventually(listeners, (found) => found.length === 1);
+    await eventually(
+      () => refusals.length,
+      (count) => count > 0,
+    );
     await setReadOnly('off');
-    await eventually(listeners, ([pid]) => pid !== undefined && pid !== reading);
+    await untilHeard();
   });
 });
