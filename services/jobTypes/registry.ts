@@ -14,7 +14,7 @@ import { unknownReferencesIn } from '../../domain/jobs/payloadReferences.ts';
 import { maskSecretFields } from '../../domain/jobs/secretFields.ts';
 import type { RemoteTypeDefinition } from '../../domain/runners/definition.ts';
 import { maskInTurns } from '../../platform/maskInTurns.ts';
-import { compileForeignSchema } from '../../platform/foreignSchema.ts';
+import { compileForeignSchema, SchemaError } from '../../platform/foreignSchema.ts';
 import { joinRuns } from '../../platform/joinRuns.ts';
 import { compileCheck, type SchemaCheck } from '../../platform/schemaCheck.ts';
 
@@ -207,8 +207,22 @@ const invalidUnder = (pointer: string, errors: readonly Omit<FieldError, 'in'>[]
     errors.map((e): FieldError => ({ ...e, in: 'body', pointer: `${pointer}${e.pointer}` })),
   );
 
-/** Compiles the schema of a runner at its first use. A runner announces none that does not compile. */
+/** Compiles the schema of a runner at its first use. */
 function compileLazily(schema: object): SchemaCheck {
   let compiled: SchemaCheck | undefined;
-  return (value) => (compiled ??= compileForeignSchema(schema))(value);
+  return (value) => (compiled ??= compileStored(schema))(value);
+}
+
+/**
+ * A runner announces no schema that does not compile, but one may have been accepted before a limit. All values are
+ * refused then, with the reason: requests and attempts that only failed would be repeated.
+ */
+function compileStored(schema: object): SchemaCheck {
+  try {
+    return compileForeignSchema(schema);
+  } catch (error) {
+    if (!(error instanceof SchemaError)) throw error;
+    const message = `cannot be checked, as the schema of the job type is not accepted any more: ${error.message}`;
+    return () => [{ pointer: '', code: 'schema_not_accepted', message }];
+  }
 }

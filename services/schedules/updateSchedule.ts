@@ -60,12 +60,21 @@ const RUN_FIELDS = [
   'overlapPolicy',
 ] as const;
 
-const changesRuns = (update: ScheduleUpdate, schedule: Schedule): boolean =>
-  (update.enabled === true && !schedule.enabled) ||
-  RUN_FIELDS.some(
+const TIMING_FIELDS = ['cronExpression', 'timezone', 'startAt', 'endAt'] as const;
+
+/** True if one of these fields gets another value: forms and scripts send those that they leave as they are, too. */
+const changesAny = (
+  fields: readonly (typeof RUN_FIELDS)[number][],
+  update: ScheduleUpdate,
+  schedule: Schedule,
+): boolean =>
+  fields.some(
     (field) =>
       update[field] !== undefined && update[field]?.valueOf() !== schedule[field]?.valueOf(),
   );
+
+const changesRuns = (update: ScheduleUpdate, schedule: Schedule): boolean =>
+  (update.enabled === true && !schedule.enabled) || changesAny(RUN_FIELDS, update, schedule);
 
 /** True when the saved payload has values that only its author sees. */
 const hidesValues = async (jobTypes: JobTypes, { jobType, payload }: Schedule): Promise<boolean> =>
@@ -131,10 +140,7 @@ function checkUpdatedTiming(before: Schedule, update: ScheduleUpdate, now: Date)
     startAt: startAt === undefined ? before.startAt : startAt,
     endAt: endAt === undefined ? before.endAt : endAt,
   });
-  const changesTiming = [cronExpression, timezone, startAt, endAt].some(
-    (field) => field !== undefined,
-  );
-  if (changesTiming) assertOccurs(timing, now);
+  if (changesAny(TIMING_FIELDS, update, before)) assertOccurs(timing, now);
   return timing;
 }
 
@@ -184,7 +190,7 @@ async function updateOnce(
       )
     : [];
   const overlapPolicy = update.overlapPolicy ?? known.overlapPolicy;
-  if (update.overlapPolicy !== undefined || changesOwner || changesRuns(update, known)) {
+  if (changesOwner || changesRuns(update, known)) {
     await permissions.requireCancel(caller, overlapPolicy, { tenantId, target });
     // The jobs that it would cancel are those of the target before.
     if (jobUpdate.target !== undefined)

@@ -211,7 +211,8 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
     ): Promise<WebhookWithSecret> {
       const known = await repository.findToAct(caller, id, 'webhook:write');
       if (fields.endpointUrl !== undefined) {
-        checkEndpoint(fields.endpointUrl);
+        // One that stays was accepted, whatever the rules are now.
+        if (!isSameEndpoint(known, fields.endpointUrl)) checkEndpoint(fields.endpointUrl);
         checkNotMasked(known, fields.endpointUrl);
       }
       const replaced = replacedSecret(fields.secret);

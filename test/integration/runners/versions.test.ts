@@ -3,7 +3,7 @@ import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import type { RemoteJobType } from '../../../domain/jobs/jobType.ts';
 import { createRemoteTypes } from '../../../services/runners/remoteTypes.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
-import type { TestClient } from '../../support/client.ts';
+import type { ProblemBody, TestClient } from '../../support/client.ts';
 import { attemptCalls, createHandRunner } from '../../support/runner.ts';
 import { admin, createUser } from '../../support/users.ts';
 
@@ -90,4 +90,33 @@ test('a process that has not heard of a change of a type decides by the record',
   } finally {
     createRemoteTypes({ db, jobTypes, notifications, log });
   }
+});
+
+test('a schema that was accepted before a limit refuses what is sent, with the reason', async () => {
+  const name = 'hand.older';
+  const hand = await createHandRunner(app, name);
+  const id = await createJob(name, hand);
+  // More steps of patterns than a schema may have today.
+  const properties = Object.fromEntries(
+    Array.from({ length: 60 }, (_, n) => [
+      `p${n}`,
+      { type: 'string', pattern: '^[^\\r\\n]{1,255}$' },
+    ]),
+  );
+  const older = JSON.stringify({ type: 'object', properties });
+  const { db, jobTypes } = app.deps;
+  for (const table of ['job_types', 'job_type_versions'])
+    await db.raw(
+      `UPDATE ?? SET definition = jsonb_set(jsonb_set(definition::jsonb, '{payload}', ?), '{result}', ?)::json WHERE name = ?`,
+      [table, older, older, name],
+    );
+  await jobTypes.refresh();
+  const { errors } = await root
+    .post<ProblemBody>('/api/jobs', { type: name, payload: {} })
+    .expect(400);
+  expect(errors?.map(({ code, message }) => [code, message])).toEqual([
+    ['schema_not_accepted', expect.stringContaining('The patterns are too long')],
+  ]);
+  const failed = { outcome: 'failed', code: 'payload_invalid' };
+  expect(await hand.begin(id, 'run-1').expect(200)).toMatchObject(failed);
 });
