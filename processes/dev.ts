@@ -158,7 +158,7 @@ async function buildConsoleIfPossible(terminal: TerminalConsole): Promise<void> 
  * The configuration of the process: defaults for this machine, the environment, and the servers.
  */
 async function readStackConfig(folder: string, stack: Stack): Promise<Config> {
-  const { HOLDFAST_DATA_DIR: _, ...env } = process.env;
+  const { HOLDFAST_DATA_DIR, ...env } = process.env;
   return readConfig({
     HOLDFAST_TRUSTED_GATEWAYS: LOOPBACK,
     // A page in a browser of this machine may have changed what its own name means.

@@ -68,7 +68,7 @@ class OtherMemo extends Error {}
  */
 async function createOrUpdate(client: Client, record: Schedule, taskQueue: string): Promise<void> {
   const options = optionsOf(record, taskQueue);
-  const { scheduleId, memo: _, ...changed } = options;
+  const { scheduleId, memo, ...changed } = options;
   const create = () => client.schedule.create(options);
   const update = async () => {
     try {

@@ -95,7 +95,7 @@ const mounts = ({ equipment }: ExtraSources): Extra => ({
       ids,
       await equipment.mounts(caller, ids),
       ({ rackId }) => rackId,
-      ({ rackId: _, ...mount }): Static<typeof MountView> => mount,
+      ({ rackId, ...mount }): Static<typeof MountView> => mount,
     );
   },
 });
@@ -125,7 +125,7 @@ const addresses = ({ equipment }: ExtraSources): Extra => ({
       ids,
       await equipment.addresses(caller, ids),
       ({ ofId }) => ofId,
-      ({ ofId: _, ...address }): Static<typeof InterfaceAddressView> => address,
+      ({ ofId, ...address }): Static<typeof InterfaceAddressView> => address,
     );
   },
 });

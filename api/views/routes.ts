@@ -27,7 +27,7 @@ const VIEWS = defineList({
   },
 });
 
-const view = ({ createdAt, updatedAt, owner: _owner, ...fields }: OwnView): ViewRecord => ({
+const view = ({ createdAt, updatedAt, owner, ...fields }: OwnView): ViewRecord => ({
   id: fields.id,
   tenantId: fields.tenantId,
   list: fields.list,

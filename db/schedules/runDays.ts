@@ -58,7 +58,7 @@ export const countRuns = (
     );
     const isCut = (rows[0]?.total ?? 0) >= limit;
     return {
-      counts: rows.map(({ total: _total, earliest: _earliest, ...count }) => count),
+      counts: rows.map(({ total, earliest, ...count }) => count),
       countedAfter: isCut ? (rows[0]?.earliest ?? null) : null,
     };
   });

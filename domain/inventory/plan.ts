@@ -264,7 +264,7 @@ function draftChange(
   before: Row,
   record: Record<string, unknown>,
 ): OpenDraft {
-  const { id: _, version, evict, ...others } = record;
+  const { id, version, evict, ...others } = record;
   const fields = resource.sharable || evict === undefined ? others : { ...others, evict };
   const isDelete = operation === 'delete';
   const draft = createDraft({

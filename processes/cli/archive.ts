@@ -90,7 +90,7 @@ async function list(): Promise<number> {
 async function show(name: string): Promise<number> {
   for await (const part of await partsOf(name)) {
     if (part.kind === 'header') {
-      const { key, tables: _, ...header } = part.header;
+      const { key, tables, ...header } = part.header;
       print(JSON.stringify({ ...header, masterKey: key.id }, null, 2));
     } else if (part.kind === 'manifest') {
       for (const { section, name: table, rows, sha256 } of part.manifest.tables)

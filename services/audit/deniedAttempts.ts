@@ -138,4 +138,4 @@ export function createDeniedAttempts({
   };
 }
 
-const withoutClaim = ({ idempotency: _, ...caller }: Caller): Caller => caller;
+const withoutClaim = ({ idempotency, ...caller }: Caller): Caller => caller;

@@ -91,7 +91,7 @@ export function createCombinedCreates({ commit, access, planner }: Deps) {
     { isAllOrNone = false, beforeCommit }: Options = {},
   ): Promise<(Row | null)[]> => {
     const results: (Row | null)[] = callers.map(() => null);
-    const { idempotency: _, ...shared } = assertDefined(callers[0], 'caller of a create');
+    const { idempotency, ...shared } = assertDefined(callers[0], 'caller of a create');
     let isPlanned = false;
     try {
       await commit(shared, async (work) => {

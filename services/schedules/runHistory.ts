@@ -86,7 +86,7 @@ export const createRunHistory = ({ db, access }: { db: Knex; access: Access }) =
         const end = bounds[day + 1];
         if (!end || (countedAfter && start <= countedAfter)) return [];
         const own = counts.filter(({ interval }) => interval === day);
-        return [{ date, start, end, runs: own.map(({ interval: _interval, ...run }) => run) }];
+        return [{ date, start, end, runs: own.map(({ interval, ...run }) => run) }];
       });
     },
   };

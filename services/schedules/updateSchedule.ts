@@ -208,8 +208,7 @@ async function updateOnce(
       // Read once: the last occurrence could come between the check and the change.
       const now = await readDatabaseTime(trx);
       const timing = checkUpdatedTiming(before, update, now);
-      const { takeOver: _, jobType: __, payload: ___, target: ____, ...others } = update;
-      const { retryPolicy: _____, enabled, ...fields } = others;
+      const { takeOver, jobType, payload, target, retryPolicy, enabled, ...fields } = update;
       const changed: Partial<Schedule> = { ...fields, ...jobUpdate, timezone: timing.timezone };
       if (fields.cronExpression !== undefined)
         changed.cronExpression = fields.cronExpression.trim();

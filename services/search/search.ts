@@ -151,7 +151,7 @@ function answerFrom(
     items: shown
       .filter((row) => row.kind !== 'around')
       .toSorted((a, b) => a.rank - b.rank)
-      .map(({ kind, rank, isCut: _, ...row }) => ({
+      .map(({ kind, rank, isCut, ...row }) => ({
         kind: kind as SearchKind,
         ...row,
         description: row.description ?? '',

@@ -97,7 +97,7 @@ async function runByLane(input: JobWorkflowInput): Promise<void> {
  * would stay with its worker. Throws other failures.
  */
 async function continueElsewhere(
-  { firstAttempt: _, ...input }: JobWorkflowInput,
+  { firstAttempt, ...input }: JobWorkflowInput,
   failure: unknown,
 ): Promise<void> {
   const cause = causeOf(failure);

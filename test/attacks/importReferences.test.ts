@@ -68,7 +68,7 @@ const rowsFor = (
 /** What is wrong with the outcomes of rows: those of each two differ, have something of acme, or are not refused. */
 async function judge(rows: readonly FileRow[], query: string, text: string, type: string) {
   const reports = await importedRows(mallory, query, text, type);
-  const seen = reports.map(({ line: _, ...report }, i) => {
+  const seen = reports.map(({ line, ...report }, i) => {
     const sent = rows[i]?.sent;
     const what = JSON.stringify(report);
     return sent === OWN ? report.outcome : what.replaceAll(sentIn(sent), '<sent>');

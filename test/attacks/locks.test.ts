@@ -343,7 +343,7 @@ test('an import that writes all rows or none locks nothing when a row is invalid
   const lines = [
     { resource: 'ip-addresses', id: held.id, description: 'imported' },
     { resource: 'ip-addresses', address: 'none' },
-  ].map(({ resource: _, ...record }) => JSON.stringify(record));
+  ].map(({ resource, ...record }) => JSON.stringify(record));
   const holder = await app.deps.db.transaction();
   try {
     await holder.raw('SELECT FROM ip_addresses WHERE id = ? FOR UPDATE', [held.id]);

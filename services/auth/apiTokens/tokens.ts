@@ -108,7 +108,7 @@ export function createApiTokens({ db, commit, access, ids, config, cancelRevoked
     work: Work,
     caller: Caller,
     { kind, owner, requestTenantId }: { kind: TokenKind; owner: User; requestTenantId: string },
-    { name, tenantId: _, pools, ...request }: TokenRequest,
+    { name, tenantId, pools, ...request }: TokenRequest,
   ): Promise<NewToken> {
     const trx = await work.trx();
     const expiresAt =

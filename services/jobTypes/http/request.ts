@@ -241,7 +241,7 @@ export const httpRequest = (http: GuardedHttp): JobType<Payload> =>
           durationMs: received.durationMs,
         });
         assertExpectedStatus(received, payload);
-        const { retryAfterMs: _, ...result } = received;
+        const { retryAfterMs, ...result } = received;
         return withoutRequestCredentials(result, credentialsInResult(payload));
       } catch (error) {
         if (!(error instanceof OutboundError)) throw error;

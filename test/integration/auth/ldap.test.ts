@@ -60,7 +60,7 @@ describeWith('slapd', 'LDAP', () => {
     });
 
     test('works with StartTLS, and with memberOf instead of a search for groups', async () => {
-      const { groupBaseDn: _, ...rest } = slapd.config;
+      const { groupBaseDn, ...rest } = slapd.config;
       const answer = await admin(app).post<ProviderRecord>('/api/auth/providers', {
         kind: 'ldap',
         name: 'StartTLS',
@@ -72,7 +72,7 @@ describeWith('slapd', 'LDAP', () => {
     });
 
     test('with memberOf counts only the groups below a base, if there is one', async () => {
-      const { groupBaseDn: _, ...rest } = slapd.config;
+      const { groupBaseDn, ...rest } = slapd.config;
       const groupsOf = async (uid: string, memberOf: object) => {
         const config = { ...rest, ...memberOf };
         const name = `memberOf ${uid} ${JSON.stringify(memberOf)}`;

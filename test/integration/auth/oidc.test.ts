@@ -411,7 +411,7 @@ describe('the callback is rejected', () => {
         }),
       /signature/i,
     ],
-    ['it is missing', ({ id_token: _, ...t }) => Promise.resolve(t), /id_token|ID Token/i],
+    ['it is missing', ({ id_token, ...t }) => Promise.resolve(t), /id_token|ID Token/i],
   ])('when %s in the ID token', async (_what, tamper, reason) => {
     peer.tamper = tamper;
     const browser = createBrowser();
@@ -425,7 +425,7 @@ describe('the callback is rejected', () => {
   });
 
   test('and the browser is led back to where the login says, with code and request', async () => {
-    peer.tamper = ({ id_token: _, ...t }) => Promise.resolve(t);
+    peer.tamper = ({ id_token, ...t }) => Promise.resolve(t);
     const browser = createBrowser();
     const failureTo = '/sign-in?returnTo=%2Fdevices&error=x#form';
     const url = await signInAtProvider(browser, { failureTo });

@@ -471,7 +471,7 @@ describe('the master key', () => {
         409,
         'master_key_missing',
       );
-      const { clientSecret: _, ...open } = oidc;
+      const { clientSecret, ...open } = oidc;
       await admin(fresh)
         .post('/api/auth/providers', { kind: 'oidc', name: 'x', config: open })
         .expect(201);

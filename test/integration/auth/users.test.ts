@@ -343,7 +343,7 @@ describe('signing in', () => {
     const comparable = answers.map(
       ({
         status,
-        body: { requestId: _, ...body },
+        body: { requestId, ...body },
       }: TestResponse<object & { requestId?: string }>) => ({
         status,
         body,

@@ -185,7 +185,7 @@ describeWith('versitygw', 'the store s3', () => {
   );
 
   test('keeps the unfinished uploads of others', async () => {
-    const { HOLDFAST_BACKUP_S3_PREFIX: _, ...env } = s3.env;
+    const { HOLDFAST_BACKUP_S3_PREFIX, ...env } = s3.env;
     for (const key of ['a/b.hfb', 'nightly/a.hfb', 'a.tar']) await s3.startUpload(key);
     await testSharedStore({
       store: createS3Store(settingsOf(s3, ''), []),

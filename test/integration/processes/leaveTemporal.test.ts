@@ -86,7 +86,7 @@ describe('leave-temporal', () => {
   });
 
   test('needs no database, and says where no Temporal answers', async () => {
-    const { DATABASE_URL: _, ...env } = app.env;
+    const { DATABASE_URL, ...env } = app.env;
     const listed = await runCommand(env, 'leave-temporal');
     expect([listed.status, listed.stderr]).toEqual([0, '']);
     expect(listed.stdout).toMatch(`Task queue  ${env.HOLDFAST_TASK_QUEUE}`);

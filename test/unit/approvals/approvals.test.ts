@@ -204,7 +204,7 @@ describe('the hash of the content', () => {
     },
   );
   test('a request without a target has the hash that it had before there were targets', () => {
-    const { jobTarget: _, ...before } = content;
+    const { jobTarget, ...before } = content;
     expect(contentHash(key, { ...content, jobTarget: null })).toBe(
       contentHash(key, before as ApprovalContent),
     );

@@ -32,7 +32,7 @@ export const entryQuery = (id: string) => ({
 
 /** The entries of a search as a stream of NDJSON, the oldest first. */
 export const exportEntries = (search: ListSearch, now: Date, signal: AbortSignal) => {
-  const { limit: _, ...query } = toQuery<ExportQuery & { limit?: number }>(
+  const { limit, ...query } = toQuery<ExportQuery & { limit?: number }>(
     AUDIT_FILTERS,
     search,
     now,

@@ -21,7 +21,7 @@ export const countAfter = async (
   signal: AbortSignal,
 ) => {
   const part = { limit: 1, count: true };
-  const { sort: _sort, ...query } = toQuery<EventsQuery>(EVENT_FILTERS, search, now, part);
+  const { sort, ...query } = toQuery<EventsQuery>(EVENT_FILTERS, search, now, part);
   return (await listEvents({ ...query, after }, signal)).count ?? null;
 };
 

@@ -34,7 +34,7 @@ export function RecordExport({ resource, filters, search }: Props) {
           : 'The columns that you have chosen'
       }
       read={(format, signal) => {
-        const { limit: _, ...query } = listQuery(filters, search, new Date(serverNow()), {
+        const { limit, ...query } = listQuery(filters, search, new Date(serverNow()), {
           limit: 1,
         });
         // Which fields there are depends on the resource.

@@ -19,7 +19,7 @@ const keyOf = ({ name }: JobType): string => name;
 export function JobTypesPage() {
   const search = route.useSearch();
   const navigate = route.useNavigate();
-  const { columns: _columns, density: _density, ...wanted } = search;
+  const { columns, density, ...wanted } = search;
   const list = useList<JobType>({
     queryKey: ['jobTypes', 'list', wanted],
     read: async ({ facets = [] }, signal) => {

@@ -55,7 +55,7 @@ function useTree(rows: readonly PoolRow[]): GridTree<PoolRow> {
 export function RunnersPage() {
   const search = route.useSearch();
   const navigate = route.useNavigate();
-  const { columns: _columns, density: _density, ...wanted } = search;
+  const { columns, density, ...wanted } = search;
   const list = useList<PoolRow>({
     queryKey: [...LIST, wanted],
     read: async (_part, signal) => {

@@ -56,7 +56,7 @@ function useOptions({ resource, value, isShare = false }: Props, typed: string, 
 
 /** Chooses a record of the inventory: it is searched by name, or by what else the search knows. */
 export function RecordPicker(props: Props) {
-  const { resource, isShare: _isShare, value, onChange, error, ...input } = props;
+  const { resource, isShare, value, onChange, error, ...input } = props;
   /** What the user searches for; undefined while the field shows the chosen record. */
   const [typed, setTyped] = useState<string>();
   const [isOpen, setOpen] = useState(false);

@@ -241,7 +241,7 @@ export function FlagField(props: FieldProps<'flag'>) {
   const input = useInput(props);
   const empty = useEmptyValue(shape, pointer, isRequired);
   if (isRequired) {
-    const { withAsterisk: _asterisk, ...rest } = { withAsterisk: false, ...input };
+    const { withAsterisk, ...rest } = { withAsterisk: false, ...input };
     return (
       <Switch
         {...rest}

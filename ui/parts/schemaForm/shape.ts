@@ -146,7 +146,7 @@ function resolve(
   }
   const union = schema.anyOf ?? schema.oneOf;
   if (!union?.some(isNull)) return { schema, nullable: false };
-  const { anyOf: _any, oneOf: _one, ...around } = schema;
+  const { anyOf, oneOf, ...around } = schema;
   const others = union.filter((each) => !isNull(each));
   const [only] = others;
   if (others.length === 1 && only) {

@@ -78,7 +78,7 @@ export function createSaml(
       const problem = xmlProblem(xml, RESPONSE_LIMITS);
       if (problem !== undefined) throw new SignInRefused(problem);
       // The key signs requests; responses are verified without it.
-      const { spPrivateKey: _, ...publicConfig } = config;
+      const { spPrivateKey, ...publicConfig } = config;
       const outcome = await threads
         .run({ config: publicConfig, pending, samlResponse })
         .catch((error: unknown) => {
@@ -92,7 +92,7 @@ export function createSaml(
 
     /** Service provider metadata (XML). */
     async metadata(
-      { spPrivateKey: _, ...config }: SamlConfig,
+      { spPrivateKey, ...config }: SamlConfig,
       { callbackUrl, audience }: { callbackUrl: string; audience: string },
     ): Promise<string> {
       const client = await createSamlClient(config, {

@@ -84,7 +84,7 @@ function Find({ typed }: { typed: string }) {
         value={vrf}
         onChange={(next) =>
           void navigate({
-            search: ({ vrf: _, ...old }) => (next === undefined ? old : { ...old, vrf: next }),
+            search: ({ vrf, ...old }) => (next === undefined ? old : { ...old, vrf: next }),
           })
         }
       />
