@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { chmod, rm } from 'node:fs/promises';
 import net from 'node:net';
 import os from 'node:os';
@@ -13,7 +13,7 @@ export class FolderInUse extends Error {}
  * It is not in TMPDIR, which may differ between two shells.
  */
 const socketPath = (folder: string) => {
-  const name = `holdfast-${createHash('sha256').update(folder).digest('hex').slice(0, 16)}`;
+  const name = `holdfast-${hash('sha256', folder, 'hex').slice(0, 16)}`;
   return os.platform() === 'win32' ? `\\\\.\\pipe\\${name}` : `/tmp/${name}.sock`;
 };
 

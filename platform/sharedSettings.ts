@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { sortedJson } from '../domain/shared/sortedJson.ts';
 import type { NamedKey } from './aesGcm.ts';
 import type { Config } from './config.ts';
@@ -21,8 +21,7 @@ type Shared = Pick<
   'retention' | 'quotas' | 'tenantSharePercent' | 'taskQueue' | 'backups'
 > & { temporal: Pick<Config['temporal'], 'namespace' | 'codecKeys'> };
 
-const sha256 = (value: string | Buffer): string =>
-  createHash('sha256').update(value).digest('base64url');
+const sha256 = (value: string | Buffer): string => hash('sha256', value, 'base64url');
 
 const keyIds = (keys: readonly NamedKey[]): string[] =>
   keys.map(({ id, key }) => `${id} ${sha256(key)}`).sort();

@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import { Context } from '@temporalio/activity';
 import {
   ApplicationFailure,
@@ -163,7 +163,7 @@ const unansweredBefore = ({ info }: Context): string[] =>
   (info.heartbeatDetails as UnansweredBegin | null | undefined)?.unanswered ?? [];
 
 /** Temporal gets hashes: the token itself would let its reader report the end of the attempt. */
-const tokenHash = (token: string): string => createHash('sha256').update(token).digest('hex');
+const tokenHash = (token: string): string => hash('sha256', token, 'hex');
 
 /** What an attempt needs, with the run that was prepared for it. */
 type AttemptDeps = Deps & { host: CommandHost & { prepared: PreparedRun } };

@@ -1,4 +1,4 @@
-import { createHash, hash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { AppError, invalidField } from '../../domain/shared/errors.ts';
 import type { HttpResponse } from './response.ts';
 
@@ -23,7 +23,7 @@ export function etagOfRecord(
 
 /** Returns the strong entity tag of a text without a version. */
 export const etagOfText = (text: string): string =>
-  `"${createHash('sha256').update(text).digest('base64url').slice(0, 22)}"`;
+  `"${hash('sha256', text, 'base64url').slice(0, 22)}"`;
 
 const TAG = /(?:W\/)?"[^"]*"/;
 const TAGS = new RegExp(`^${TAG.source}(?:\\s*,\\s*${TAG.source})*$`);

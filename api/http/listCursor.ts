@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import {
   isBlock,
   parseBlock,
@@ -31,8 +31,7 @@ export function cursorScope(
     .sort(([a], [b]) => (a < b ? -1 : 1));
   const path = Object.entries(query[PATH_PARAMETERS] ?? {});
   const parts = path.length === 0 ? asked : [...asked, path];
-  const hash = createHash('sha256').update(JSON.stringify(parts)).digest('base64url').slice(0, 12);
-  return [name, hash];
+  return [name, hash('sha256', JSON.stringify(parts), 'base64url').slice(0, 12)];
 }
 
 export const encodeKey = (scope: readonly string[], { value, id }: ListKey): string =>

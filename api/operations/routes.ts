@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
 import Router from '@koa/router';
 import type { Context, Middleware } from 'koa';
 import { AppError } from '../../domain/shared/errors.ts';
@@ -47,7 +47,7 @@ function isFromThisMachine(ctx: Context): boolean {
   );
 }
 
-const digest = (text: string) => createHash('sha256').update(text).digest();
+const digest = (text: string) => hash('sha256', text, 'buffer');
 
 const hasToken = (ctx: Context, token: string): boolean =>
   timingSafeEqual(digest(ctx.get('authorization')), digest(`Bearer ${token}`));

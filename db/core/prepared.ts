@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Knex } from './knex.ts';
 import { numbered } from './sql.ts';
 import type { Statement } from './statementGroups.ts';
@@ -16,7 +16,7 @@ function statementOf(sql: string): NamedStatement {
   if (known) return known;
   const text = numbered(sql);
   if (statements.size >= MAX_NAMES) return { text };
-  const name = createHash('sha256').update(sql).digest('base64url').slice(0, 20);
+  const name = hash('sha256', sql, 'base64url').slice(0, 20);
   statements.set(sql, { text, name });
   return { text, name };
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type pg from 'pg';
 import { ARTIFACT, artifactOf, LINES, runsFile } from './command.ts';
@@ -52,7 +52,7 @@ function endProblems(job: EndedJob): string[] {
   const expected = {
     name: ARTIFACT,
     attempt: job.attempts,
-    sha256: createHash('sha256').update(artifactOf(job.attempts)).digest('hex'),
+    sha256: hash('sha256', artifactOf(job.attempts), 'hex'),
   };
   if (JSON.stringify(job.artifacts) !== JSON.stringify([expected]))
     problems.push(`has the artifacts ${JSON.stringify(job.artifacts)}`);

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { sortedJson } from '../shared/sortedJson.ts';
 import type { RemoteTypeDefinition } from './definition.ts';
 
@@ -14,5 +14,5 @@ export const shapeOf = ({
 }: Pick<RemoteTypeDefinition, 'payload' | 'targets' | 'access'> & object): string => {
   const secrets = (rest as { secrets?: unknown }).secrets ?? null;
   const text = sortedJson({ payload, targets, access, secrets });
-  return createHash('sha256').update(text).digest('hex');
+  return hash('sha256', text, 'hex');
 };

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, hash } from 'node:crypto';
 
 /**
  * The archive of a backup, format 1 (docs/archive-format.md). An unencrypted preamble describes the
@@ -160,7 +160,7 @@ export function countLines(bytes: Buffer): number {
 }
 
 /** SHA-256. */
-export const hashOf = (bytes: Uint8Array): Buffer => createHash('sha256').update(bytes).digest();
+export const hashOf = (bytes: Uint8Array): Buffer => hash('sha256', bytes, 'buffer');
 
 /** Returns the hash of a section: SHA-256 of the names and hashes of its tables, in order. */
 export const sectionHash = (tables: readonly TableSummary[]): string =>

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import {
   findGrants,
@@ -84,7 +84,7 @@ export function createRights({ db }: { db: Knex }) {
   ): Promise<Rights> {
     if (!enabled) return NO_RIGHTS;
     const principals = principalsOf(userId, providerId, externalGroups);
-    const key = createHash('sha256').update(JSON.stringify(principals)).digest('base64url');
+    const key = hash('sha256', JSON.stringify(principals), 'base64url');
     const cached = userCache.get(key);
     if (cached?.version === version) return cached.rights;
     const rights = await readRights(db, principals, providerId);

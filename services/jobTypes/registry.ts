@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { TObject } from 'typebox';
 import type { Caller } from '../../domain/shared/caller.ts';
@@ -53,7 +53,7 @@ export function createJobTypes() {
 
   /** The check of a schema of runners, which versions of a type often have in common. */
   function runnerCheck(schema: object): SchemaCheck {
-    const key = createHash('sha256').update(JSON.stringify(schema)).digest('base64');
+    const key = hash('sha256', JSON.stringify(schema), 'base64');
     let known = runnerChecks.get(key);
     if (!known) runnerChecks.set(key, (known = compileLazily(schema)));
     return known;

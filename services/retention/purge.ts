@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Commit } from '../../db/core/commit.ts';
 import { isBusy, isRefused } from '../../db/core/constraints.ts';
@@ -94,8 +94,8 @@ const unfinishedOf = ({ doneFor, kinds, after }: Turn): UnfinishedPurge => ({
 export function createPurge({ db, commit, log, config: { retention: defaults } }: Deps) {
   const doneForOf = (overrides: RetentionOverrides, now: Date): string => {
     const periods = JSON.stringify([defaults, overrides]);
-    const hash = createHash('sha256').update(periods).digest('base64url').slice(0, 16);
-    return `${startOfDay(now).toISOString().slice(0, 10)} ${hash}`;
+    const digest = hash('sha256', periods, 'base64url').slice(0, 16);
+    return `${startOfDay(now).toISOString().slice(0, 10)} ${digest}`;
   };
 
   const turnOf = (tenantId: string, overrides: RetentionOverrides, now: Date): Turn => ({

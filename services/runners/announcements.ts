@@ -1,5 +1,5 @@
 import { cut } from '../../domain/shared/excerpt.ts';
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { ignoreNoChange, NoChange, type Commit, type Work } from '../../db/core/commit.ts';
 import { isForeignKeyViolation, isUniqueViolation } from '../../db/core/constraints.ts';
@@ -50,7 +50,7 @@ export function createAnnouncements({ db, commit, ids, jobTypes }: Deps) {
   const checkedSchemas = new LRUCache<string, string>({ max: MAX_CHECKED_SCHEMAS });
 
   function schemaProblem(name: string, schema: object): string | undefined {
-    const key = createHash('sha256').update(JSON.stringify(schema)).digest('base64');
+    const key = hash('sha256', JSON.stringify(schema), 'base64');
     let problem = checkedSchemas.get(key);
     if (problem === undefined) {
       problem = problemOf(schema);

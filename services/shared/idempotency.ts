@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, hash } from 'node:crypto';
 import {
   claimKey,
   releaseKey,
@@ -63,9 +63,7 @@ export function createIdempotency({ db, vault, passwords }: Deps) {
     const [current, ...others] = vault.fingerprints(text, context);
     if (current) return [current, ...others];
     return [
-      mayHoldSecret
-        ? await passwords.fingerprint(text, context)
-        : createHash('sha256').update(text).digest(),
+      mayHoldSecret ? await passwords.fingerprint(text, context) : hash('sha256', text, 'buffer'),
     ];
   }
 

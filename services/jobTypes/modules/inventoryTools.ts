@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { columnKindOf, kindOf } from '../../../domain/inventory/lists.ts';
 import { MAX_MUTATIONS } from '../../../domain/inventory/mutations.ts';
 import { isValid, type Mutation, type Planned } from '../../../domain/inventory/planning.ts';
@@ -107,7 +107,7 @@ function readFailure(error: unknown): unknown {
 function createChangesKeys() {
   const counts = new Map<string, number>();
   return (mutations: readonly Mutation[]): string => {
-    const content = createHash('sha256').update(JSON.stringify(mutations)).digest('base64url');
+    const content = hash('sha256', JSON.stringify(mutations), 'base64url');
     const n = (counts.get(content) ?? 0) + 1;
     counts.set(content, n);
     return `${content}.${n}`;

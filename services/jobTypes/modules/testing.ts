@@ -1,7 +1,7 @@
 /**
  * `holdfast/job-type/testing`: runs a job type without Temporal, PostgreSQL or a server of Holdfast.
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { JobFailure } from '../../../domain/jobs/jobType.ts';
 import { MAX_LOG_LINES, MAX_RESULT_BYTES, type JobProgress } from '../../../domain/jobs/jobs.ts';
@@ -204,7 +204,7 @@ async function storeTestFile(
   const known = artifacts.find((each) => each.name === name);
   if (known) known.content = content;
   else artifacts.push({ name, content });
-  return { name, bytes, sha256: createHash('sha256').update(content).digest('hex') };
+  return { name, bytes, sha256: hash('sha256', content, 'hex') };
 }
 
 const answerOf = (answer: Partial<HttpResponse>): HttpResponse => ({
