@@ -12,7 +12,8 @@ export type SlotHolder = Pick<Caller, 'kind' | 'tenantId' | 'actorId'> &
 type Options = SlotBounds & {
   /** What needs a slot, in the plural, for the error: `log streams`. */
   of: string;
-  retryAfterSeconds: number;
+  /** 5 without it. */
+  retryAfterSeconds?: number;
   /**
    * Callers that wait for a slot, each for `maxMs` at most, without it until their signal aborts.
    * Without `waiting`, nobody waits.
@@ -26,6 +27,13 @@ type Options = SlotBounds & {
 type Release = () => void;
 
 export type Slots = ReturnType<typeof createSlots>;
+
+/** In all, of one tenant, and of one caller. */
+export const bounds = (total: number, perTenant: number, perCaller: number): SlotBounds => ({
+  total,
+  perTenant,
+  perCaller,
+});
 
 /** A quarter of the slots for one tenant, a tenth for one caller. */
 export const sharesOf = (total: number): SlotBounds => ({
@@ -79,7 +87,7 @@ function createCount() {
  * takes all of them, and one for each caller. A slot that becomes free goes to the tenant that
  * holds the fewest, and within it to the one who has waited longest.
  */
-export function createSlots({ of, retryAfterSeconds, waiting, long, ...bounds }: Options) {
+export function createSlots({ of, retryAfterSeconds = 5, waiting, long, ...bounds }: Options) {
   const held = createCount();
   const queued = createCount();
   const queue: { holder: SlotHolder; grant: (release: Release) => void }[] = [];

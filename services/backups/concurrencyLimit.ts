@@ -1,4 +1,4 @@
-import { createSlots } from '../../platform/slots.ts';
+import { bounds, createSlots } from '../../platform/slots.ts';
 import { busyFailure } from '../jobs/busy.ts';
 import type { StepTools } from '../jobs/multiStep.ts';
 
@@ -14,8 +14,8 @@ export function createConcurrencyLimit() {
   const slots = createSlots({
     of: 'backups and restores',
     retryAfterSeconds: 10,
-    ...{ total: MAX_CONCURRENT_STEPS, perTenant: 1, perCaller: 2 },
-    waiting: { total: 40, perTenant: 20, perCaller: 20 },
+    ...bounds(MAX_CONCURRENT_STEPS, 1, 2),
+    waiting: bounds(40, 20, 20),
   });
   return async function runLimited<T>(
     { caller, signal }: Pick<StepTools, 'caller' | 'signal'>,
