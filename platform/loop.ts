@@ -2,15 +2,19 @@ import type { Log } from './log.ts';
 
 /** A function that is called repeatedly in the background. */
 export type Loop = {
-  /** Starts the next round immediately, or directly after the running one. */
+  /** Starts the first round. Without effect while the loop runs. */
+  start(): void;
+  /** True from the start until it is stopped. */
+  isRunning(): boolean;
+  /** Starts the next round immediately, or directly after the running one. Without effect if it does not run. */
   wake(): void;
-  /** Starts no further round. Resolves when the running one has ended. */
+  /** Starts no further round. Resolves when the running one has ended. The loop can be started again. */
   stop(): Promise<void>;
 };
 
 /**
- * `minIntervalMs`: minimum time between the starts of two rounds that find no more work. A function returns it
- * after each round, for loops whose rounds need gather work only where there is much of it.
+ * `minIntervalMs`: minimum time between the starts of two rounds that find no more work. A function is asked after
+ * each round, for loops that need an interval only while there is much to do.
  */
 type LoopOptions = {
   name: string;
@@ -20,14 +24,30 @@ type LoopOptions = {
 };
 
 /**
- * Calls `round` repeatedly. The pause until the next round depends on the result: none for true
+ * Calls `round` repeatedly, from `start` on. The pause until the next round depends on the result: none for true
  * (there is more work), `everyMs` for false, else that number of milliseconds. A failed round is
  * logged.
  */
-export function startLoop(
+export function createLoop(options: LoopOptions, round: () => Promise<boolean | number>): Loop {
+  let current: Run | undefined;
+  return {
+    start: () => void (current ??= startRun(options, round)),
+    isRunning: () => current !== undefined,
+    wake: () => current?.wake(),
+    async stop() {
+      const last = current;
+      current = undefined;
+      await last?.stop();
+    },
+  };
+}
+
+type Run = Pick<Loop, 'wake' | 'stop'>;
+
+function startRun(
   { name, everyMs, minIntervalMs = 0, log }: LoopOptions,
   round: () => Promise<boolean | number>,
-): Loop {
+): Run {
   let stopped = false;
   let woken = false;
   let inCooldown = false;

@@ -3,7 +3,7 @@ import proto from '@temporalio/proto';
 import type { WorkerOptions } from '@temporalio/worker';
 import type { Deployment } from '../platform/config.ts';
 import type { Log } from '../platform/log.ts';
-import { startLoop, type Loop } from '../platform/loop.ts';
+import { createLoop } from '../platform/loop.ts';
 import type { TemporalConnection } from './connection.ts';
 
 const DEADLINE_MS = 10_000;
@@ -82,7 +82,6 @@ export function createVersionState(
   log: Log,
 ): VersionState {
   let isCurrent: boolean | undefined;
-  let loop: Loop | undefined;
   /** How often no version was current while the workers polled; null once one has been. */
   let checksWithoutCurrent: number | null = null;
 
@@ -114,14 +113,14 @@ export function createVersionState(
     return isCurrent ? CHECK_MS : WAITING_CHECK_MS;
   }
 
+  const loop =
+    deployment &&
+    createLoop({ name: 'worker version', everyMs: CHECK_MS, log }, () => check(deployment));
+
   return {
     isCurrent: () => deployment === undefined || isCurrent === true,
     onPolling: () => void (checksWithoutCurrent = 0),
-    start(): void {
-      if (!deployment) return;
-      const options = { name: 'worker version', everyMs: CHECK_MS, log };
-      loop = startLoop(options, () => check(deployment));
-    },
+    start: () => loop?.start(),
     stop: async (): Promise<void> => loop?.stop(),
   };
 }

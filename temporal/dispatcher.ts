@@ -4,7 +4,7 @@ import type { Notifications } from '../db/core/notifications.ts';
 import type { Knex } from '../db/core/knex.ts';
 import { OUTBOX_TOPIC, type OutboxRow } from '../db/core/unitOfWork.ts';
 import type { Log } from '../platform/log.ts';
-import { startLoop, type Loop } from '../platform/loop.ts';
+import { createLoop } from '../platform/loop.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import { inSpanOf } from '../platform/tracing.ts';
 import {
@@ -87,7 +87,6 @@ export function createDispatcher({
   });
   let inFlight = 0;
   let unreachable = false;
-  let loops: Loop[] = [];
   let unsubscribe: () => void = () => undefined;
 
   async function execute(
@@ -180,7 +179,7 @@ export function createDispatcher({
     metrics,
     log,
     execute: (task, deadlineMs) => execute('relay', task, deadlineMs),
-    isStopping: () => loops.length === 0,
+    isStopping: () => !relayLoop.isRunning(),
     reachability: {
       isUnreachable: () => unreachable,
       reportUnreachable,
@@ -191,14 +190,20 @@ export function createDispatcher({
     },
   });
 
+  const relayLoop = createLoop({ name: 'relay', everyMs: RELAY_EVERY_MS, log }, relayBatch);
+  const deleteLoop = createLoop(
+    { name: 'delete dispatched tasks', everyMs: DELETE_EVERY_MS, log },
+    deleteCompleted,
+  );
+
   return {
     /** False while tasks go to the relay directly. */
     canDispatchInline: (task: OutboxTask): boolean =>
-      !unreachable && queue.hasSpaceFor(task) && loops.length > 0,
+      !unreachable && queue.hasSpaceFor(task) && relayLoop.isRunning(),
 
     /** Queues the tasks of a committed transaction for inline dispatch. */
     onCommitted(rows: readonly OutboxRow[]): void {
-      if (unreachable || loops.length === 0) return;
+      if (unreachable || !relayLoop.isRunning()) return;
       for (const row of rows) {
         const key = shortJobsKey(row.task);
         if (key !== undefined && isShortJob(row) && shortJobs.hasSpaceFor(tenantOfTask(row.task)))
@@ -209,22 +214,15 @@ export function createDispatcher({
     },
 
     start(): void {
-      loops = [
-        startLoop({ name: 'relay', everyMs: RELAY_EVERY_MS, log }, relayBatch),
-        startLoop(
-          { name: 'delete dispatched tasks', everyMs: DELETE_EVERY_MS, log },
-          deleteCompleted,
-        ),
-      ];
-      unsubscribe = notifications.on(OUTBOX_TOPIC, () => loops[0]?.wake());
+      relayLoop.start();
+      deleteLoop.start();
+      unsubscribe = notifications.on(OUTBOX_TOPIC, relayLoop.wake);
     },
 
     /** Stops the loops and waits for calls in flight. */
     async stop(): Promise<void> {
       unsubscribe();
-      const stopping = loops;
-      loops = [];
-      await Promise.all(stopping.map((loop) => loop.stop()));
+      await Promise.all([relayLoop.stop(), deleteLoop.stop()]);
       // Queued tasks, and calls without an answer in time, stay in the outbox for a relay. The workflows
       // of jobs whose attempts are made are started, for the record.
       queue.clear();

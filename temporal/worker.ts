@@ -15,7 +15,7 @@ import {
   useConnectionsForProcess,
 } from '../platform/connectionUser.ts';
 import type { Log } from '../platform/log.ts';
-import { startLoop, type Loop } from '../platform/loop.ts';
+import { createLoop } from '../platform/loop.ts';
 import { activitySpans } from '../platform/tracing/activitySpans.ts';
 import { HEARTBEATS_PER_TIMEOUT } from '../activities/heartbeat.ts';
 import { workflowBundle, type StoredBundle } from './bundle.ts';
@@ -109,7 +109,6 @@ export function createWorkers(deps: Deps) {
   let bundle: StoredBundle | undefined;
   let stopping = false;
   let stopped: Promise<void> = Promise.resolve();
-  let preparing: Loop | undefined;
   let isPrepared = true;
   const version = createVersionState(temporal, deps.deployment, log);
 
@@ -133,6 +132,14 @@ export function createWorkers(deps: Deps) {
     if (running.length > 0) await tolerate(ensureSearchAttributes(temporal).then(prepareSchedules));
     return isPrepared ? false : PREPARE_RETRY_MS;
   }
+  const prepareSeconds = Math.min(
+    deps.reconcileSeconds * PREPARE_AFTER_ROUNDS,
+    MAX_PREPARE_SECONDS,
+  );
+  const preparing = createLoop(
+    { name: 'namespace', everyMs: prepareSeconds * 1_000, log },
+    prepareAgain,
+  );
 
   const commonOptions = (connection: NativeConnection): Omit<WorkerOptions, 'taskQueue'> => ({
     connection,
@@ -197,7 +204,7 @@ export function createWorkers(deps: Deps) {
     while (!stopping) {
       try {
         running = await createAll();
-        if (!isPrepared) preparing?.wake();
+        if (!isPrepared) preparing.wake();
         log.info({ taskQueue, build: deps.deployment?.buildId }, 'the worker is polling');
         version.onPolling();
         await run(running, stopping);
@@ -220,8 +227,7 @@ export function createWorkers(deps: Deps) {
     start(): void {
       stopped = keepRunning();
       version.start();
-      const seconds = Math.min(deps.reconcileSeconds * PREPARE_AFTER_ROUNDS, MAX_PREPARE_SECONDS);
-      preparing = startLoop({ name: 'namespace', everyMs: seconds * 1_000, log }, prepareAgain);
+      preparing.start();
     },
 
     /**
@@ -230,7 +236,7 @@ export function createWorkers(deps: Deps) {
     async stop(): Promise<void> {
       stopping = true;
       shutDown(running);
-      void preparing?.stop();
+      void preparing.stop();
       void version.stop();
       await stopped;
     },

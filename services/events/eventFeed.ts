@@ -4,7 +4,7 @@ import type { PublishedEvent } from '../../domain/events/records.ts';
 import { useConnectionsForProcess } from '../../platform/connectionUser.ts';
 import { joinRuns } from '../../platform/joinRuns.ts';
 import type { Log } from '../../platform/log.ts';
-import { startLoop, type Loop } from '../../platform/loop.ts';
+import { createLoop } from '../../platform/loop.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import { createEventTail } from './eventTail.ts';
 
@@ -45,7 +45,6 @@ const TAIL_AGE_MS = 600_000;
 export function createEventFeed({ db, log, metrics }: Deps) {
   const tail = createEventTail({ maxEvents: TAIL_EVENTS, maxAgeMs: TAIL_AGE_MS });
   const followers = new Set<Follower>();
-  let loop: Loop | undefined;
   /** The loops that were stopped have ended. */
   let ended: Promise<void> = Promise.resolve();
   /** Counts the times from which on the tail is not up to date: the last follower has left, or `reload`. */
@@ -113,30 +112,33 @@ export function createEventFeed({ db, log, metrics }: Deps) {
     }
   }
 
+  const loop = createLoop(
+    { name: 'follow events', everyMs: POLL_MS, minIntervalMs: MIN_INTERVAL_MS, log },
+    round,
+  );
+
   function stopReading(): void {
     interruptions += 1;
-    const last = loop?.stop();
+    const last = loop.stop();
     ended = ended.then(() => last);
-    loop = undefined;
   }
 
   return {
     tail,
 
     /** This process has published events. */
-    wake: (): void => loop?.wake(),
+    wake: loop.wake,
 
     /** Reads the log again: after a failover, what was read may not be in it. */
     reload(): void {
       interruptions += 1;
-      loop?.wake();
+      loop.wake();
     },
 
     /** Adds a follower, and reads what was published before. Errors: those of the database. */
     async join(follower: Follower): Promise<void> {
       followers.add(follower);
-      const options = { name: 'follow events', everyMs: POLL_MS, minIntervalMs: MIN_INTERVAL_MS };
-      loop ??= startLoop({ ...options, log }, round);
+      loop.start();
       await read();
       // Where it begins is decided by what was read now.
       follower.isLost = false;

@@ -6,7 +6,7 @@ import { publishEvents } from '../../db/events/publish.ts';
 import { useConnectionsForProcess } from '../../platform/connectionUser.ts';
 import { joinRuns } from '../../platform/joinRuns.ts';
 import type { Log } from '../../platform/log.ts';
-import { startLoop, type Loop } from '../../platform/loop.ts';
+import { createLoop } from '../../platform/loop.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import type { DeliveryQueue } from '../webhooks/deliveryQueue.ts';
 import type { FirstAttempts } from '../webhooks/firstAttempts.ts';
@@ -63,7 +63,6 @@ export function createEventRelay({
   log,
   metrics,
 }: Deps) {
-  let loops: Loop[] = [];
   let unsubscribe: () => void = () => undefined;
   let repairsDueAt = 0;
   /** Deliveries were published since the last round of the queue. */
@@ -89,7 +88,7 @@ export function createEventRelay({
     // The webhook may have been disabled, which leaves deliveries to cancel.
     if (mayCancel) repairsDueAt = 0;
     if (deliveries > 0) arePublished = true;
-    if (deliveries > 0 || mayCancel) loops[1]?.wake();
+    if (deliveries > 0 || mayCancel) deliveryLoop.wake();
     if (deliveries > 0 && !firstAttempts.accepts()) await notifyTopics(db, [DELIVERIES_TOPIC]);
     return { moreEvents: types.length === BATCH, moreDeliveries: areLeft };
   }
@@ -107,7 +106,7 @@ export function createEventRelay({
     try {
       for (let more = true; more && performance.now() < deadline;) {
         const { moreEvents, moreDeliveries } = await publish(options);
-        if (moreDeliveries) loops[0]?.wake();
+        if (moreDeliveries) eventLoop.wake();
         more = moreEvents;
       }
     } catch (error) {
@@ -161,46 +160,47 @@ export function createEventRelay({
     return more || (waiting || cancelling ? slotPollMs : false);
   }
 
+  const eventLoop = createLoop(
+    {
+      name: 'publish events',
+      everyMs: INTERVAL_MS,
+      minIntervalMs: () => minIntervalAfter(lastPublished),
+      log,
+    },
+    publishRound,
+  );
+  const deliveryLoop = createLoop(
+    {
+      name: 'queue deliveries',
+      everyMs: INTERVAL_MS,
+      minIntervalMs: () => minIntervalAfter(lastStarted),
+      log,
+    },
+    queueDeliveries,
+  );
+
   return {
     /** This process has committed events. */
-    wake: (): void => loops[0]?.wake(),
+    wake: eventLoop.wake,
 
     /** Publishes the events that were committed before the call; see above. */
     flush,
 
     /** Starts the loops that publish events and start deliveries. */
     start(): void {
-      loops = [
-        startLoop(
-          {
-            name: 'publish events',
-            everyMs: INTERVAL_MS,
-            minIntervalMs: () => minIntervalAfter(lastPublished),
-            log,
-          },
-          publishRound,
-        ),
-        startLoop(
-          {
-            name: 'queue deliveries',
-            everyMs: INTERVAL_MS,
-            minIntervalMs: () => minIntervalAfter(lastStarted),
-            log,
-          },
-          queueDeliveries,
-        ),
-      ];
-      unsubscribe = notifications.on(DELIVERIES_TOPIC, () => loops[1]?.wake());
+      eventLoop.start();
+      deliveryLoop.start();
+      unsubscribe = notifications.on(DELIVERIES_TOPIC, deliveryLoop.wake);
     },
 
     /** A slot is free. */
     onSlotFreed(): void {
-      if (areWaiting) loops[1]?.wake();
+      if (areWaiting) deliveryLoop.wake();
     },
 
     async stop(): Promise<void> {
       unsubscribe();
-      await Promise.all(loops.map((loop) => loop.stop()));
+      await Promise.all([eventLoop.stop(), deliveryLoop.stop()]);
     },
   };
 }

@@ -4,7 +4,7 @@ import type { Job } from '../../db/models/Job.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { useConnectionsForProcess } from '../../platform/connectionUser.ts';
 import { jobLog, type Log } from '../../platform/log.ts';
-import { startLoop, type Loop } from '../../platform/loop.ts';
+import { createLoop } from '../../platform/loop.ts';
 import { AttemptFailed } from './lifecycle.ts';
 
 export type AttemptWatch = ReturnType<typeof createAttemptWatch>;
@@ -42,7 +42,6 @@ export function createAttemptWatch({
   heartbeatMs: number;
 }) {
   const running = new Set<Watched>();
-  let loop: Loop | undefined;
 
   /** Temporal hands a cancellation on within the heartbeat timeout. After it, the record has to be enough. */
   function abortIfCancelled(watched: Watched): void {
@@ -79,6 +78,9 @@ export function createAttemptWatch({
     return false;
   }
 
+  const everyMs = Math.min(heartbeatMs / CHECKS_PER_TIMEOUT, MAX_CHECK_MS);
+  const loop = createLoop({ name: 'attempts', everyMs, log }, check);
+
   return {
     /**
      * Watches a claimed attempt until it is disposed of. `signal` aborts with `AttemptSuperseded` or with
@@ -93,11 +95,7 @@ export function createAttemptWatch({
       };
     },
 
-    start(): void {
-      const everyMs = Math.min(heartbeatMs / CHECKS_PER_TIMEOUT, MAX_CHECK_MS);
-      loop = startLoop({ name: 'attempts', everyMs, log }, check);
-    },
-
-    stop: async (): Promise<void> => loop?.stop(),
+    start: loop.start,
+    stop: loop.stop,
   };
 }

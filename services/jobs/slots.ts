@@ -17,7 +17,7 @@ import type { OutboxTask } from '../../domain/dispatch/tasks.ts';
 import { useConnectionsForProcess } from '../../platform/connectionUser.ts';
 import { joinRuns } from '../../platform/joinRuns.ts';
 import type { Log } from '../../platform/log.ts';
-import { startLoop, type Loop } from '../../platform/loop.ts';
+import { createLoop } from '../../platform/loop.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import type { JobFactory } from './createJob.ts';
 import { AttemptFailed } from './lifecycle.ts';
@@ -69,8 +69,6 @@ export function createJobSlots({
   workerSlots,
   sharePercent,
 }: Deps) {
-  let loop: Loop | undefined;
-
   /** Grants the free slots to waiting jobs, and starts those. False if another process does now. */
   async function grantFree(): Promise<boolean> {
     const pools = await poolsWithWaitingJobs(db);
@@ -138,9 +136,13 @@ export function createJobSlots({
   /** Resolves after a round that began after the call. Calls during a round share the next one. */
   const round = joinRuns(() => useConnectionsForProcess(grantFree));
 
+  const loop = createLoop({ name: 'slots', everyMs: INTERVAL_MS, log }, async () =>
+    (await round()) ? false : LOCKED_RETRY_MS,
+  );
+
   return {
     /** A job waits for a slot, or has released one. */
-    wake: (): void => loop?.wake(),
+    wake: loop.wake,
 
     /**
      * Calls `claim`, which claims a job only if the job has a slot. Without one, the job waits for
@@ -157,12 +159,7 @@ export function createJobSlots({
       throw new AttemptFailed('no_slot', askAgainMs(waiting, Math.random()));
     },
 
-    start(): void {
-      loop = startLoop({ name: 'slots', everyMs: INTERVAL_MS, log }, async () =>
-        (await round()) ? false : LOCKED_RETRY_MS,
-      );
-    },
-
-    stop: async (): Promise<void> => loop?.stop(),
+    start: loop.start,
+    stop: loop.stop,
   };
 }

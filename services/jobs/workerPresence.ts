@@ -2,7 +2,7 @@ import type { Knex } from '../../db/core/knex.ts';
 import { announceWorker, removeWorker, type WorkerSlots } from '../../db/jobs/workers.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
-import { startLoop, type Loop } from '../../platform/loop.ts';
+import { createLoop } from '../../platform/loop.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 
 type Deps = {
@@ -38,7 +38,6 @@ export function createWorkerPresence({
   isCurrentVersion,
 }: Deps) {
   const id = ids.next('wrk');
-  let loop: Loop | undefined;
   let isAnnounced = false;
 
   async function announce(): Promise<false | number> {
@@ -53,16 +52,15 @@ export function createWorkerPresence({
     return false;
   }
 
+  const loop = createLoop({ name: 'worker presence', everyMs: INTERVAL_MS, log }, announce);
+
   return {
-    start(): void {
-      loop = startLoop({ name: 'worker presence', everyMs: INTERVAL_MS, log }, announce);
-    },
+    start: loop.start,
 
     /** What this worker offered does not count any more. */
     async stop(): Promise<void> {
-      if (!loop) return;
+      if (!loop.isRunning()) return;
       await loop.stop();
-      loop = undefined;
       await removeWorker(db, id).catch((error: unknown) =>
         log.warn({ err: error }, 'the worker is counted for some seconds more'),
       );

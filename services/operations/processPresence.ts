@@ -7,7 +7,7 @@ import {
   type AnnouncedProcess,
 } from '../../db/operations/processes.ts';
 import type { Log } from '../../platform/log.ts';
-import { startLoop, type Loop } from '../../platform/loop.ts';
+import { createLoop } from '../../platform/loop.ts';
 import type { OwnEndpoints } from '../../platform/ownEndpoints.ts';
 import { SHARED_SETTINGS, type SharedSettings } from '../../platform/sharedSettings.ts';
 import type { Ids } from '../../platform/ids.ts';
@@ -47,7 +47,6 @@ export function createProcessPresence(deps: Deps) {
   const id = ids.next('wrk');
   const machine = hostname();
   const loggedAt = new Map<string, number>();
-  let loop: Loop | undefined;
 
   function report(others: readonly AnnouncedProcess[]): void {
     const found = differences(sharedSettings, others);
@@ -77,15 +76,14 @@ export function createProcessPresence(deps: Deps) {
     return false;
   }
 
+  const loop = createLoop({ name: 'process presence', everyMs: INTERVAL_MS, log }, round);
+
   return {
-    start(): void {
-      loop = startLoop({ name: 'process presence', everyMs: INTERVAL_MS, log }, round);
-    },
+    start: loop.start,
 
     async stop(): Promise<void> {
-      if (!loop) return;
+      if (!loop.isRunning()) return;
       await loop.stop();
-      loop = undefined;
       await removeProcess(db, id).catch((error: unknown) =>
         log.warn({ err: error }, 'the process is counted for some seconds more'),
       );

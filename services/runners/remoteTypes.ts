@@ -8,7 +8,7 @@ import type { RemoteTypeDefinition } from '../../domain/runners/definition.ts';
 import type { RemoteTypeData } from '../../domain/runners/records.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import type { Log } from '../../platform/log.ts';
-import { startLoop, type Loop } from '../../platform/loop.ts';
+import { createLoop } from '../../platform/loop.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 
 /** Types of runners that an installation can have. */
@@ -88,7 +88,6 @@ type Deps = { db: Knex; jobTypes: JobTypes; notifications: Notifications; log: L
 
 /** Keeps the job types of runners in the registry of this process as they are in the database. */
 export function createRemoteTypes({ db, jobTypes, notifications, log }: Deps) {
-  let loop: Loop | undefined;
   let unsubscribe: (() => void) | undefined;
   const secretSchemas = createSecretSchemas(db);
   notifications.onConnected(secretSchemas.forget);
@@ -97,23 +96,24 @@ export function createRemoteTypes({ db, jobTypes, notifications, log }: Deps) {
     const schemasOf = await secretSchemas.read(records);
     return records.map((record) => toJobType(record, schemasOf(record.name)));
   });
+  const loop = createLoop({ name: 'job types of runners', everyMs: REFRESH_MS, log }, async () => {
+    try {
+      await jobTypes.refresh();
+      return false;
+    } catch (error) {
+      log.warn({ err: error }, 'the job types of runners could not be read');
+      return RETRY_MS;
+    }
+  });
   return {
     start(): void {
-      loop = startLoop({ name: 'job types of runners', everyMs: REFRESH_MS, log }, async () => {
-        try {
-          await jobTypes.refresh();
-          return false;
-        } catch (error) {
-          log.warn({ err: error }, 'the job types of runners could not be read');
-          return RETRY_MS;
-        }
-      });
-      unsubscribe = notifications.on(TYPES_TOPIC, () => loop?.wake());
+      loop.start();
+      unsubscribe = notifications.on(TYPES_TOPIC, loop.wake);
     },
 
     async stop(): Promise<void> {
       unsubscribe?.();
-      await loop?.stop();
+      await loop.stop();
     },
   };
 }

@@ -26,7 +26,7 @@ import {
 import { HOUR_MS } from '../../domain/shared/durations.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
-import { startLoop, type Loop } from '../../platform/loop.ts';
+import { createLoop } from '../../platform/loop.ts';
 import { syncSchedule } from '../../domain/dispatch/tasks.ts';
 import { mapConcurrently } from '../shared/mapConcurrently.ts';
 import { occurrencesFrom, skippedRunsOf, recordSkippedByReason } from './missedRuns.ts';
@@ -130,7 +130,6 @@ export function createCatchUp({
     return outcome !== 'left_to_others' && outcome !== 'not_due';
   }
 
-  let loop: Loop | undefined;
   const stopping = new AbortController();
 
   /** Runs every overdue occurrence that is inside its catch-up window, and skips the others. */
@@ -158,23 +157,23 @@ export function createCatchUp({
       async (id) => (await runner.releaseBuffered(id)).outcome !== 'already_handled',
     ));
 
+  const loop = createLoop({ name: 'schedules', everyMs, log }, async () => {
+    if (!isCurrentVersion()) return false;
+    await catchUpAll(stopping.signal);
+    await releaseAll(stopping.signal);
+    return false;
+  });
+
   return {
     catchUpAll,
     releaseAll,
 
-    start(): void {
-      loop = startLoop({ name: 'schedules', everyMs, log }, async () => {
-        if (!isCurrentVersion()) return false;
-        await catchUpAll(stopping.signal);
-        await releaseAll(stopping.signal);
-        return false;
-      });
-    },
+    start: loop.start,
 
     /** Resolves when the current round has ended. */
     async stop(): Promise<void> {
       stopping.abort();
-      await loop?.stop();
+      await loop.stop();
     },
   };
 }

@@ -7,7 +7,7 @@ import { isOutage } from '../../domain/shared/outage.ts';
 import { useConnectionsForProcess } from '../../platform/connectionUser.ts';
 import { ConfigError } from '../../platform/config.ts';
 import type { Log } from '../../platform/log.ts';
-import { startLoop, type Loop } from '../../platform/loop.ts';
+import { createLoop } from '../../platform/loop.ts';
 import type { ConnectionNeeds } from '../../platform/metrics/databasePool.ts';
 import { createClockCheck } from './clockCheck.ts';
 
@@ -38,7 +38,6 @@ const inWords = ({ processes, own, others, needed, usable }: ConnectionBudget): 
  */
 export function createConnectionCheck({ db, log, metrics, config }: Deps) {
   let reported: string | undefined;
-  let loop: Loop | undefined;
   const checkClock = createClockCheck({ db, log });
 
   async function readBudget(): Promise<ConnectionBudget> {
@@ -65,6 +64,13 @@ export function createConnectionCheck({ db, log, metrics, config }: Deps) {
     log[level]({ err: error }, 'the limits of PostgreSQL could not be read');
   }
 
+  const loop = createLoop({ name: 'connections', everyMs: INTERVAL_MS, log }, async () => {
+    const budget = await readBudget().catch(reportFailure);
+    if (budget) report(budget);
+    await checkClock().catch(() => undefined);
+    return false;
+  });
+
   return {
     /**
      * Checks once, before the process serves anything; without PostgreSQL, `start` does later. Error:
@@ -83,15 +89,7 @@ export function createConnectionCheck({ db, log, metrics, config }: Deps) {
       report(budget);
     },
 
-    start(): void {
-      loop = startLoop({ name: 'connections', everyMs: INTERVAL_MS, log }, async () => {
-        const budget = await readBudget().catch(reportFailure);
-        if (budget) report(budget);
-        await checkClock().catch(() => undefined);
-        return false;
-      });
-    },
-
-    stop: async (): Promise<void> => loop?.stop(),
+    start: loop.start,
+    stop: loop.stop,
   };
 }

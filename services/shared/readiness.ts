@@ -1,6 +1,6 @@
 import { ping, type Knex } from '../../db/core/knex.ts';
 import type { Log } from '../../platform/log.ts';
-import { startLoop, type Loop } from '../../platform/loop.ts';
+import { createLoop } from '../../platform/loop.ts';
 import { APP_VERSION } from '../../platform/version.ts';
 import type { SchemaState } from './schemaState.ts';
 
@@ -38,7 +38,6 @@ export function createReadiness({ db, schema, temporal, worker, workerRequired, 
   let temporalState: ComponentState = 'starting';
   let isStopping = false;
   let wasLate = false;
-  let loop: Loop | undefined;
 
   /** Errors: why PostgreSQL cannot be used. */
   async function checkPostgres(): Promise<ComponentState> {
@@ -80,6 +79,8 @@ export function createReadiness({ db, schema, temporal, worker, workerRequired, 
     return INTERVALS_MS[report().status === 'ready' ? 'ready' : 'missing'];
   }
 
+  const loop = createLoop({ name: 'readiness', everyMs: INTERVALS_MS.ready, log }, round);
+
   return {
     /** What the last round found. */
     report,
@@ -97,11 +98,8 @@ export function createReadiness({ db, schema, temporal, worker, workerRequired, 
     /** Says that the process stops soon. It serves requests until its listener closes. */
     announceStop: (): void => void (isStopping = true),
 
-    start(): void {
-      loop = startLoop({ name: 'readiness', everyMs: INTERVALS_MS.ready, log }, round);
-    },
-
-    stop: async (): Promise<void> => loop?.stop(),
+    start: loop.start,
+    stop: loop.stop,
   };
 }
 

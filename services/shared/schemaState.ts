@@ -3,7 +3,7 @@ import type { Knex } from '../../db/core/knex.ts';
 import type { Migrations } from '../../db/core/migration.ts';
 import { readSchemaFit, type SchemaFit } from '../../db/core/schemaFit.ts';
 import type { Log } from '../../platform/log.ts';
-import { startLoop } from '../../platform/loop.ts';
+import { createLoop } from '../../platform/loop.ts';
 
 export type SchemaState = ReturnType<typeof createSchemaState>;
 
@@ -122,14 +122,15 @@ export function createSchemaState({ db, log, migrations, intervalMs = INTERVAL_M
     /** Calls `onTooNew` once, when a contract step has made this process too old. Returns how to stop. */
     watch(onTooNew: (error: SchemaTooNew) => void, everyMs = WATCH_MS): () => Promise<void> {
       let isFound = false;
-      const loop = startLoop({ name: 'schema', everyMs, log }, async () => {
+      const loop = createLoop({ name: 'schema', everyMs, log }, async () => {
         const fit = isFound ? undefined : await read().catch(() => undefined);
         if (!fit?.refusedBy) return false;
         isFound = true;
         onTooNew(tooNew(fit.refusedBy));
         return false;
       });
-      return () => loop.stop();
+      loop.start();
+      return loop.stop;
     },
   };
 }

@@ -2,7 +2,7 @@ import type { Knex } from '../../db/core/knex.ts';
 import { extendLeases } from '../../db/webhooks/firstAttempts.ts';
 import { ENDPOINT_REMOVED } from '../../domain/webhooks/webhooks.ts';
 import { jobLog, type Log } from '../../platform/log.ts';
-import { startLoop, type Loop } from '../../platform/loop.ts';
+import { createLoop } from '../../platform/loop.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import { waitUntilIdle } from '../../platform/waitUntilIdle.ts';
 import type { AutoDisable } from './autoDisable.ts';
@@ -55,7 +55,6 @@ export function createFirstAttempts({
   const inProgress = new Map<string, { attempt: FirstAttempt; controller: AbortController }>();
   let accepts = false;
   let onEnded: () => void = () => undefined;
-  let loop: Loop | undefined;
 
   async function make(attempt: FirstAttempt, signal: AbortSignal): Promise<void> {
     const startedAt = new Date();
@@ -96,6 +95,11 @@ export function createFirstAttempts({
     return false;
   }
 
+  const loop = createLoop(
+    { name: 'extend leases', everyMs: Math.min(leaseMs / 3, 1_000), log },
+    extend,
+  );
+
   const isIdle = () => inProgress.size === 0;
   const acceptsNow = (): boolean => accepts && isCurrentVersion();
 
@@ -121,10 +125,7 @@ export function createFirstAttempts({
     start(ended: () => void): void {
       accepts = true;
       onEnded = ended;
-      loop = startLoop(
-        { name: 'extend leases', everyMs: Math.min(leaseMs / 3, 1_000), log },
-        extend,
-      );
+      loop.start();
     },
 
     /**
@@ -136,7 +137,7 @@ export function createFirstAttempts({
       await waitUntilIdle(isIdle, stopGraceMs);
       for (const { controller } of inProgress.values()) controller.abort();
       await waitUntilIdle(isIdle, STOP_RECORD_MS);
-      await loop?.stop();
+      await loop.stop();
     },
   };
 }

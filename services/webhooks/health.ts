@@ -1,7 +1,7 @@
 import { writeHealth, type WebhookHealth } from '../../db/webhooks/health.ts';
 import type { WriteUnaudited } from '../../db/core/commit.ts';
 import type { Log } from '../../platform/log.ts';
-import { startLoop, type Loop } from '../../platform/loop.ts';
+import { createLoop } from '../../platform/loop.ts';
 
 export type HealthRecorder = ReturnType<typeof createHealthRecorder>;
 
@@ -76,7 +76,6 @@ export function createHealthRecorder({
   log: Log;
 }) {
   const waiting = new Map<string, WebhookHealth>();
-  let loop: Loop | undefined;
 
   /**
    * Returns true if there is more. A state is written again if it changes while it is written. What is locked
@@ -99,6 +98,16 @@ export function createHealthRecorder({
     return waiting.size > locked.size;
   }
 
+  const loop = createLoop(
+    {
+      name: 'health of webhooks',
+      everyMs: RETRY_EVERY_MS,
+      minIntervalMs: MIN_INTERVAL_MS,
+      log,
+    },
+    flush,
+  );
+
   return {
     /** Notes what an attempt says about its endpoint, and returns immediately. */
     note(sign: HealthSign): void {
@@ -106,23 +115,13 @@ export function createHealthRecorder({
       const before = waiting.get(key);
       if (!before && waiting.size >= MAX_WAITING) return;
       waiting.set(key, withSign(before, sign));
-      loop?.wake();
+      loop.wake();
     },
 
-    start(): void {
-      loop = startLoop(
-        {
-          name: 'health of webhooks',
-          everyMs: RETRY_EVERY_MS,
-          minIntervalMs: MIN_INTERVAL_MS,
-          log,
-        },
-        flush,
-      );
-    },
+    start: loop.start,
 
     async stop(): Promise<void> {
-      await loop?.stop();
+      await loop.stop();
       while (await flush().catch(() => false));
     },
   };

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { noteTokenUses, type TokenUse } from '../../../db/auth/tokens.ts';
 import type { WriteUnaudited } from '../../../db/core/commit.ts';
 import type { Log } from '../../../platform/log.ts';
-import { startLoop, type Loop } from '../../../platform/loop.ts';
+import { createLoop } from '../../../platform/loop.ts';
 
 export type TokenUses = ReturnType<typeof createTokenUses>;
 
@@ -25,13 +25,17 @@ export function createTokenUses({
 }) {
   const noted = new LRUCache<string, number>({ max: MAX_WAITING });
   let waiting: TokenUse[] = [];
-  let loop: Loop | undefined;
 
   async function flush(): Promise<void> {
     const uses = waiting;
     waiting = [];
     if (uses.length > 0) await writeUnaudited((db) => noteTokenUses(db, uses));
   }
+
+  const loop = createLoop({ name: 'token uses', everyMs: WRITE_EVERY_MS, log }, async () => {
+    await flush();
+    return false;
+  });
 
   return {
     /** Notes a use now, if the last one that is known was more than a minute ago. */
@@ -46,15 +50,10 @@ export function createTokenUses({
     /** Writes what is noted. */
     flush,
 
-    start(): void {
-      loop = startLoop({ name: 'token uses', everyMs: WRITE_EVERY_MS, log }, async () => {
-        await flush();
-        return false;
-      });
-    },
+    start: loop.start,
 
     async stop(): Promise<void> {
-      await loop?.stop();
+      await loop.stop();
       await flush().catch((error: unknown) => log.warn({ err: error }, 'token uses are lost'));
     },
   };

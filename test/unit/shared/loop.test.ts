@@ -1,17 +1,18 @@
 import { expect, test } from '@jest/globals';
 import { createLog } from '../../../platform/log.ts';
-import { startLoop } from '../../../platform/loop.ts';
+import { createLoop } from '../../../platform/loop.ts';
 import { eventually } from '../../support/eventually.ts';
 
 const log = createLog('silent', false);
 
 test('a round follows immediately while there is more work, and later after a failure', async () => {
   let rounds = 0;
-  const loop = startLoop({ name: 'test', everyMs: 5, log }, () => {
+  const loop = createLoop({ name: 'test', everyMs: 5, log }, () => {
     rounds += 1;
     if (rounds === 3) return Promise.reject(new Error('a bad round'));
     return Promise.resolve(rounds < 3);
   });
+  loop.start();
   await eventually(
     () => rounds,
     (count) => count >= 5,
@@ -22,11 +23,12 @@ test('a round follows immediately while there is more work, and later after a fa
 test('a wake starts the next round early, also during a round', async () => {
   let rounds = 0;
   let go: () => void = () => undefined;
-  const loop = startLoop({ name: 'test', everyMs: 3_600_000, log }, async () => {
+  const loop = createLoop({ name: 'test', everyMs: 3_600_000, log }, async () => {
     rounds += 1;
     if (rounds === 2) await new Promise<void>((resolve) => (go = resolve));
     return false;
   });
+  loop.start();
   await eventually(
     () => rounds,
     (count) => count === 1,
@@ -50,10 +52,11 @@ test('a wake starts the next round early, also during a round', async () => {
 
 test('frequent wakes do not shorten the minimum interval', async () => {
   const began: number[] = [];
-  const loop = startLoop({ name: 'test', everyMs: 3_600_000, minIntervalMs: 50, log }, () => {
+  const loop = createLoop({ name: 'test', everyMs: 3_600_000, minIntervalMs: 50, log }, () => {
     began.push(performance.now());
     return Promise.resolve(false);
   });
+  loop.start();
   const waking = setInterval(loop.wake, 1);
   await eventually(
     () => began.length,
@@ -70,10 +73,11 @@ test('the minimum interval can depend on what a round has found', async () => {
   const began: number[] = [];
   const options = { name: 'test', everyMs: 3_600_000, log };
   const minIntervalMs = () => (began.length === 2 ? 200 : 0);
-  const loop = startLoop({ ...options, minIntervalMs }, () => {
+  const loop = createLoop({ ...options, minIntervalMs }, () => {
     began.push(performance.now());
     return Promise.resolve(false);
   });
+  loop.start();
   const waking = setInterval(loop.wake, 1);
   await eventually(
     () => began.length,
