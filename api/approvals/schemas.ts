@@ -53,8 +53,18 @@ const summary = {
   type: Type.String(),
   title: Type.String(),
   tenantId: Reference('tenants'),
-  siteId: Nullable(Reference('sites')),
-  deviceId: Nullable(Reference('devices')),
+  siteId: Nullable(
+    Reference(
+      'sites',
+      'The site that the request belongs to: of an open request at a device, that of the device. Null if the site belongs to another tenant now.',
+    ),
+  ),
+  deviceId: Nullable(
+    Reference(
+      'devices',
+      'The device that the request belongs to. Null if it belongs to another tenant now.',
+    ),
+  ),
   status: Type.Enum([...APPROVAL_STATUSES], { title: 'ApprovalStatus' }),
   execution: Type.Enum([...EXECUTIONS], {
     title: 'ApprovalExecution',

@@ -38,6 +38,12 @@ const SCOPE_COLUMNS = {
   device: 'a.scope_device_id',
 };
 
+/** A request is found where it belongs now, not where it was asked for. */
+const columnOfField = (field: string): string =>
+  field === 'siteId' || field === 'deviceId'
+    ? `a.scope_${columnOf(field)}`
+    : `a.${columnOf(field)}`;
+
 /** All columns but the content (`payload`, `mutations`, `plan`), which may be a megabyte. */
 export const APPROVAL_SUMMARY_COLUMNS = [
   'id',
@@ -293,7 +299,7 @@ const filterConditions = (
   ...where.map(
     (condition) =>
       (condition.field === 'createdAt' ? createdAtSql('apr', condition, CREATED_AT) : undefined) ??
-      conditionSql(`a.${columnOf(condition.field)}`, condition),
+      conditionSql(columnOfField(condition.field), condition),
   ),
   ...(requestedByMe === true ? [isRequestedBy(reader)] : []),
   ...(requestedByMe === false ? [isNot(isRequestedBy(reader))] : []),
@@ -360,7 +366,7 @@ function orderOf({ sort, after, limit }: ListRequest): {
       follows: after ? [{ sql: `a.id ${operator} ?`, bindings: [after.id] }] : [],
       order: { direction, limit: limit + 1 },
     };
-  const column = `a.${columnOf(sort.field)}`;
+  const column = columnOfField(sort.field);
   const key = `(${column}, a.id) ${operator} (?::${sqlTypeOf(sort.kind)}, ?)`;
   return {
     columns: `a.id, ${column} AS key, ${column}::text AS value`,
@@ -394,7 +400,7 @@ export async function listApprovals(
       filter,
       filterConditions(filter, asked, reader),
       {
-        columns: field === undefined ? 'a.id' : `a.id, a.${columnOf(field)} AS value`,
+        columns: field === undefined ? 'a.id' : `a.id, ${columnOfField(field)} AS value`,
         order: { direction: 'DESC', limit: MAX_COUNTED + 1 },
       },
     );

@@ -30,7 +30,10 @@ export class Approval extends Model {
   declare tenantId: string;
   declare siteId: string | null;
   declare deviceId: string | null;
-  /** The site and the device as long as they are of the request's tenant; the database sets them. */
+  /**
+   * The site and the device as long as they are of the request's tenant; the database sets them. An open
+   * request follows its device to another site.
+   */
   declare scopeSiteId: string | null;
   declare scopeDeviceId: string | null;
   declare type: string;

@@ -18,7 +18,10 @@ export type ApprovalData = {
   tenantId: string;
   siteId: string | null;
   deviceId: string | null;
-  /** The site and the device as long as they are of the request's tenant; the database sets them. */
+  /**
+   * The site and the device as long as they are of the request's tenant; the database sets them. An open
+   * request follows its device to another site.
+   */
   scopeSiteId: string | null;
   scopeDeviceId: string | null;
   type: string;
