@@ -29,7 +29,7 @@ const presentEffect = ({
 /** A difference without the effects that the reader may not see, and with redacted messages. */
 function presentDifference(
   difference: PlanDifference | null | undefined,
-  { canSeeEffect, redactConflict, isRequester, canSeePlan }: ApprovalDetails,
+  { canSeeEffect, redactConflict, hasSentContent, canSeePlan }: ApprovalDetails,
 ): DifferenceView | null {
   if (!difference) return null;
   const visibleEffect = (effect: FrozenEffect | null) =>
@@ -38,7 +38,7 @@ function presentDifference(
     // Errors were found with the rights of the requester. They may name records that others cannot
     // see.
     errors:
-      isRequester && canSeePlan
+      hasSentContent && canSeePlan
         ? difference.errors
         : difference.errors.map((error) => ({ ...error, message: 'is no longer valid' })),
     conflicts: difference.conflicts.map(redactConflict),
@@ -226,22 +226,22 @@ export const approvalPresenter = (jobTypes: JobTypes) => ({
   summary: (view: ApprovalView, caller: Caller): ApprovalSummary =>
     summary(
       view,
-      view.isRequester ||
+      view.hasSentContent ||
         view.refusal === null ||
         mayReadChanges(caller, scopeOfApproval(view.approval)),
     ),
   async record(details: ApprovalDetails): Promise<ApprovalRecord> {
-    const { approval, decisions, comments, isRequester } = details;
+    const { approval, decisions, comments, hasSentContent } = details;
     const { status, execution, jobType, jobPayload } = approval;
     const isCancellable = status === 'pending' || execution === 'queued';
     return {
       ...summary(details, details.canSeeMutations),
       ...presentChange(details),
       ...presentUsers(details),
-      payload: isRequester ? approval.payload : await maskInTurns(approval.payload),
+      payload: hasSentContent ? approval.payload : await maskInTurns(approval.payload),
       jobPayload:
         jobPayload && jobType !== null
-          ? await jobTypes.show(jobType, jobPayload, { isAuthor: isRequester })
+          ? await jobTypes.show(jobType, jobPayload, { isAuthor: hasSentContent })
           : null,
       jobTargetName: details.jobTargetName,
       ifApproved: nextStepText(details),

@@ -3,7 +3,7 @@ import { CRON_FIELDS } from '../../domain/schedules/cron.ts';
 import type { UpcomingOccurrence } from '../../domain/schedules/occurrences.ts';
 import type { ScheduleData, ScheduleRunWithJob } from '../../domain/schedules/records.ts';
 import { stateOf, upcomingOf } from '../../domain/schedules/schedules.ts';
-import { authorKeyOf, type Caller } from '../../domain/shared/caller.ts';
+import { hasWritten, type Caller } from '../../domain/shared/caller.ts';
 import type { JobTypes } from '../../services/jobTypes/registry.ts';
 import type { Preview } from '../../services/schedules/fields.ts';
 import type { RunDay } from '../../services/schedules/runHistory.ts';
@@ -121,7 +121,7 @@ export const schedulePresenter = (jobTypes: JobTypes) => ({
   summary,
   async record(found: ScheduleWithLastRun, caller: Caller): Promise<ScheduleRecord> {
     const { jobType, payload, payloadAuthor } = found.schedule;
-    const isAuthor = payloadAuthor === authorKeyOf(caller);
+    const isAuthor = hasWritten(caller, payloadAuthor);
     return { ...summary(found), payload: await jobTypes.show(jobType, payload, { isAuthor }) };
   },
 });

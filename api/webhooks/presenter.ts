@@ -1,4 +1,4 @@
-import { authorKeyOf, type Caller } from '../../domain/shared/caller.ts';
+import { hasWritten, type Caller } from '../../domain/shared/caller.ts';
 import { maskText } from '../../domain/shared/credentials.ts';
 import { MASK } from '../../domain/shared/mask.ts';
 import type { Warning } from '../../domain/shared/warnings.ts';
@@ -24,10 +24,9 @@ export const webhookRecord = (
 ): WebhookRecord => ({
   id: webhook.id,
   tenantId: webhook.tenantId,
-  endpointUrl:
-    webhook.endpointAuthor === authorKeyOf(caller)
-      ? webhook.endpointUrl
-      : maskText(webhook.endpointUrl),
+  endpointUrl: hasWritten(caller, webhook.endpointAuthor)
+    ? webhook.endpointUrl
+    : maskText(webhook.endpointUrl),
   description: webhook.description,
   eventTypes: webhook.eventTypes,
   enabled: webhook.enabled,

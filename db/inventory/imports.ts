@@ -1,21 +1,27 @@
 import type { QueryBuilder } from 'objection';
+import type { Caller } from '../../domain/shared/caller.ts';
 import type { Scope } from '../../domain/access/scope.ts';
 import { scopeCondition } from '../core/scopeSql.ts';
 import type { Knex } from '../core/knex.ts';
 import { Import } from '../models/Import.ts';
 import { Job } from '../models/Job.ts';
 
-/** The imports of tenants inside `scope`, and those that the actor started at its own tenant. */
+/**
+ * The imports of tenants inside `scope`, and those that the actor started at its own tenant. With an API token,
+ * those that were started with it: others may be about more than it may know.
+ */
 export function readableImports(
   db: Knex,
   scope: Scope,
-  { actorId, tenantId }: { actorId: string; tenantId: string },
+  { actorId, tenantId, token }: Pick<Caller, 'actorId' | 'tenantId' | 'token'>,
 ): QueryBuilder<Import> {
   const { sql, bindings } = scopeCondition(scope);
-  return Import.query(db).whereRaw(`(${sql} OR (created_by = ? AND tenant_id = ?))`, [
+  const withToken = token ? "AND authority->>'tokenId' = ?" : '';
+  return Import.query(db).whereRaw(`(${sql} OR (created_by = ? AND tenant_id = ? ${withToken}))`, [
     ...bindings,
     actorId,
     tenantId,
+    ...(token ? [token.id] : []),
   ]);
 }
 

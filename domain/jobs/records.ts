@@ -1,4 +1,4 @@
-import { authorKeyOf, storedAuthorKeyOf, type Authority, type Caller } from '../shared/caller.ts';
+import { hasWritten, storedWriterKeyOf, type Authority, type Caller } from '../shared/caller.ts';
 import type { JobError, JobProgress, JobSource, JobStatus, LogLevel } from './jobs.ts';
 import type { RetryPolicy } from './retry.ts';
 import type { TargetColumns } from './targets.ts';
@@ -71,7 +71,7 @@ export function isPayloadAuthor(
   { authority, sourceKind, retryOf }: Pick<JobSummaryData, 'authority' | 'sourceKind' | 'retryOf'>,
 ): boolean {
   return (
-    sourceKind === 'api' && retryOf === null && storedAuthorKeyOf(authority) === authorKeyOf(caller)
+    sourceKind === 'api' && retryOf === null && hasWritten(caller, storedWriterKeyOf(authority))
   );
 }
 

@@ -14,7 +14,7 @@ export type ScheduleData = TimingFields & {
   payload: Record<string, unknown>;
   /** What its jobs are about; null for a job type without targets. */
   target: TargetRef | null;
-  /** Who wrote the payload: see `authorKeyOf`. Null if unknown. */
+  /** Who wrote the payload: see `writerKeyOf`. Null if unknown. */
   payloadAuthor: string | null;
   /** Overrides the retry policy of the job type. */
   retryPolicy: Partial<RetryPolicy>;

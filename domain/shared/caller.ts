@@ -80,6 +80,33 @@ export const storedAuthorKeyOf = (authority: Authority): string =>
     ? authority.userId
     : `${authority.grants[0]?.tenantId ?? ''}/${authority.actorId}`;
 
+/** Between the id of an account and that of its API token; ids have neither it nor the `/` of a gateway's key. */
+const OF_TOKEN = '#';
+
+const withToken = (authorKey: string, tokenId: string | undefined): string =>
+  tokenId === undefined ? authorKey : `${authorKey}${OF_TOKEN}${tokenId}`;
+
+/** Who has written what is stored: the `authorKeyOf` a caller, with the API token if the request had one. */
+export const writerKeyOf = (
+  caller: Pick<Caller, 'kind' | 'actorId' | 'tenantId' | 'token'>,
+): string => withToken(authorKeyOf(caller), caller.token?.id);
+
+/** The `writerKeyOf` the caller whose authority is stored. */
+export const storedWriterKeyOf = (authority: Authority): string =>
+  withToken(storedAuthorKeyOf(authority), 'userId' in authority ? authority.tokenId : undefined);
+
+/**
+ * True if the caller has written what is stored with this key: a person also with their tokens, but a token
+ * only what it has sent itself, since its owner may do more than it may.
+ */
+export function hasWritten(caller: Caller, writerKey: string | null): boolean {
+  const own = writerKeyOf(caller);
+  return (
+    writerKey === own ||
+    (hasAccount(caller) && !caller.token && writerKey?.startsWith(`${own}${OF_TOKEN}`) === true)
+  );
+}
+
 const adminRole = BUILT_IN_ROLES.get('platform-admin');
 const SYSTEM_RIGHTS: Rights = { grants: adminRole ? [grantAtTenant(adminRole, PLATFORM)] : [] };
 

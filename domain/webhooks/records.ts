@@ -5,7 +5,7 @@ export type WebhookData = {
   id: string;
   tenantId: string;
   endpointUrl: string;
-  /** Who wrote the URL: see `authorKeyOf`. Null if unknown. */
+  /** Who wrote the URL: see `writerKeyOf`. Null if unknown. */
   endpointAuthor: string | null;
   description: string;
   /** Event types, or `*` alone. */

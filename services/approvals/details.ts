@@ -108,7 +108,7 @@ export function createApprovalDetailsLoader({ db, access, jobTargets, checks, lo
 
   async function conflictRedaction(
     caller: Caller,
-    { isRequester, approval }: ApprovalView,
+    { hasSentContent, approval }: ApprovalView,
     conflicts: readonly PlanConflict[],
   ): Promise<ApprovalDetails['redactConflict']> {
     const scope = access.scope(caller, 'inventory:read');
@@ -121,7 +121,7 @@ export function createApprovalDetailsLoader({ db, access, jobTargets, checks, lo
         readable.add(`${name}/${id}`);
     }
     const isVisible = ({ resource, id }: PlanConflict) => {
-      if (resource === null) return isRequester;
+      if (resource === null) return hasSentContent;
       if (isResourceName(resource)) return id !== null && readable.has(`${resource}/${id}`);
       return covers(
         access.scope(caller, ...externalReadersOf(resource)),
@@ -236,7 +236,7 @@ export function createApprovalDetailsLoader({ db, access, jobTargets, checks, lo
         people,
         jobTargetName: await targetName(caller, view),
         canSeePlan,
-        canSeeMutations: canSeePlan || view.isRequester,
+        canSeeMutations: canSeePlan || view.hasSentContent,
         deciders: { users, roles: [...roles.values()] },
         canSeeEffect: effectVisibility(scope, view),
         redactConflict: await conflictRedaction(caller, view, [

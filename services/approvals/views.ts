@@ -25,7 +25,13 @@ import {
   type DecisionData,
 } from '../../domain/approvals/records.ts';
 import type { JobMark } from '../../domain/jobs/records.ts';
-import { authorKeyOf, storedAuthorKeyOf, type Caller } from '../../domain/shared/caller.ts';
+import {
+  authorKeyOf,
+  hasWritten,
+  storedAuthorKeyOf,
+  storedWriterKeyOf,
+  type Caller,
+} from '../../domain/shared/caller.ts';
 import { notFound } from '../../domain/shared/errors.ts';
 import { withItems, type ListAnswer, type ListRequest } from '../../domain/shared/lists.ts';
 import type { Access } from '../access/access.ts';
@@ -39,6 +45,8 @@ export type ApprovalView = JobMark & {
   /** The decision that the caller made already. */
   priorDecision: DecisionData | undefined;
   isRequester: boolean;
+  /** The caller has sent the content: a requester, but with an API token only what that has requested. */
+  hasSentContent: boolean;
   /** The names of the caller as a decision on this request records them. */
   viewerNames: string[];
 };
@@ -124,6 +132,7 @@ export function createApprovalViews({ db, access }: { db: Knex; access: Access }
           ({ approvalId, actorNames }) => approvalId === id && isSamePerson(actorNames, names),
         ),
         isRequester: storedAuthorKeyOf(approval.authority) === authorKeyOf(caller),
+        hasSentContent: hasWritten(caller, storedWriterKeyOf(approval.authority)),
       };
     });
   }

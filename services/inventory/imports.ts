@@ -30,7 +30,7 @@ import {
 } from '../../domain/jobs/jobs.ts';
 import type { JobData } from '../../domain/jobs/records.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
-import type { Caller } from '../../domain/shared/caller.ts';
+import { hasWritten, storedWriterKeyOf, type Caller } from '../../domain/shared/caller.ts';
 import { AppError, invalidField, notFound } from '../../domain/shared/errors.ts';
 import type { ListAnswer, ListRequest } from '../../domain/shared/lists.ts';
 import type { Ids } from '../../platform/ids.ts';
@@ -107,7 +107,7 @@ type Deps = {
 export function createInventoryImports(deps: Deps) {
   const { db, commit, writeUnaudited, access, ids, jobFactory, jobTypes, slots } = deps;
 
-  /** Imports at tenants that the caller reads, and the caller's own. */
+  /** Imports at tenants that the caller reads, and the caller's own; with an API token, those that it has sent. */
   const visible = (caller: Caller) =>
     readableImports(db, access.scope(caller, 'inventory:read'), caller);
 
@@ -115,8 +115,8 @@ export function createInventoryImports(deps: Deps) {
    * Whether a caller may see what the rows of an import have. Others who read the import see the
    * outcomes only: the rows may be about records of other tenants.
    */
-  const seesContent = (caller: Caller, { createdBy, tenantId }: Import): boolean =>
-    (createdBy === caller.actorId && tenantId === caller.tenantId) ||
+  const seesContent = (caller: Caller, { authority, tenantId }: Import): boolean =>
+    (hasWritten(caller, storedWriterKeyOf(authority)) && tenantId === caller.tenantId) ||
     access.scope(caller, 'inventory:read').kind === 'everywhere';
 
   async function withCounts(caller: Caller, records: readonly Import[]): Promise<ImportState[]> {

@@ -18,7 +18,7 @@ import {
   spreadSecondsOf,
 } from '../../domain/schedules/schedules.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
-import { authorKeyOf, type Caller } from '../../domain/shared/caller.ts';
+import { writerKeyOf, type Caller } from '../../domain/shared/caller.ts';
 import { invalidFields } from '../../domain/shared/errors.ts';
 import { withItems, type ListAnswer, type ListRequest } from '../../domain/shared/lists.ts';
 import type { Warning } from '../../domain/shared/warnings.ts';
@@ -142,7 +142,7 @@ export function createSchedules(deps: Deps) {
       jobType: fields.jobType,
       payload: fields.payload ?? {},
       target: fields.target ?? null,
-      payloadAuthor: authorKeyOf(caller),
+      payloadAuthor: writerKeyOf(caller),
       retryPolicy: fields.retryPolicy ?? {},
       overlapPolicy: fields.overlapPolicy ?? ('skip' as const),
       catchupWindowSeconds: fields.catchupWindowSeconds ?? DEFAULT_CATCHUP_SECONDS,

@@ -4,7 +4,7 @@ import type { ScopedRepository } from '../../db/core/scopedRepository.ts';
 import { Schedule } from '../../db/models/Schedule.ts';
 import type { Timing } from '../../domain/schedules/occurrences.ts';
 import type { Warning } from '../../domain/shared/warnings.ts';
-import { authorKeyOf, type Caller } from '../../domain/shared/caller.ts';
+import { hasWritten, writerKeyOf, type Caller } from '../../domain/shared/caller.ts';
 import type { TargetRef } from '../../domain/jobs/targets.ts';
 import { invalidField } from '../../domain/shared/errors.ts';
 import type { RetryPolicy } from '../../domain/jobs/retry.ts';
@@ -100,7 +100,7 @@ async function jobUpdateOf(
   // The saved payload may contain secrets, which another job type might show.
   if (changesJobType && !payload)
     throw invalidField('body', '/payload', 'required', 'is required with another jobType');
-  const isAuthor = schedule.payloadAuthor === authorKeyOf(caller);
+  const isAuthor = hasWritten(caller, schedule.payloadAuthor);
   const changesPayload =
     payload !== undefined &&
     (changesJobType || !(await isSamePayload(jobTypes, schedule, payload, { isAuthor })));
@@ -213,7 +213,7 @@ async function updateOnce(
       if (fields.cronExpression !== undefined)
         changed.cronExpression = fields.cronExpression.trim();
       if (changesOwner) changed.owner = authorityOf(caller);
-      if (jobUpdate.payload) changed.payloadAuthor = authorKeyOf(caller);
+      if (jobUpdate.payload) changed.payloadAuthor = writerKeyOf(caller);
       if (enabled !== undefined && enabled !== before.enabled)
         Object.assign(changed, enabledChange(enabled, caller.actorId, null, work.now));
       return saveSchedule(work, trx, before, { changed, verb: 'update', now });

@@ -8,7 +8,7 @@ import { findLastDeliveries, type LastDelivery } from '../../db/webhooks/lastDel
 import { whereSubscribedTo } from '../../db/webhooks/subscriptions.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
 import { ALL_EVENT_TYPES } from '../../domain/events/events.ts';
-import { authorKeyOf, type Caller } from '../../domain/shared/caller.ts';
+import { writerKeyOf, type Caller } from '../../domain/shared/caller.ts';
 import { maskText } from '../../domain/shared/credentials.ts';
 import { invalidField } from '../../domain/shared/errors.ts';
 import { MASK } from '../../domain/shared/mask.ts';
@@ -177,7 +177,7 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
           id,
           tenantId: caller.tenantId,
           endpointUrl: fields.endpointUrl,
-          endpointAuthor: authorKeyOf(caller),
+          endpointAuthor: writerKeyOf(caller),
           description: fields.description ?? '',
           eventTypes: normalizeEventTypes(fields.eventTypes),
           enabled,
@@ -226,7 +226,7 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
           const now = await readDatabaseTime(trx);
           const after = await Webhook.query(trx).patchAndFetchById(id, {
             ...changedFields(before, fields, secret, {
-              author: authorKeyOf(caller),
+              author: writerKeyOf(caller),
               now,
               enabledAt: enabledSince(now, work.now),
             }),
