@@ -10,6 +10,7 @@ import {
   writeScopesOf,
 } from './ownership.ts';
 import {
+  GRANTS_REMOVED,
   MAX_EFFECTS,
   type Draft,
   type Effect,
@@ -127,7 +128,7 @@ export function createDraft(input: DraftInput): OpenDraft {
       const isOwn = !yields(of, row);
       planned.revoked.push({ resource: of, id: row.id, scope, isOwn });
       const message = 'role assignments and provider mappings there are removed';
-      if (isOwn) planned.warnings.push({ pointer: '/tenantId', code: 'grants_removed', message });
+      if (isOwn) planned.warnings.push({ pointer: '/tenantId', code: GRANTS_REMOVED, message });
     },
     requireAlso: (...scopes) => void furtherScopes.push(...scopes),
     listScopes() {

@@ -4,6 +4,7 @@ import { differences, isSame, type FieldChange } from './difference.ts';
 import { MAX_MUTATIONS } from './mutations.ts';
 import type { ResourceName } from './names.ts';
 import {
+  GRANTS_REMOVED,
   isValid,
   type Effect,
   type Operation,
@@ -196,6 +197,21 @@ const outsideErrors = (resourceScope: ResourceScope, planned: readonly Planned[]
   );
 
 /**
+ * Grants are no records of the inventory, so no effect shows that a change removes them: a warning of the plan does.
+ * Without it, nobody has approved that.
+ */
+const grantErrors = (approved: FrozenPlan, planned: readonly Planned[]): PlanError[] =>
+  planned
+    .flatMap(({ warnings }, i) =>
+      warnings.map((each) => ({ ...each, pointer: pointerIn(i, each.pointer) })),
+    )
+    .filter(
+      ({ code, pointer }) =>
+        code === GRANTS_REMOVED &&
+        !approved.warnings.some((each) => each.code === code && each.pointer === pointer),
+    );
+
+/**
  * Compares the approved plan of a request with a current one. Returns null if they do the same, inside
  * `resourceScope`, the scope of the request.
  */
@@ -217,7 +233,10 @@ export function planDifference(
         : [{ approved: before, now: after }];
     },
   );
-  const errors = outsideErrors(resourceScope, outcome.planned);
+  const errors = [
+    ...outsideErrors(resourceScope, outcome.planned),
+    ...grantErrors(approved, outcome.planned),
+  ];
   return effects.length + errors.length === 0 ? null : { errors, conflicts: [], effects };
 }
 

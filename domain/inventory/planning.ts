@@ -70,6 +70,9 @@ export type Revocation = {
   isOwn: boolean;
 };
 
+/** The warning of a plan with revocations in the own tenant. */
+export const GRANTS_REMOVED = 'grants_removed';
+
 /** The plan of one mutation. It is valid when it has neither errors nor conflicts. */
 export type Planned = {
   resource: string;

@@ -17,7 +17,7 @@ import {
 } from '../../support/approvals.ts';
 import type { ProblemBody, TestClient } from '../../support/client.ts';
 import { recordFactory } from '../../support/inventory.ts';
-import { admin } from '../../support/users.ts';
+import { admin, createUser, seedTenant } from '../../support/users.ts';
 
 const { fixture, users } = withApprovals();
 let root: TestClient;
@@ -233,6 +233,34 @@ describe('a stale request', () => {
     expect(regionIn(effects[0]?.approved)).toBe(region.id);
     expect(regionIn(effects[0]?.now)).toEqual(expect.any(String));
     expect(regionIn(effects[0]?.now)).not.toBe(region.id);
+  });
+
+  const grantAt = (siteId: string) => createUser(fixture.app, { roleId: 'viewer', siteId });
+  const grantsAt = async (siteId: string) =>
+    Number((await fixture.app.deps.db('grants').where({ site_id: siteId }).count())[0]?.count);
+  const moved = (id: string) => changeRequest(['update', 'sites', { id, tenantId: 'afar' }]);
+
+  test('it would remove role assignments of which the approved plan says nothing', async () => {
+    const { id } = await createRecord('sites', { name: 'granted since' });
+    await seedTenant(fixture.app, 'afar');
+    const { errors, effects } = await expectStale(moved(id), () => grantAt(id));
+    const code = 'grants_removed';
+    expect([errors, effects]).toMatchObject([
+      [{ pointer: '/mutations/0/record/tenantId', code }],
+      [],
+    ]);
+    expect(await grantsAt(id)).toBe(1);
+  });
+
+  test('role assignments that the approved plan removes may be others by then', async () => {
+    const { id } = await createRecord('sites', { name: 'granted before' });
+    await seedTenant(fixture.app, 'afar');
+    await grantAt(id);
+    const created = await createRequest(root, moved(id));
+    expect(created.warnings).toMatchObject([{ code: 'grants_removed' }]);
+    await grantAt(id);
+    expect(await approveAndWait(approver(), created.id)).toMatchObject({ execution: 'succeeded' });
+    expect(await grantsAt(id)).toBe(0);
   });
 
   test('it is no longer valid', async () => {
