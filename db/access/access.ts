@@ -337,6 +337,10 @@ export type Holder = {
   holds: boolean;
 };
 
+/** True for an account of a person that is enabled, with its provider: service accounts have none and never decide. */
+export const mayDecideSql = (users: string): string =>
+  `(${users}.enabled AND EXISTS (SELECT FROM providers AS p WHERE p.id = ${users}.provider_id AND p.enabled))`;
+
 /**
  * Users by id, in no order, each with whether they hold `permission` at `resourceScope`. Unknown
  * ids are left out.
@@ -350,13 +354,13 @@ export async function findHolders(
   const covering = coveringGrants('g', permission, resourceScope);
   const { rows }: { rows: Holder[] } = await db.raw(
     `SELECT u.id, u.tenant_id AS "tenantId", u.username, u.display_name AS "displayName",
-            ${providerName('u')} AS provider, u.enabled AND coalesce(p.enabled, false) AS enabled, EXISTS (
+            ${providerName('u')} AS provider, ${mayDecideSql('u')} AS enabled, EXISTS (
        SELECT FROM grants AS g
        WHERE g.principal = ANY (array_prepend('user:' || u.id,
            ARRAY(SELECT 'group:' || u.provider_id || ':' || name FROM unnest(u.external_groups) AS name)))
          AND ${covering.sql}
      ) AS holds
-     FROM users AS u LEFT JOIN providers AS p ON p.id = u.provider_id WHERE u.id = ANY (?::text[])`,
+     FROM users AS u WHERE u.id = ANY (?::text[])`,
     [...covering.bindings, [...userIds]],
   );
   return rows;
