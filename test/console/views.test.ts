@@ -165,4 +165,44 @@ describePages('saved views', (console) => {
     await menu(page, 'Kept longer').waitFor();
     expect(new URL(page.url()).pathname).toBe('/inventory/sites');
   });
+
+  test('a view whose filter the list has no more shows no other records, and says why', async () => {
+    const client = admin(console.app);
+    const field = { name: 'zone', resource: 'sites', type: 'text' };
+    const { id } = await client
+      .post<{ id: string }>('/api/inventory/custom-fields', field)
+      .expect(201);
+    const search = { 'customFields.zone': 'north', status: 'active' };
+    const view = await client
+      .post<View>('/api/views', { list: '/inventory/sites', name: 'North', search, shared: true })
+      .expect(201);
+    await client.delete(`/api/inventory/custom-fields/${id}`).expect(204);
+    const others = [
+      ['/schedules', 'Old schedules'],
+      ['/approvals', 'Old requests'],
+    ] as const;
+    for (const [list, name] of others)
+      await client
+        .post<View>('/api/views', { list, name, search: { retired: 'x' }, shared: true })
+        .expect(201);
+    const page = await console.open(editor, `/id/${view.id}`);
+    const notice = page.getByText('A filter of this view no longer applies');
+    await notice.waitFor();
+    await page.getByText(/no filter customFields\.zone any more/).waitFor();
+    expect(await row(page, 'ams1').count()).toBe(0);
+    expect(await page.getByRole('button', { name: /Export/ }).count()).toBe(0);
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await page.getByRole('button', { name: 'Show the list without it' }).click();
+    await row(page, 'ams1').waitFor();
+    await row(page, 'ber1').waitFor({ state: 'detached' });
+    await menu(page, /North changed/).waitFor();
+    for (const [list, name] of others) {
+      await page.goto(list);
+      await menu(page, 'Views').click();
+      await item(page, name).click();
+      await notice.waitFor();
+      await page.getByRole('button', { name: 'Show the list without it' }).click();
+      await notice.waitFor({ state: 'detached' });
+    }
+  });
 });

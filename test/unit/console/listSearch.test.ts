@@ -4,6 +4,7 @@ import {
   activeFilters,
   formatTimeRange,
   joinValues,
+  lostFilters,
   parseTimeRange,
   splitValues,
   toQuery,
@@ -61,6 +62,27 @@ describe('addresses', () => {
     ).toEqual({
       density: 'comfortable',
     });
+  });
+
+  test('of a view keep what the list cannot filter by any more, and say so', () => {
+    const view = {
+      ...{ saved: 'viw_1', site: 'ams', status: 'exploded', createdAt: 'yesterday' },
+      ...{ internal: 'off', createdBy: 'ann', view: 'mine', sort: 'type', columns: 'type' },
+    };
+    expect(validate(view)).toMatchObject({ site: 'ams', status: 'exploded' });
+    expect(lostFilters(filters, validate(view), ['view'])).toEqual([
+      ...['site', 'createdAt', 'internal'],
+    ]);
+    // The API refuses a choice that it does not know.
+    expect(toQuery<Query>(filters, validate(view), now, { limit: 1 }).status).toEqual(['exploded']);
+    const { saved: _, ...link } = view;
+    expect(lostFilters(filters, validate(link))).toEqual([]);
+    expect(lostFilters(filters, validate({ saved: 'viw_1', status: 'failed' }))).toEqual([]);
+  });
+
+  test('keep a value of choices that are read later', () => {
+    const later = { id: 'has', label: 'Has', kind: 'choice', choices: [] } as const;
+    expect(validateListSearch([later])({ has: 'job:read' })).toMatchObject({ has: 'job:read' });
   });
 
   test('say which filters are active; clearing them keeps order and columns', () => {

@@ -57,6 +57,9 @@ function Views({ view, search }: { view: View; search: ApprovalSearch }) {
   );
 }
 
+/** The requests to decide have no filter by status: all are pending. */
+const PARAMETERS = ['view', 'status'] as const;
+
 /** The list of approval requests. */
 export function ApprovalsPage() {
   const search: ApprovalSearch = route.useSearch();
@@ -85,6 +88,7 @@ export function ApprovalsPage() {
       search={search}
       onSearch={onSearch}
       views={<Views view={view} search={search} />}
+      parameters={PARAMETERS}
       empty={<Empty kind={view === 'all' ? 'hidden' : 'nothing'} {...EMPTY[view]} />}
     />
   );

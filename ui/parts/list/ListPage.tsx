@@ -1,5 +1,7 @@
 import { Button } from '@mantine/core';
 import { useMemo, useState, type ReactNode } from 'react';
+import { Empty } from '../Empty.tsx';
+import { Exact } from '../Exact.tsx';
 import { formatNumberOf } from '../format.ts';
 import { NO_SELECTION, stillListed } from '../grid/selection.ts';
 import { usePreferences } from '../preferences.tsx';
@@ -12,7 +14,7 @@ import {
   OutdatedNotice,
   type ListProps,
 } from './ListRows.tsx';
-import type { Density } from './search.ts';
+import { lostFilters, type Density } from './search.ts';
 import { useViewsMenu } from './viewsSlot.ts';
 import classes from './ListPage.module.css';
 
@@ -21,6 +23,8 @@ export type ListPageProps<Row> = ListProps<Row> & {
   views?: ReactNode;
   /** What can be done with selected rows; their ids, and what ends the selection. */
   bulk?: ((ids: ReadonlySet<string>, done: () => void) => ReactNode) | undefined;
+  /** Parameters of the address that are no filters, beside those of all lists. */
+  parameters?: readonly string[] | undefined;
   /** Between the filters and the list. */
   children?: ReactNode;
 };
@@ -87,35 +91,77 @@ function Tools<Row>(props: Model<Row>) {
   );
 }
 
+type LostProps = {
+  lost: readonly string[];
+  noun: readonly [string, string];
+} & Pick<ListProps<unknown>, 'search' | 'onSearch'>;
+
+/** Instead of the rows: without its filters a view would show more than it is about. */
+const LostFilters = ({ lost, noun: [, many], search, onSearch }: LostProps) => (
+  <Empty
+    kind="filtered"
+    title="A filter of this view no longer applies"
+    detail={
+      <>
+        The list has no filter <Exact text={lost.join(', ')} /> any more, so which {many} the view
+        is about is not known. Without it the list may show more.
+      </>
+    }
+    action={
+      <Button
+        variant="default"
+        onClick={() =>
+          onSearch({ ...search, ...Object.fromEntries(lost.map((name) => [name, undefined])) })
+        }
+      >
+        Show the list without it
+      </Button>
+    }
+  />
+);
+
+/** Filters and grid. */
+const Rows = <Row,>(props: Model<Row>) => (
+  <>
+    <Tools {...props} />
+    <OutdatedNotice list={props.list} />
+    {props.children}
+    <div className={classes.grid}>
+      <ListRows
+        main
+        {...props}
+        {...(props.bulk && { selection: props.ids, onSelectionChange: props.select })}
+      />
+    </div>
+  </>
+);
+
 /** A page with a list of records: heading, filters, count and grid. All of its state is in the address. */
 export function ListPage<Row>(props: ListPageProps<Row>) {
-  const { title, actions, noun, list, search, onSearch, bulk } = props;
+  const { title, noun, list, search, onSearch } = props;
+  const lost = lostFilters(props.filters, search, props.parameters);
   const renderViews = useViewsMenu();
   const preferences = usePreferences();
   const selection = useBulkSelection(props);
   const density = search.density ?? preferences.density;
+  const isWhole = lost.length === 0;
   return (
     <div className={classes.page}>
       <div className={classes.top}>
         <h1 className={classes.title}>{title}</h1>
         <span className={classes.count} aria-live="polite">
-          {list.count && countText(list.count, noun)}
+          {isWhole && list.count && countText(list.count, noun)}
         </span>
         {props.views}
         {renderViews({ search, onSearch })}
-        <div className={classes.actions}>{actions}</div>
+        {/* Exports would have more than the view, too. */}
+        {isWhole && <div className={classes.actions}>{props.actions}</div>}
       </div>
-      <Tools {...props} {...selection} density={density} />
-      <OutdatedNotice list={list} />
-      {props.children}
-      <div className={classes.grid}>
-        <ListRows
-          main
-          {...props}
-          density={density}
-          {...(bulk && { selection: selection.ids, onSelectionChange: selection.select })}
-        />
-      </div>
+      {isWhole ? (
+        <Rows {...props} {...selection} density={density} />
+      ) : (
+        <LostFilters {...{ lost, noun, search, onSearch }} />
+      )}
     </div>
   );
 }

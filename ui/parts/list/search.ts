@@ -116,7 +116,8 @@ export function withTypedTimes(text: string | undefined, typed: TimeRange): stri
 const isSensible = (filter: Filter, text: string): boolean => {
   if (filter.kind === 'time') return parseTimeRange(text, new Date(0)) !== undefined;
   if (filter.kind === 'flag') return text === 'on';
-  if (filter.kind !== 'choice' || !filter.choices) return text.trim() !== '';
+  // Choices that are read later are not known yet.
+  if (filter.kind !== 'choice' || !filter.choices?.length) return text.trim() !== '';
   const known = new Set(filter.choices.map(({ value }) => value));
   return splitValues(text).every((value) => known.has(value));
 };
@@ -129,18 +130,20 @@ const asText = (value: unknown): string | undefined => {
 
 /**
  * Checks the search parameters of an address, for `validateSearch` of a route. What the list does not
- * know is left out: an old link opens the list, not an error.
+ * know is left out: an old link opens the list, not an error. With a view it is kept, since the view is about
+ * fewer records than the list would show without it; see `lostFilters`.
  */
 export const validateListSearch =
   (filters: readonly Filter[]) =>
   (raw: Readonly<Record<string, unknown>>): ListSearch => {
     // The router keeps what a validation does not mention.
+    const hasView = asText(raw.saved) !== undefined;
     const search: Record<string, string | undefined> = Object.fromEntries(
-      Object.keys(raw).map((name) => [name, undefined]),
+      Object.entries(raw).map(([name, value]) => [name, hasView ? asText(value) : undefined]),
     );
     for (const filter of filters) {
       const text = asText(raw[filter.id]);
-      if (text !== undefined && isSensible(filter, text)) search[filter.id] = text;
+      if (text !== undefined && !hasView && isSensible(filter, text)) search[filter.id] = text;
     }
     for (const name of OWN) {
       const text = asText(raw[name]);
@@ -154,6 +157,29 @@ export const validateListSearch =
 /** The filters that an address has set. */
 export const activeFilters = <F extends Filter>(filters: readonly F[], search: ListSearch): F[] =>
   filters.filter(({ id }) => search[id] !== undefined);
+
+/** True when the API decides what a value finds: texts, ids, and choices that were removed since. */
+const isSent = (filter: Filter, text: string): boolean =>
+  !['time', 'flag'].includes(filter.kind) || isSensible(filter, text);
+
+/**
+ * The parameters of a view by which the list cannot filter any more: it would show more than the view is about.
+ * `others` are parameters of the page that are no filters.
+ */
+export function lostFilters(
+  filters: readonly Filter[],
+  search: ListSearch,
+  others: readonly string[] = [],
+): string[] {
+  if (search.saved === undefined) return [];
+  const known = new Map(filters.map((filter) => [filter.id, filter]));
+  const noFilters = new Set<string>([...OWN, ...others]);
+  return Object.entries(search).flatMap(([name, text]) => {
+    const filter = known.get(name);
+    const isLost = text !== undefined && !noFilters.has(name) && !(filter && isSent(filter, text));
+    return isLost ? [name] : [];
+  });
+}
 
 /** The search parameters without filters. Order and columns stay. */
 export const withoutFilters = (filters: readonly Filter[], search: ListSearch): ListSearch => ({
