@@ -2,7 +2,7 @@ import { temporalScheduleId } from '../../domain/dispatch/workflowIds.ts';
 import { CRON_FIELDS } from '../../domain/schedules/cron.ts';
 import type { UpcomingOccurrence } from '../../domain/schedules/occurrences.ts';
 import type { ScheduleData, ScheduleRunWithJob } from '../../domain/schedules/records.ts';
-import { stateOf, upcomingOf } from '../../domain/schedules/schedules.ts';
+import { stateOf, timingProblemOf, upcomingOf } from '../../domain/schedules/schedules.ts';
 import { hasWritten, type Caller } from '../../domain/shared/caller.ts';
 import type { JobTypes } from '../../services/jobTypes/registry.ts';
 import type { Preview } from '../../services/schedules/fields.ts';
@@ -108,6 +108,7 @@ const summary = ({
   pauseReason: schedule.pauseReason,
   owner: schedule.owner.actorId,
   nextRuns: upcomingOf(schedule, new Date(), NEXT_RUNS_SHOWN).map(upcomingRecord),
+  timingProblem: timingProblemOf(schedule),
   lastRun: lastRun && runRecord(lastRun),
   temporalScheduleId: temporalScheduleId(schedule.id),
   createdBy: schedule.createdBy,

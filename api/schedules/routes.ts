@@ -240,8 +240,8 @@ export function scheduleRoutes({
       responses: { 200: ScheduleDays },
       handle: async ({ caller, params, query }) => {
         const { schedule } = await schedules.read(caller, params.id);
-        const days = await runHistory.days(schedule, query.days);
-        return ok({ timezone: schedule.timezone, days: days?.map(dayRecord) ?? null });
+        const { timezone, days } = await runHistory.days(schedule, query.days);
+        return ok({ timezone, days: days?.map(dayRecord) ?? null });
       },
     }),
     route({
@@ -268,7 +268,7 @@ export function scheduleRoutes({
           },
           caller,
         ),
-      volatile: ['lastRun', 'nextRuns', 'runCount', 'state'],
+      volatile: ['lastRun', 'nextRuns', 'runCount', 'state', 'timingProblem'],
       // Another job type requires a payload, which may be the same.
       passUnchanged: ['payload'],
       handle: async ({ caller, params, body, ifMatch }) =>

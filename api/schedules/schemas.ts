@@ -190,6 +190,13 @@ const summary = {
   nextRuns: Type.Array(UpcomingRecord, {
     description: 'The next five occurrences, without delay, and skipped local times between them.',
   }),
+  timingProblem: Nullable(
+    Type.String({
+      description:
+        'Why the next occurrences are not known: this server does not know the time zone, or does not accept the ' +
+        'expression any more.',
+    }),
+  ),
   lastRun: Nullable(RunRecord),
   temporalScheduleId: Type.String({ description: 'Id of the Temporal Schedule.' }),
   createdBy: Actor(),

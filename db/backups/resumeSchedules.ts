@@ -1,6 +1,7 @@
 import type { Transaction } from 'objection';
 import { listOccurrences } from '../../domain/schedules/occurrences.ts';
-import { nextOccurrenceOf, timingOf } from '../../domain/schedules/schedules.ts';
+import { nextOccurrenceOf, timingOf, timingProblemOf } from '../../domain/schedules/schedules.ts';
+import { DAY_MS } from '../../domain/shared/durations.ts';
 import { createIds } from '../../platform/ids.ts';
 import type { Knex } from '../core/knex.ts';
 import { Schedule } from '../models/Schedule.ts';
@@ -33,7 +34,7 @@ export async function resumeSchedules(
   }
   await saveMissedRuns(trx, missed, now);
   const next = found.map((schedule) =>
-    schedule.deletedAt === null ? nextOccurrenceOf(schedule, now) : null,
+    schedule.deletedAt === null ? nextAfterRestore(schedule, now) : null,
   );
   await trx.raw(
     `UPDATE schedules AS s SET next_due_at = d.next
@@ -42,12 +43,21 @@ export async function resumeSchedules(
   );
 }
 
+/**
+ * If the occurrences of a schedule are not known, a time after all that may have run already: a process that knows them
+ * moves it to the next occurrence.
+ */
+function nextAfterRestore(schedule: Schedule, now: Date): Date | null {
+  if (!timingProblemOf(schedule)) return nextOccurrenceOf(schedule, now);
+  return schedule.nextDueAt && new Date(now.getTime() + DAY_MS);
+}
+
 type MissedRun = { id: string; scheduleId: string; dueAt: Date };
 
 /** The first occurrences that were due at `now` and not decided when the backup was made. */
 function missedRunsOf(schedule: Schedule, now: Date): MissedRun[] {
   const { id: scheduleId, nextDueAt, deletedAt } = schedule;
-  if (nextDueAt === null || deletedAt !== null) return [];
+  if (nextDueAt === null || deletedAt !== null || timingProblemOf(schedule)) return [];
   const before = new Date(nextDueAt.getTime() - 1);
   return listOccurrences(timingOf(schedule), before, now, MAX_MISSED).map((dueAt) => ({
     id: ids.at('run', dueAt),

@@ -6,6 +6,7 @@ import {
   type Timing,
   type UpcomingOccurrence,
 } from './occurrences.ts';
+import { canonicalTimeZone } from './timeZone.ts';
 
 /** What happens to an occurrence while a job of the schedule is unfinished. */
 export const OVERLAP_POLICIES = ['skip', 'bufferOne', 'allowAll', 'cancelOther'] as const;
@@ -60,8 +61,22 @@ export type TimingFields = {
 const cronCache = new LRUCache<string, Cron>({ max: 5_000 });
 
 /**
- * The parsed timing of a saved schedule. The expression was validated before it was saved, so an
- * expression that cannot be parsed throws.
+ * Why this process cannot compute the occurrences of a saved schedule; null if it can. What is saved was checked,
+ * but by a process that may have had other time zone data, or other rules.
+ */
+export function timingProblemOf({
+  cronExpression,
+  timezone,
+}: Pick<TimingFields, 'cronExpression' | 'timezone'>): string | null {
+  if (canonicalTimeZone(timezone) === undefined)
+    return `The time zone ${timezone} is not in the time zone data of this server: choose another one, or update them.`;
+  const parsed = cronCache.has(cronExpression) ? undefined : parseCron(cronExpression);
+  if (!parsed || 'cron' in parsed) return null;
+  return 'The cron expression is not accepted any more: change it.';
+}
+
+/**
+ * The parsed timing of a saved schedule. An expression that cannot be parsed throws: see `timingProblemOf`.
  */
 export function timingOf({ cronExpression, timezone, startAt, endAt }: TimingFields): Timing {
   const cached = cronCache.get(cronExpression);
@@ -90,16 +105,26 @@ export const nextOccurrenceOf = (
 ): Date | null =>
   hasAllRuns(schedule, runCount) ? null : nextOccurrence(timingOf(schedule), after);
 
+/** As `nextOccurrenceOf`; the saved occurrence if others are not known, and none after the last run. */
+export const nextKnownOf = (
+  schedule: TimingFields & RunLimit & { nextDueAt: Date | null },
+  after: Date,
+  runCount: number = schedule.runCount,
+): Date | null =>
+  timingProblemOf(schedule) === null || hasAllRuns(schedule, runCount)
+    ? nextOccurrenceOf(schedule, after, runCount)
+    : schedule.nextDueAt;
+
 /**
  * The next `count` occurrences of a schedule after `now`, together with the wall clock times that a
- * clock change skips between them. None for a schedule that is paused or has ended.
+ * clock change skips between them. None for a schedule that is paused or has ended, or with a timing problem.
  */
 export function upcomingOf(
   schedule: TimingFields & RunLimit & { enabled: boolean; nextDueAt: Date | null },
   now: Date,
   count: number,
 ): UpcomingOccurrence[] {
-  if (!schedule.enabled || schedule.nextDueAt === null) return [];
+  if (!schedule.enabled || schedule.nextDueAt === null || timingProblemOf(schedule)) return [];
   const remaining =
     schedule.maxRuns === null ? count : Math.min(count, schedule.maxRuns - schedule.runCount);
   return remaining > 0 ? upcomingOccurrences(timingOf(schedule), now, remaining) : [];

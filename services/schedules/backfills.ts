@@ -16,6 +16,7 @@ import {
 } from '../../domain/schedules/schedules.ts';
 import type { JobFactory } from '../jobs/createJob.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
+import { requireTiming } from './fields.ts';
 import type { Schedules } from './schedules.ts';
 import { scheduleRecord } from './scheduleAudit.ts';
 
@@ -36,7 +37,7 @@ type Interval = { since: Date; until: Date };
 
 /**
  * The occurrences of an interval. Error: `invalid_request` for an interval that is not in the past, has
- * no occurrence or too many.
+ * no occurrence or too many; `schedule_not_runnable`.
  */
 async function occurrencesIn(
   db: Knex,
@@ -45,6 +46,7 @@ async function occurrencesIn(
 ): Promise<Date[]> {
   if (until > (await readDatabaseTime(db)))
     throw invalidField('body', '/until', 'future', 'must not be in the future');
+  requireTiming(schedule);
   const times = listOccurrences(
     timingOf(schedule),
     new Date(since.getTime() - 1),

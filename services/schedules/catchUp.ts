@@ -21,6 +21,7 @@ import {
   maxDelaySeconds,
   nextOccurrenceOf,
   timingOf,
+  timingProblemOf,
   CATCH_UP_DELAY_SECONDS,
 } from '../../domain/schedules/schedules.ts';
 import { HOUR_MS } from '../../domain/shared/durations.ts';
@@ -112,6 +113,12 @@ export function createCatchUp({
   async function catchUpSchedule(scheduleId: string, now: Date): Promise<boolean> {
     const schedule = await Schedule.query(db).findById(scheduleId).select(SCHEDULE_SUMMARY_COLUMNS);
     if (!schedule?.nextDueAt) return false;
+    const problem = timingProblemOf(schedule);
+    if (problem !== null) {
+      // A process that knows its occurrences decides them.
+      log.warn({ scheduleId, problem }, 'the occurrences of a schedule are not known');
+      return false;
+    }
     const delaySeconds = schedule.enabled ? maxDelaySeconds(schedule) + CATCH_UP_DELAY_SECONDS : 0;
     const until = new Date(now.getTime() - delaySeconds * 1_000);
     if (schedule.nextDueAt > until) return false;

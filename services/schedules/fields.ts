@@ -20,7 +20,11 @@ import type { JobType } from '../../domain/jobs/jobType.ts';
 import { MASK } from '../../domain/shared/mask.ts';
 import type { RetryPolicy } from '../../domain/jobs/retry.ts';
 import type { TargetRef } from '../../domain/jobs/targets.ts';
-import type { OverlapPolicy, TimingFields } from '../../domain/schedules/schedules.ts';
+import {
+  type OverlapPolicy,
+  timingProblemOf,
+  type TimingFields,
+} from '../../domain/schedules/schedules.ts';
 import { canonicalTimeZone } from '../../domain/schedules/timeZone.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 
@@ -135,6 +139,12 @@ export function assertOccurs(timing: Timing, now: Date): void {
       'never_occurs',
       'leaves no occurrence in the future',
     );
+}
+
+/** Error: `schedule_not_runnable`, if the occurrences of a schedule cannot be computed. */
+export function requireTiming(schedule: TimingFields): void {
+  const problem = timingProblemOf(schedule);
+  if (problem !== null) throw new AppError('schedule_not_runnable', problem);
 }
 
 /** The parts of the job of a schedule that are not in the request. */

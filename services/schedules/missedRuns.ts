@@ -5,7 +5,12 @@ import { saveSkippedRuns, timesWithRun, type SkippedRun } from '../../db/schedul
 import { listOccurrences } from '../../domain/schedules/occurrences.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { AppError } from '../../domain/shared/errors.ts';
-import { isMissed, timingOf, type RunReason } from '../../domain/schedules/schedules.ts';
+import {
+  isMissed,
+  timingOf,
+  timingProblemOf,
+  type RunReason,
+} from '../../domain/schedules/schedules.ts';
 import type { Ids } from '../../platform/ids.ts';
 import { recordSkipped } from './scheduleAudit.ts';
 
@@ -20,9 +25,12 @@ export const occurrencesFrom = (
   limit: number,
 ): Date[] => listOccurrences(timingOf(schedule), new Date(from.getTime() - 1), until, limit);
 
-/** The occurrences from `schedule.nextDueAt` to `until` (both inclusive), at most `limit`. */
+/**
+ * The occurrences from `schedule.nextDueAt` to `until` (both inclusive), at most `limit`. None if they are not known:
+ * a schedule that cannot run can be changed and deleted.
+ */
 export const pendingOccurrences = (schedule: Schedule, until: Date, limit: number): Date[] =>
-  schedule.nextDueAt === null || schedule.nextDueAt > until
+  schedule.nextDueAt === null || schedule.nextDueAt > until || timingProblemOf(schedule)
     ? []
     : occurrencesFrom(schedule, schedule.nextDueAt, until, limit);
 

@@ -6,7 +6,7 @@ import {
   SCHEDULE_SUMMARY_COLUMNS,
   timesWithRun,
 } from '../../db/schedules/schedules.ts';
-import { nextOccurrenceOf } from '../../domain/schedules/schedules.ts';
+import { nextOccurrenceOf, timingProblemOf } from '../../domain/schedules/schedules.ts';
 import type { Log } from '../../platform/log.ts';
 
 type Deps = { db: Knex; writeUnaudited: WriteUnaudited; log: Log };
@@ -26,6 +26,7 @@ export async function repairNextRuns(
     .select(SCHEDULE_SUMMARY_COLUMNS);
   for (const schedule of schedules) {
     const { id, nextDueAt, timezone } = schedule;
+    if (timingProblemOf(schedule)) continue;
     const next = nextOccurrenceOf(schedule, now);
     if (!next || !nextDueAt || next >= nextDueAt) continue;
     // Clocks that differ deliver an occurrence early: it has a run, and the next one is after it.

@@ -15,7 +15,7 @@ import type {
   ScheduleRunData,
   ScheduleRunWithJob,
 } from '../../domain/schedules/records.ts';
-import { lastDays, type ZoneDay } from '../../domain/schedules/timeZone.ts';
+import { canonicalTimeZone, lastDays, type ZoneDay } from '../../domain/schedules/timeZone.ts';
 import {
   withItems,
   type ListAnswer,
@@ -69,25 +69,27 @@ export const createRunHistory = ({ db, access }: { db: Knex; access: Access }) =
     },
 
     /**
-     * How the runs of a schedule ended on each of the last `count` days of its time zone, the first
-     * day first. Days that have more runs than are counted are left out; null if counting takes too
+     * How the runs of a schedule ended on each of the last `count` days of its time zone (of UTC if it is
+     * not known), the first day first. Days that have more runs than are counted are left out; null if counting takes too
      * long.
      */
     async days(
       { id, timezone }: Pick<ScheduleData, 'id' | 'timezone'>,
       count: number,
-    ): Promise<RunDay[] | null> {
-      const days = lastDays(timezone, new Date(), count);
+    ): Promise<{ timezone: string; days: RunDay[] | null }> {
+      const zone = canonicalTimeZone(timezone) ?? 'UTC';
+      const days = lastDays(zone, new Date(), count);
       const bounds = days.map(({ start }) => start);
       const counted = await countRuns(db, id, bounds);
-      if (!counted) return null;
+      if (!counted) return { timezone: zone, days: null };
       const { counts, countedAfter } = counted;
-      return days.flatMap(({ date, start }, day): RunDay[] => {
+      const shown = days.flatMap(({ date, start }, day): RunDay[] => {
         const end = bounds[day + 1];
         if (!end || (countedAfter && start <= countedAfter)) return [];
         const own = counts.filter(({ interval }) => interval === day);
         return [{ date, start, end, runs: own.map(({ interval, ...run }) => run) }];
       });
+      return { timezone: zone, days: shown };
     },
   };
 };

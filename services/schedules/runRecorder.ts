@@ -2,7 +2,7 @@ import { readDatabaseTime } from '../../db/core/databaseTime.ts';
 import { Schedule } from '../../db/models/Schedule.ts';
 import { ScheduleRun } from '../../db/models/ScheduleRun.ts';
 import { syncSchedule } from '../../domain/dispatch/tasks.ts';
-import { isCaughtUp, nextOccurrenceOf, type RunKind } from '../../domain/schedules/schedules.ts';
+import { isCaughtUp, nextKnownOf, type RunKind } from '../../domain/schedules/schedules.ts';
 import { minIdAt, type Ids } from '../../platform/ids.ts';
 import { skipPending } from './missedRuns.ts';
 import type { DecisionContext, RunDecision, RunDecisions } from './runDecision.ts';
@@ -97,5 +97,5 @@ function nextAfter(schedule: Schedule, run: ScheduleRun, runCount: number): Date
   const isNext = run.kind === 'scheduled' && nextDueAt.getTime() === run.dueAt.getTime();
   // The search is exclusive: one millisecond earlier, it finds the pending occurrence itself.
   const after = isNext ? nextDueAt : new Date(nextDueAt.getTime() - 1);
-  return nextOccurrenceOf(schedule, after, runCount);
+  return nextKnownOf(schedule, after, runCount);
 }

@@ -3,7 +3,12 @@ import type { Knex } from '../../db/core/knex.ts';
 import { Schedule } from '../../db/models/Schedule.ts';
 import { syncSchedule } from '../../domain/dispatch/tasks.ts';
 import { isDue } from '../../domain/schedules/occurrences.ts';
-import { hasAllRuns, nextOccurrenceOf, timingOf } from '../../domain/schedules/schedules.ts';
+import {
+  hasAllRuns,
+  nextKnownOf,
+  timingOf,
+  timingProblemOf,
+} from '../../domain/schedules/schedules.ts';
 import type { Ids } from '../../platform/ids.ts';
 import { MAX_SKIPPED_PER_CHANGE, pendingOccurrences, skipPending } from './missedRuns.ts';
 import type { RunDecisions } from './runDecision.ts';
@@ -47,8 +52,9 @@ export function createSaveSchedule({
     const differs = (field: (typeof TIMING_FIELDS)[number]) =>
       before[field]?.valueOf() !== after[field]?.valueOf();
     if (!TIMING_FIELDS.some(differs)) return before.nextDueAt;
-    const next = nextOccurrenceOf(after, now);
-    const keepsPending = next !== null && !CALENDAR_FIELDS.some(differs);
+    const next = nextKnownOf(after, now);
+    const keepsPending =
+      next !== null && timingProblemOf(after) === null && !CALENDAR_FIELDS.some(differs);
     const isStillDue = (dueAt: Date) => keepsPending && isDue(timingOf(after), dueAt);
     const firstPending = pendingOccurrences(before, now, MAX_SKIPPED_PER_CHANGE).find(isStillDue);
     const nextDueAt = firstPending ?? next;

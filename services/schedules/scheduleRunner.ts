@@ -22,6 +22,7 @@ import {
   isMissed,
   maxDelaySeconds,
   timingOf,
+  timingProblemOf,
   type RunReason,
 } from '../../domain/schedules/schedules.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
@@ -84,7 +85,8 @@ export function createScheduleRunner(deps: Deps) {
     /**
      * Decides an occurrence. Result `not_due` for a time that is not an occurrence of the record,
      * which Temporal may deliver nevertheless; `already_handled` for an occurrence that has a run;
-     * `left_to_others` if only a worker of another version knows the job type: its catch-up decides.
+     * `left_to_others` if only a worker of another version, or with other time zone data, knows the job type or the
+     * occurrences: its catch-up decides.
      * Runs that Temporal delays wait for a part of a second first if `isDelayed`. `now` is the time of the
      * database, which is read if it is missing. Error: `unavailable`.
      */
@@ -95,8 +97,9 @@ export function createScheduleRunner(deps: Deps) {
     ): Promise<ScheduleRunResult> {
       const known = await Schedule.query(db).findById(scheduleId).whereNull('deleted_at');
       const now = asked ?? (await readDatabaseTime(db));
-      if (!known || isInFuture(dueAt, now) || !isDue(timingOf(known), dueAt))
-        return { outcome: 'not_due' };
+      if (!known || isInFuture(dueAt, now)) return { outcome: 'not_due' };
+      if (timingProblemOf(known)) return { outcome: 'left_to_others' };
+      if (!isDue(timingOf(known), dueAt)) return { outcome: 'not_due' };
       if (isDecided(known, dueAt)) return { outcome: 'already_handled' };
       await jobTypes.refreshUnknown(known.jobType);
       const since = new Date(dueAt.getTime() + maxDelaySeconds(known) * 1_000);

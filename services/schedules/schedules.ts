@@ -31,7 +31,7 @@ import type { JobReferences } from '../jobs/payloadReferences.ts';
 import type { JobTargets } from '../jobs/targets.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import { assertNotHeld } from '../retention/assertNotHeld.ts';
-import { assertOccurs, checkTiming, type ScheduleFields } from './fields.ts';
+import { assertOccurs, checkTiming, requireTiming, type ScheduleFields } from './fields.ts';
 import { skipPending } from './missedRuns.ts';
 import { rejectTakenName } from './names.ts';
 import { ConcurrentChange, retryChanged } from './retryChanged.ts';
@@ -214,6 +214,7 @@ export function createSchedules(deps: Deps) {
         async (work, before, trx) => {
           // The permission was checked for the record as it was read.
           if (enabled && before.version !== known.version) throw new ConcurrentChange();
+          if (enabled) requireTiming(before);
           return saveSchedule(work, trx, before, {
             changed: enabledChange(enabled, caller.actorId, pauseReason, work.now),
             verb: enabled ? 'resume' : 'pause',
@@ -318,7 +319,7 @@ export function createSchedules(deps: Deps) {
     /**
      * Resumes a schedule; occurrences during the pause stay skipped. Errors: `not_found`,
      * `permission_denied` (also the permission of the job type, and `job:cancel` with `cancelOther`),
-     * `version_conflict`, `unavailable`.
+     * `schedule_not_runnable` (its occurrences are not known), `version_conflict`, `unavailable`.
      */
     resume: (caller: Caller, id: string, reason: string | undefined, expectedVersion?: number) =>
       setEnabled(caller, id, true, reason, expectedVersion),

@@ -2,7 +2,6 @@ import { isDeepStrictEqual } from 'node:util';
 import { readDatabaseTime } from '../../db/core/databaseTime.ts';
 import type { ScopedRepository } from '../../db/core/scopedRepository.ts';
 import { Schedule } from '../../db/models/Schedule.ts';
-import type { Timing } from '../../domain/schedules/occurrences.ts';
 import type { Warning } from '../../domain/shared/warnings.ts';
 import { hasWritten, writerKeyOf, type Caller } from '../../domain/shared/caller.ts';
 import type { TargetRef } from '../../domain/jobs/targets.ts';
@@ -131,8 +130,9 @@ const savedParts = ({ jobType, payload, target }: Omit<JobUpdate, 'changesOwner'
   target: jobType === undefined && target === undefined,
 });
 
-/** Validates the timing after an update. Error: `invalid_request`. */
-function checkUpdatedTiming(before: Schedule, update: ScheduleUpdate, now: Date): Timing {
+/** The time zone after an update, whose timing is validated if it is another one. Error: `invalid_request`. */
+function checkUpdatedTiming(before: Schedule, update: ScheduleUpdate, now: Date): string {
+  if (!changesAny(TIMING_FIELDS, update, before)) return before.timezone;
   const { cronExpression, timezone, startAt, endAt } = update;
   const timing = checkTiming({
     cronExpression: cronExpression ?? before.cronExpression,
@@ -140,8 +140,8 @@ function checkUpdatedTiming(before: Schedule, update: ScheduleUpdate, now: Date)
     startAt: startAt === undefined ? before.startAt : startAt,
     endAt: endAt === undefined ? before.endAt : endAt,
   });
-  if (changesAny(TIMING_FIELDS, update, before)) assertOccurs(timing, now);
-  return timing;
+  assertOccurs(timing, now);
+  return timing.timezone;
 }
 
 /** The use case behind `PUT /api/schedules/{id}`. */
@@ -207,9 +207,9 @@ async function updateOnce(
       if (isChecked && before.version !== known.version) throw new ConcurrentChange();
       // Read once: the last occurrence could come between the check and the change.
       const now = await readDatabaseTime(trx);
-      const timing = checkUpdatedTiming(before, update, now);
+      const timezone = checkUpdatedTiming(before, update, now);
       const { takeOver, jobType, payload, target, retryPolicy, enabled, ...fields } = update;
-      const changed: Partial<Schedule> = { ...fields, ...jobUpdate, timezone: timing.timezone };
+      const changed: Partial<Schedule> = { ...fields, ...jobUpdate, timezone };
       if (fields.cronExpression !== undefined)
         changed.cronExpression = fields.cronExpression.trim();
       if (changesOwner) changed.owner = authorityOf(caller);

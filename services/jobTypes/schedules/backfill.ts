@@ -4,7 +4,12 @@ import { Schedule } from '../../../db/models/Schedule.ts';
 import { systemCaller } from '../../../domain/shared/caller.ts';
 import { listOccurrences } from '../../../domain/schedules/occurrences.ts';
 import { JobFailure, defineJobType, type JobType } from '../../../domain/jobs/jobType.ts';
-import { BACKFILL_JOB, MAX_BACKFILL, timingOf } from '../../../domain/schedules/schedules.ts';
+import {
+  BACKFILL_JOB,
+  MAX_BACKFILL,
+  timingOf,
+  timingProblemOf,
+} from '../../../domain/schedules/schedules.ts';
 import { type ScheduleRunResult } from '../../../domain/dispatch/tasks.ts';
 import { jobWorkflowId } from '../../../domain/dispatch/workflowIds.ts';
 import type { ScheduleRunner } from '../../schedules/scheduleRunner.ts';
@@ -52,6 +57,8 @@ export const scheduleBackfill = ({
         throw new JobFailure('permission_lost', message, { retryable: false });
       };
       await authorize(schedule);
+      const problem = timingProblemOf(schedule);
+      if (problem !== null) throw new JobFailure('schedule_not_runnable', problem);
       const times = listOccurrences(
         timingOf(schedule),
         new Date(Date.parse(since) - 1),

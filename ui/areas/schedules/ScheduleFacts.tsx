@@ -1,6 +1,7 @@
 import { useJobTypes } from '../../app/jobTypes.ts';
 import { Actor } from '../../parts/Actor.tsx';
 import { DescriptionList } from '../../parts/DescriptionList.tsx';
+import { Exact } from '../../parts/Exact.tsx';
 import { formatDuration } from '../../parts/format.ts';
 import { describeRetries, withDefaults } from '../../parts/form/retryPolicy.ts';
 import { labelOf } from '../../parts/names.ts';
@@ -19,7 +20,11 @@ export function ScheduleFacts({ schedule }: { schedule: Schedule }) {
   return (
     <>
       <Section title="Next runs">
-        {schedule.nextRuns.length === 0 ? (
+        {schedule.timingProblem !== null ? (
+          <p role="alert">
+            <Exact text={schedule.timingProblem} />
+          </p>
+        ) : schedule.nextRuns.length === 0 ? (
           <p className={classes.muted}>None.</p>
         ) : (
           <NextRuns runs={schedule.nextRuns} timezone={schedule.timezone} label="Next runs" />
