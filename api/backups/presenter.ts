@@ -66,8 +66,9 @@ const redactedReport = (report: RestoreReport | null, mayRead: MayRead) =>
 /** Why the backup cannot be restored, or null. */
 function unrestorableReason(
   { status }: BackupData,
-  archiveError: BackupDetail['archiveError'],
+  { storeProblem, archiveError }: Pick<BackupDetail, 'storeProblem' | 'archiveError'>,
 ): string | null {
+  if (status === 'completed' && storeProblem !== null) return storeProblem;
   if (status === 'completed')
     return archiveError && `The archive could not be read the last time: ${archiveError.message}`;
   return status === 'failed' ? 'The backup failed.' : 'The backup is still in progress.';
@@ -90,23 +91,26 @@ function lastValidationRecord(
 }
 
 export const backupRecord = (
-  { backup, lastValidation, archiveError, preRestoreOf }: BackupDetail,
+  { backup, lastValidation, preRestoreOf, ...archive }: BackupDetail,
   mayRead: MayRead,
-): BackupRecord => ({
-  ...backupSummary(backup),
-  preRestoreOf,
-  restorePreview: {
-    restorable: backup.status === 'completed' && archiveError === null,
-    reason: unrestorableReason(backup, archiveError),
-    tables: (backup.manifest?.tables ?? []).map(({ section, name, rows, sha256 }) => ({
-      section: section as BackupSummary['sections'][number],
-      table: name,
-      rows,
-      sha256,
-    })),
-    lastValidation: lastValidation && lastValidationRecord(lastValidation, mayRead),
-  },
-});
+): BackupRecord => {
+  const reason = unrestorableReason(backup, archive);
+  return {
+    ...backupSummary(backup),
+    preRestoreOf,
+    restorePreview: {
+      restorable: reason === null,
+      reason,
+      tables: (backup.manifest?.tables ?? []).map(({ section, name, rows, sha256 }) => ({
+        section: section as BackupSummary['sections'][number],
+        table: name,
+        rows,
+        sha256,
+      })),
+      lastValidation: lastValidation && lastValidationRecord(lastValidation, mayRead),
+    },
+  };
+};
 
 const failedReport = ({ job }: RestoreView) =>
   job.error && job.status === 'failed' ? failureReport(job.error) : EMPTY_REPORT;

@@ -168,6 +168,7 @@ export function backupRoutes({ backups, restores, history, access }: Deps): Rout
       summary: 'Delete a backup and its archive',
       params: OneBackup,
       responses: { 204: null },
+      problems: [501],
       headers: ['If-Match'],
       handle: async ({ caller, params, ifMatch, signal }) => {
         await backups.remove(caller, params.backupId, expectedVersion(ifMatch));

@@ -69,15 +69,16 @@ export const SERIES_SECTIONS = `CASE mode WHEN 'full' THEN '[]'::jsonb ELSE sect
 export async function findSeries(
   db: Knex,
   series: { tenantId: string; label: string; mode: string; sections: readonly Section[] },
-): Promise<{ id: string; at: Date }[]> {
+): Promise<(Pick<Backup, 'id' | 'store'> & { at: Date })[]> {
   const { tenantId, label, mode, sections } = series;
   const found = await Backup.query(db)
     .where({ tenant_id: tenantId, label, mode, status: 'completed' })
     .whereNot({ created_by: REGISTERED_BY })
     .whereRaw(`${SERIES_SECTIONS} = ?::jsonb`, [mode === 'full' ? '[]' : JSON.stringify(sections)])
-    .select('id', 'snapshot_at');
-  return found.map(({ id, snapshotAt }) => ({
+    .select('id', 'store', 'snapshot_at');
+  return found.map(({ id, store, snapshotAt }) => ({
     id,
+    store,
     at: assertDefined(snapshotAt, 'backup.snapshotAt'),
   }));
 }

@@ -112,6 +112,12 @@ export function createArchives({
   return {
     storeOf,
 
+    /** Why an archive cannot be reached with the present configuration; null if it can. */
+    storeProblemOf: ({ store }: Pick<Backup, 'store'>): string | null =>
+      stores[store]
+        ? null
+        : `Its archive is in the ${store} store, which is not configured any more. Configure it again.`,
+
     /** Where new archives would be stored and with which master key; what is missing for it. */
     target,
 

@@ -118,7 +118,13 @@ export function createBackupCompletion({ db, commit, writeUnaudited, archives, l
       if (status !== 'completed' || Object.keys(retention).length === 0) return;
       const series = await findSeries(db, { tenantId, label, mode, sections });
       const retained = selectRetained(retention, series);
-      const expired = series.filter((each) => !retained.has(each.id)).slice(0, MAX_PRUNED);
+      const unretained = series.filter((each) => !retained.has(each.id));
+      const unreachable = unretained.filter((each) => archives.storeProblemOf(each) !== null);
+      const expired = unretained.filter((each) => !unreachable.includes(each)).slice(0, MAX_PRUNED);
+      if (unreachable[0]) {
+        const kept = counted(unreachable.length, 'older backup');
+        tools.log('warn', `Kept: ${kept}. ${archives.storeProblemOf(unreachable[0])}`);
+      }
       if (expired.length > 0 && (await findHoldOnBackups(db, tenantId))) {
         tools.log(
           'info',

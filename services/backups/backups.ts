@@ -68,6 +68,8 @@ export type BackupDetail = {
   backup: BackupView;
   lastValidation: (RestoreRunData & { jobError: JobError | null }) | null;
   archiveError: JobError | null;
+  /** Why its archive cannot be reached; see `storeProblemOf`. */
+  storeProblem: string | null;
   /** The restore before which it was made. */
   preRestoreOf: { jobId: string; backupId: string } | null;
 };
@@ -230,7 +232,11 @@ export function createBackups({
       const error = lastLoad?.jobError ?? null;
       const archiveError = error && PERMANENT_ARCHIVE_ERRORS.has(error.code) ? error : null;
       const preRestoreOf = backup.jobId === null ? await findRestoreAfter(db, id) : null;
-      return { backup: assertDefined(view, 'backup'), lastValidation, archiveError, preRestoreOf };
+      const storeProblem = archives.storeProblemOf(backup);
+      return {
+        ...{ backup: assertDefined(view, 'backup'), lastValidation, archiveError, storeProblem },
+        preRestoreOf,
+      };
     },
 
     /** The backups that the caller may read. */
@@ -310,12 +316,16 @@ export function createBackups({
 
     /**
      * Deletes a backup; a workflow removes its archive. Errors: `not_found`, `permission_denied`,
-     * `backup_busy` while a job makes or loads it, `version_conflict`, `legal_hold`.
+     * `backup_busy` while a job makes or loads it, `version_conflict`, `legal_hold`, `not_supported` if its
+     * store is not configured.
      */
     async remove(caller: Caller, id: string, expectedVersion?: number): Promise<void> {
       const known = await findToAct(caller, id, 'backup:write');
       await repository.commitLocked(caller, known, expectedVersion, async (work, backup, trx) => {
         assertNotDeleted(backup);
+        // Its archive would stay where it is, without a record.
+        const storeProblem = archives.storeProblemOf(backup);
+        if (storeProblem !== null) throw new AppError('not_supported', storeProblem);
         if (isInProgress(backup))
           throw new AppError('backup_busy', 'The backup is in progress; cancel its job first.');
         const usedBy = await findJobUsingArchive(trx, id);

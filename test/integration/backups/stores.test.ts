@@ -7,10 +7,12 @@ import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import { createFolderStore } from '../../../platform/stores/folder.ts';
 import { createS3Store } from '../../../platform/stores/s3.ts';
 import type { ArchiveStore } from '../../../platform/stores/store.ts';
+import type { StepTools } from '../../../services/jobs/multiStep.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import { createArchiveFolder, backupCreator, restorer } from '../../support/backups.ts';
 import { eventually } from '../../support/eventually.ts';
 import { recordFactory } from '../../support/inventory.ts';
+import { expectProblem } from '../../support/problem.ts';
 import { describeWith } from '../../support/programs.ts';
 import { admin } from '../../support/users.ts';
 import { startVersitygw } from '../../support/versitygw.ts';
@@ -170,6 +172,40 @@ describe('the store folder', () => {
     await testSharedStore({ store, env: { HOLDFAST_BACKUP_DIR: folder }, names });
     for await (const { name } of store.list()) throw new Error(`${name} is no archive`);
   });
+});
+
+test('a backup in a store that is not configured any more is kept, and says why', async () => {
+  const archives = await createArchiveFolder();
+  const app = await startApp({ HOLDFAST_BACKUP_DIR: archives.folder }, { idle: true });
+  try {
+    const create = () => admin(app).post<BackupRecord>('/api/backup/create', {}).expect(201);
+    const [older, newest] = [await create(), await create()];
+    const { db, backups } = app.deps;
+    const completed = {
+      ...{ status: 'completed', retention: { last: 1 }, size_bytes: 1 },
+      ...{ snapshot_at: new Date(0), finished_at: new Date() },
+    };
+    await db('backups')
+      .where({ id: older.id })
+      .update({ ...completed, store: 's3' });
+    await db('backups')
+      .where({ id: newest.id })
+      .update({ ...completed, snapshot_at: new Date() });
+    const path = `/api/backup/${older.id}`;
+    const logged: string[] = [];
+    const log = (_level: string, text: string) => void logged.push(text);
+    await backups.backupCompletion.prune(newest.id, { log } as unknown as StepTools);
+    expect(logged).toEqual([expect.stringMatching(/^Kept: 1 older backup\. .* s3 store/)]);
+    await expectProblem(admin(app).delete(path), 501, 'not_supported');
+    expect(await admin(app).get(path).expect(200)).toMatchObject({
+      status: 'completed',
+      restorePreview: { restorable: false, reason: expect.stringContaining('s3 store') },
+    });
+    await admin(app).delete(`/api/backup/${newest.id}`).expect(204);
+  } finally {
+    await app.stop();
+    await archives.remove();
+  }
 });
 
 describeWith('versitygw', 'the store s3', () => {
