@@ -19,7 +19,12 @@ const isText = (value: unknown): value is string =>
   !value.includes('\0') &&
   value.isWellFormed();
 
-type ValueCheck = (value: unknown, definition: Row) => string | undefined;
+/** `kept`: choices of the record, which need not be offered any more. */
+type ValueCheck = (
+  value: unknown,
+  definition: Row,
+  kept?: readonly unknown[],
+) => string | undefined;
 
 const requirement =
   (message: string, accepts: (value: unknown) => boolean): ValueCheck =>
@@ -64,15 +69,15 @@ const VALUE_CHECKS: Readonly<Record<(typeof CUSTOM_TYPES)[number], ValueCheck>> 
     choicesOf(definition).includes(value)
       ? undefined
       : `must be one of ${choicesOf(definition).join(', ')}`,
-  choices: (value, definition) =>
-    isSubset(value, choicesOf(definition))
+  choices: (value, definition, kept = []) =>
+    isSubset(value, [...choicesOf(definition), ...kept])
       ? undefined
       : `must be a list of ${choicesOf(definition).join(', ')}, each once`,
 };
 
 /** Why a value does not match its definition; undefined when it does. */
-const typeError: ValueCheck = (value, definition) =>
-  VALUE_CHECKS[definition.type as (typeof CUSTOM_TYPES)[number]](value, definition);
+const typeError: ValueCheck = (value, definition, kept) =>
+  VALUE_CHECKS[definition.type as (typeof CUSTOM_TYPES)[number]](value, definition, kept);
 
 /** The tenant whose definitions apply to a record, besides those of the platform. */
 const tenantOf = ({ resource, after }: Draft): unknown => tenantOfRow(resource.name, after);
@@ -134,7 +139,8 @@ export function checkCustomFields(draft: Draft): void {
     const definition = definitions.get(name);
     const pointer = `customFields/${escapePointer(name)}`;
     if (definition) {
-      const message = typeError(value, definition);
+      const kept = Array.isArray(present[name]) ? (present[name] as unknown[]) : [];
+      const message = typeError(value, definition, kept);
       if (message !== undefined) draft.error(pointer, 'custom_field', message);
     } else {
       draft.error(pointer, 'unknown_field', `no custom field of ${resource.name} has this name`);

@@ -1,4 +1,5 @@
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, test } from '@jest/globals';
+import { typedNumber } from '../../../ui/parts/form/typedNumber.ts';
 import { createIdempotencyKeys } from '../../../ui/app/idempotency.ts';
 import { Problem } from '../../../ui/app/problem.ts';
 import { errorAt, errorsUnder, objectOf, otherErrors } from '../../../ui/parts/form/fieldErrors.ts';
@@ -110,4 +111,16 @@ describe('a retry policy in words', () => {
     );
     expect(describeRetries(withDefaults(ofType, {}))).toBe('3 attempts; delays 1 s, 2 s.');
   });
+});
+
+test.each([
+  ['', ''],
+  ['-', ''],
+  [12, 12],
+  // With a digit to come.
+  ['1.', 1],
+  // A number that has too many digits is sent and refused; without it there would be no limit.
+  ['12345678901234567890', 1.2345678901234567e19],
+])('an input with %j has the number %j', (typed, number) => {
+  expect(typedNumber(typed)).toBe(number);
 });

@@ -7,6 +7,7 @@ import { httpRequest } from '../../../services/jobTypes/http/request.ts';
 import { oidcKind } from '../../../services/auth/providers/kinds/oidc.ts';
 import type { GuardedHttp } from '../../../platform/guardedHttp.ts';
 import {
+  canShow,
   checkValue,
   fieldPointers,
   initialValue,
@@ -404,4 +405,19 @@ describe('ids of records', () => {
     expect(recordLabel({ id: 'pfx_1', ...{ name: '', cidr: '10.0.0.0/8' } })).toBe('10.0.0.0/8');
     expect(recordLabel({ id: 'cab_1' })).toBe('cab_1');
   });
+});
+
+test.each([
+  [{ type: 'number' }, 'ten', 10],
+  [{ type: 'string' }, 10, 'ten'],
+  [{ type: 'boolean' }, 'yes', false],
+  [{ type: 'array', items: { type: 'string' } }, 'red', ['red']],
+  [{ type: 'array', items: { enum: ['red'] } }, 'red', ['blue']],
+  [{ type: 'object', properties: { a: {} } }, 'a', { a: 1 }],
+])('a field of %j shows what fits, and %j as JSON, with an error', (schema, misfit, value) => {
+  const shape = shapeOf(schema);
+  expect(canShow(shape, value)).toBe(true);
+  expect(canShow(shape, undefined)).toBe(true);
+  expect(canShow(shape, misfit)).toBe(false);
+  expect(checkValue(shape, misfit)).toHaveLength(1);
 });

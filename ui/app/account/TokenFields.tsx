@@ -11,6 +11,7 @@ import { PermissionPicker } from './PermissionPicker.tsx';
 import { ScopePicker } from './ScopePicker.tsx';
 import { EXPIRIES, missingIn } from './tokenForm.ts';
 import classes from './Account.module.css';
+import { typedNumber } from '../../parts/form/typedNumber.ts';
 
 type Props = {
   start: Form;
@@ -188,9 +189,10 @@ function OtherLimits({ form, change, errorOf }: FieldsProps) {
           allowDecimal={false}
           clampBehavior="none"
           value={form.requestsPerMinute ?? ''}
-          onChange={(value) =>
-            change({ requestsPerMinute: typeof value === 'number' ? value : null })
-          }
+          onChange={(value) => {
+            const requestsPerMinute = typedNumber(value);
+            change({ requestsPerMinute: requestsPerMinute === '' ? null : requestsPerMinute });
+          }}
           error={errorOf('requestsPerMinute')}
         />
       </div>

@@ -7,6 +7,7 @@ import type { BackupSetup, SectionInfo } from './backupQueries.ts';
 import { referredTo } from './backupText.ts';
 import { SectionChoice } from './SectionChoice.tsx';
 import classes from './Backups.module.css';
+import { typedNumber } from '../../parts/form/typedNumber.ts';
 
 type Props = {
   draft: BackupDraft;
@@ -116,7 +117,7 @@ function Retention({ draft, onChange, errors }: Props) {
             clampBehavior="none"
             value={retention[field]}
             onChange={(value) =>
-              onChange({ retention: { ...retention, [field]: value === '' ? '' : Number(value) } })
+              onChange({ retention: { ...retention, [field]: typedNumber(value) } })
             }
             error={errorAt(errors, `/retention/${field}`)}
           />

@@ -2,6 +2,7 @@ import { NumberInput, TagsInput, Textarea } from '@mantine/core';
 import { errorAt } from '../../parts/form/fieldErrors.ts';
 import type { FieldError } from '../../parts/problems.ts';
 import type { Pool } from './runnerQueries.ts';
+import { typedNumber } from '../../parts/form/typedNumber.ts';
 
 /** What can be changed of a pool. A number that is being typed may be empty. */
 export type PoolDraft = {
@@ -71,9 +72,7 @@ export function PoolFields({ draft, onChange, errors }: Props) {
         allowDecimal={false}
         clampBehavior="none"
         value={draft.tenantSharePercent}
-        onChange={(value) =>
-          onChange({ tenantSharePercent: typeof value === 'number' ? value : '' })
-        }
+        onChange={(value) => onChange({ tenantSharePercent: typedNumber(value) })}
         error={errorAt(errors, '/tenantSharePercent')}
       />
     </>

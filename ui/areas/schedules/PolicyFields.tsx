@@ -9,13 +9,12 @@ import { Icon } from '../../parts/icons.tsx';
 import type { FieldsProps } from './formFields.ts';
 import classes from './Schedules.module.css';
 import { OVERLAP_TEXTS } from './scheduleText.ts';
+import { typedNumber } from '../../parts/form/typedNumber.ts';
 
 const OVERLAPS = Object.entries(OVERLAP_TEXTS) as [
   Schemas['OverlapPolicy'],
   (typeof OVERLAP_TEXTS)['skip'],
 ][];
-
-const numberOf = (value: number | string): number | '' => (typeof value === 'number' ? value : '');
 
 const inWords = (seconds: number | ''): string =>
   seconds === '' || seconds < 60 ? '' : ` (${formatDuration(seconds * 1_000)})`;
@@ -46,7 +45,7 @@ export function PolicyFields(props: FieldsProps) {
           min={10}
           clampBehavior="none"
           value={draft.catchupWindowSeconds}
-          onChange={(value) => onChange({ catchupWindowSeconds: numberOf(value) })}
+          onChange={(value) => onChange({ catchupWindowSeconds: typedNumber(value) })}
           error={errorAt(errors, '/catchupWindowSeconds')}
         />
         <NumberInput
@@ -56,7 +55,7 @@ export function PolicyFields(props: FieldsProps) {
           min={0}
           clampBehavior="none"
           value={draft.jitterSeconds}
-          onChange={(value) => onChange({ jitterSeconds: numberOf(value) })}
+          onChange={(value) => onChange({ jitterSeconds: typedNumber(value) })}
           error={errorAt(errors, '/jitterSeconds')}
         />
         <NumberInput
@@ -65,7 +64,7 @@ export function PolicyFields(props: FieldsProps) {
           min={1}
           clampBehavior="none"
           value={draft.maxRuns}
-          onChange={(value) => onChange({ maxRuns: numberOf(value) })}
+          onChange={(value) => onChange({ maxRuns: typedNumber(value) })}
           error={errorAt(errors, '/maxRuns')}
         />
       </div>

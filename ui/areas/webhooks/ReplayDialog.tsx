@@ -20,6 +20,7 @@ import { RecordLink } from '../../parts/RecordLink.tsx';
 import { replayCountQuery, webhookKey, type WebhookDetail } from './webhookQueries.ts';
 import { nameOf } from './webhookText.ts';
 import classes from './Webhooks.module.css';
+import { typedNumber } from '../../parts/form/typedNumber.ts';
 
 type Props = {
   webhook: WebhookDetail;
@@ -152,7 +153,7 @@ function StartFields({ typed, errors }: StartProps) {
           min={0}
           decimalScale={0}
           value={typed.sequence}
-          onChange={(next) => typed.setSequence(typeof next === 'number' ? next : '')}
+          onChange={(next) => typed.setSequence(typedNumber(next))}
           error={errorAt(errors, '/afterSequence')}
         />
       )}

@@ -5,6 +5,7 @@ import { EventTypePicker } from './EventTypePicker.tsx';
 import { LONGEST_WAIT_SECONDS, requestOf, type WebhookDraft } from './draft.ts';
 import { MAX_ATTEMPTS, retriesText } from './webhookText.ts';
 import classes from './Webhooks.module.css';
+import { typedNumber } from '../../parts/form/typedNumber.ts';
 
 /** Pointers of the fields that show what is wrong with them. */
 export const DRAFT_FIELDS = ['/endpointUrl', '/description', '/eventTypes', '/retryPolicy'];
@@ -65,7 +66,7 @@ function RetryFields({ draft, onChange, errors }: Props) {
           decimalScale={0}
           placeholder={`${MAX_ATTEMPTS}`}
           value={draft.maxAttempts}
-          onChange={(next) => onChange({ maxAttempts: typeof next === 'number' ? next : '' })}
+          onChange={(next) => onChange({ maxAttempts: typedNumber(next) })}
           error={errorAt(errors, '/retryPolicy/maxAttempts')}
         />
         <NumberInput
@@ -77,9 +78,7 @@ function RetryFields({ draft, onChange, errors }: Props) {
           suffix=" s"
           placeholder={`${LONGEST_WAIT_SECONDS} s`}
           value={draft.maxIntervalSeconds}
-          onChange={(next) =>
-            onChange({ maxIntervalSeconds: typeof next === 'number' ? next : '' })
-          }
+          onChange={(next) => onChange({ maxIntervalSeconds: typedNumber(next) })}
           error={errorAt(errors, '/retryPolicy/maxIntervalSeconds')}
         />
       </div>

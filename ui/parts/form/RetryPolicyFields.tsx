@@ -3,6 +3,7 @@ import type { FieldError } from '../problems.ts';
 import { errorAt } from './fieldErrors.ts';
 import { describeRetries, withDefaults, type RetryPolicy } from './retryPolicy.ts';
 import classes from './RetryPolicyFields.module.css';
+import { typedNumber } from './typedNumber.ts';
 
 type Props = {
   value: Partial<RetryPolicy>;
@@ -53,9 +54,10 @@ export function RetryPolicyFields({ value, onChange, defaults, errors }: Props) 
             suffix={suffix}
             placeholder={defaults && `${defaults[name]}${suffix}`}
             error={errorAt(errors, `/${name}`)}
-            onChange={(next) =>
-              onChange(withField(value, name, typeof next === 'number' ? next : undefined))
-            }
+            onChange={(typed) => {
+              const next = typedNumber(typed);
+              onChange(withField(value, name, next === '' ? undefined : next));
+            }}
           />
         ))}
       </div>

@@ -1,5 +1,7 @@
 import { codeText } from '../CodeText.tsx';
 import { TextInput } from '@mantine/core';
+import { useState } from 'react';
+import { canShow } from './check.ts';
 import { useForm, type AnyFieldProps } from './formContext.ts';
 import { ChoicesField, MapField, ObjectField, VariantsField } from './groups.tsx';
 import { ListField } from './ListField.tsx';
@@ -17,6 +19,9 @@ const shown = (value: unknown): string =>
 export function Field({ shape, isReadOnly, ...props }: AnyFieldProps) {
   const form = useForm();
   const { pointer, label, value, onChange, description } = props;
+  const [isMisfit, setMisfit] = useState(false);
+  // It stays so while one corrects the value.
+  if (!isMisfit && !canShow(shape, value)) setMisfit(true);
   const custom = form.custom[pointer];
   if (custom)
     return custom({
@@ -41,6 +46,10 @@ export function Field({ shape, isReadOnly, ...props }: AnyFieldProps) {
       />
     );
   }
+  if (isMisfit)
+    return (
+      <JsonField {...props} shape={{ kind: 'json', isObject: false, nullable: shape.nullable }} />
+    );
   switch (shape.kind) {
     case 'text':
       return <TextField {...props} shape={shape} />;

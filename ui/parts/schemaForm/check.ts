@@ -150,9 +150,35 @@ export function checkValue(shape: Shape, value: unknown, pointer = ''): FieldErr
     case 'json':
       return one(shape.isObject && !isJsonObject(value) ? 'must be a JSON object' : undefined);
     case 'flag':
+      return one(typeof value === 'boolean' ? undefined : 'must be true or false');
     case 'choice':
     case 'constant':
       return [];
+  }
+}
+
+/** Whether a field of this kind can show a value. Others were stored under an earlier schema. */
+export function canShow(shape: Shape, value: unknown): boolean {
+  if (isMissing(value)) return true;
+  switch (shape.kind) {
+    case 'text':
+    case 'reference':
+      return typeof value === 'string';
+    case 'number':
+      return typeof value === 'number';
+    case 'flag':
+      return typeof value === 'boolean';
+    case 'list':
+    case 'choices':
+      return Array.isArray(value);
+    case 'map':
+    case 'object':
+    case 'variants':
+      return isJsonObject(value);
+    case 'json':
+    case 'choice':
+    case 'constant':
+      return true;
   }
 }
 

@@ -13,7 +13,7 @@ import {
   type FieldProps,
 } from './formContext.ts';
 import { childPointer, withKey } from './pointer.ts';
-import type { Shape } from './shape.ts';
+import { noLongerOffered, type Shape } from './shape.ts';
 import classes from './SchemaForm.module.css';
 
 type GroupProps = Pick<CommonProps, 'pointer' | 'label' | 'description' | 'isRequired'> & {
@@ -141,23 +141,40 @@ export function ObjectField(props: FieldProps<'object'>) {
   );
 }
 
+/** Stored values that are no choices any more: also after one takes them away, to be able to take that back. */
+function useNoLongerOffered(
+  { choices }: Extract<Shape, { kind: 'choices' }>,
+  chosen: readonly unknown[],
+): readonly unknown[] {
+  const [seen, setSeen] = useState<readonly unknown[]>([]);
+  const found = chosen.filter(
+    (each) => !seen.includes(each) && !choices.some(({ value }) => value === each),
+  );
+  if (found.length > 0) setSeen([...seen, ...found]);
+  return [...seen, ...found];
+}
+
 export function ChoicesField(props: FieldProps<'choices'>) {
   const { shape, value, onChange, pointer, isRequired } = props;
   const { disabled, touch } = useForm();
   const chosen: readonly unknown[] = Array.isArray(value) ? value : [];
+  const unknown = useNoLongerOffered(shape, chosen);
   const empty = useEmptyValue(shape, pointer, isRequired);
   const toggle = (choice: unknown) => {
     // In the order of the choices, so that the order of clicks makes no difference.
-    const next = shape.choices
-      .map((each) => each.value)
-      .filter((each) => (each === choice) !== chosen.includes(each));
+    const next = [...shape.choices.map((each) => each.value), ...unknown].filter(
+      (each) => (each === choice) !== chosen.includes(each),
+    );
     onChange(next.length === 0 && !isRequired ? empty : next);
     touch(pointer);
   };
   return (
     <Group {...props}>
       <div className={classes.choices}>
-        {shape.choices.map(({ value: choice, label }) => (
+        {[
+          ...shape.choices,
+          ...unknown.map((each) => ({ value: each, label: noLongerOffered(each) })),
+        ].map(({ value: choice, label }) => (
           <Checkbox
             key={label}
             label={label}
@@ -276,6 +293,8 @@ export function VariantsField(props: FieldProps<'variants'>) {
   const tag = isJsonObject(value) ? value[shape.tag] : undefined;
   const position = shape.variants.findIndex((variant) => variant.value === tag);
   const variant = shape.variants[position];
+  const isUnknown = position < 0 && tag !== undefined;
+  const none = isRequired ? 'Choose' : 'Not set';
   const choose = (next: number) => {
     if (position >= 0) typed.current.set(position, value);
     const chosen = shape.variants[next];
@@ -296,7 +315,7 @@ export function VariantsField(props: FieldProps<'variants'>) {
         data={[
           ...(isRequired && position >= 0
             ? []
-            : [{ value: '-1', label: isRequired ? 'Choose' : 'Not set' }]),
+            : [{ value: '-1', label: isUnknown ? noLongerOffered(tag) : none }]),
           ...shape.variants.map((each, at) => ({ value: String(at), label: each.label })),
         ]}
       />

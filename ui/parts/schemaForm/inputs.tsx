@@ -12,7 +12,7 @@ import {
   type CommonProps,
   type FieldProps,
 } from './formContext.ts';
-import type { Shape } from './shape.ts';
+import { noLongerOffered, type Shape } from './shape.ts';
 import classes from './SchemaForm.module.css';
 import { cellText } from './pasted.ts';
 
@@ -285,7 +285,7 @@ export function ChoiceField(props: FieldProps<'choice'>) {
       }
       data={[
         { value: '', label: none, disabled: isRequired && position >= 0 },
-        ...(isUnknown ? [{ value: 'unknown', label: JSON.stringify(value), disabled: true }] : []),
+        ...(isUnknown ? [{ value: 'unknown', label: noLongerOffered(value), disabled: true }] : []),
         ...choices.map(({ label }, at) => ({ value: String(at), label })),
       ]}
     />

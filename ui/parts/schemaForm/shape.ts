@@ -45,6 +45,10 @@ export type JsonSchema = {
 
 export type Choice = { value: unknown; label: string };
 
+/** A stored value that is no choice any more. */
+export const noLongerOffered = (value: unknown): string =>
+  `${typeof value === 'string' ? value : JSON.stringify(value)} (no longer offered)`;
+
 export type TextInput = 'line' | 'lines' | 'secret' | 'url' | 'time' | 'address';
 
 export type TextShape = {
