@@ -28,6 +28,8 @@ export type Field = {
   type: FieldType;
   /** The schema of a value in a request, without null. */
   schema: TSchema;
+  /** That of a value in a response, if it is another one. */
+  responseSchema?: TSchema;
   required: boolean;
   nullable: boolean;
   default: unknown;
@@ -280,15 +282,26 @@ export const CUSTOM_FIELDS: Field = field(
   Type.Object(
     {},
     {
-      title: 'CustomFieldValues',
+      title: 'CustomFieldChange',
       additionalProperties: true,
       maxProperties: 100,
       description:
         'Values of custom fields, by their names. An update changes the names that it has; null removes a value. ' +
+        'It changes up to 100: values that stay as they are do not count. ' +
         `Those of a record have up to ${MAX_CUSTOM_FIELDS_BYTES} bytes as JSON.`,
     },
   ),
   { default: {} },
+  {
+    responseSchema: Type.Object(
+      {},
+      {
+        title: 'CustomFieldValues',
+        additionalProperties: true,
+        description: 'Values of custom fields, by their names.',
+      },
+    ),
+  },
 );
 
 /** The values that a custom field of the type choice or choices allows. */

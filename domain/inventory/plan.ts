@@ -278,10 +278,41 @@ function draftChange(
   });
   if (resource.sharable && typeof (evict ?? false) !== 'boolean')
     draft.error('evict', 'type', 'must be boolean');
-  if (!isDelete) addSchemaErrors(draft, context.viewer.checkSchema(resource, 'update', fields));
+  if (!isDelete)
+    addSchemaErrors(
+      draft,
+      context.viewer.checkSchema(resource, 'update', changedFields(resource, before, fields)),
+    );
   checkVersion(draft, before, version);
   return draft;
 }
+
+/**
+ * The fields of a request that differ from the record, and the keys of merged fields that do: what stays as it is was
+ * accepted, perhaps under other limits or in several requests.
+ */
+function changedFields(
+  resource: Resource,
+  before: Row,
+  fields: Record<string, unknown>,
+): Record<string, unknown> {
+  const types = new Map(writableFields(resource).map(([name, { type }]) => [name, type]));
+  const changed = Object.entries(fields).flatMap(([name, value]): [string, unknown][] => {
+    const [type, present] = [types.get(name), before[name]];
+    if (type === undefined) return [[name, value]];
+    if (isSame(value, present)) return [];
+    const isMerged = type === 'object' && isJsonObject(value) && isJsonObject(present);
+    return [[name, isMerged ? changedKeys(value, present) : value]];
+  });
+  return Object.fromEntries(changed);
+}
+
+const changedKeys = (value: object, present: object): object => {
+  const known = new Map(Object.entries(present));
+  return Object.fromEntries(
+    Object.entries(value).filter(([key, each]) => !known.has(key) || !isSame(each, known.get(key))),
+  );
+};
 
 /**
  * An existing record with the fields of a request. Null resets a field to its default; the keys of

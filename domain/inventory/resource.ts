@@ -190,7 +190,8 @@ export const updateSchema = oncePerResource((declared) => {
   );
 });
 
-const responseSchema = ({ type, schema, reference: to }: Field): TSchema => {
+const responseSchema = ({ type, schema, responseSchema: own, reference: to }: Field): TSchema => {
+  if (own !== undefined) return own;
   if (to !== undefined)
     return Type.String({ description: `The id of one of ${to}.`, 'x-reference': to });
   return type === 'network' || type === 'address' ? Type.String() : schema;

@@ -3,6 +3,7 @@ import type { ScheduleRecord } from '../../../api/schedules/schemas.ts';
 import type { WebhookRecord } from '../../../api/webhooks/schemas.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { ProblemBody, TestClient } from '../../support/client.ts';
+import type { InventoryRecord } from '../../support/inventory.ts';
 import { admin } from '../../support/users.ts';
 
 let app: TestApp;
@@ -58,4 +59,27 @@ test('a webhook keeps an address that is refused today', async () => {
   const change = { endpointUrl, eventTypes: ['job.failed'], description: 'changed' };
   expect(await root.put(path, change).expect(200)).toMatchObject(change);
   await root.put(path, { ...change, endpointUrl: 'http://10.0.0.2/' }).expect(400);
+});
+
+test('a record of the inventory can be sent back with more custom fields than one request may change', async () => {
+  const names = Array.from({ length: 101 }, (_, n) => `field_${n}`);
+  for (const name of names)
+    await root
+      .post('/api/inventory/custom-fields', { resource: 'sites', name, type: 'text' })
+      .expect(201);
+  const valuesOf = (some: readonly string[]) => Object.fromEntries(some.map((name) => [name, 'a']));
+  const { id } = await root
+    .post<InventoryRecord>('/api/inventory/sites', {
+      ...{ name: 'many', customFields: valuesOf(names.slice(0, 100)) },
+    })
+    .expect(201);
+  const path = `/api/inventory/sites/${id}`;
+  await root.put(path, { customFields: valuesOf(names.slice(100)) }).expect(200);
+  const read = await root.get<InventoryRecord>(path).expect(200);
+  const values = { ...(read.customFields as object), field_7: 'b' };
+  const saved = await root.put(path, { ...read, customFields: values }).expect(200);
+  expect(saved).toMatchObject({ customFields: values });
+  const all = Object.fromEntries(names.map((name) => [name, 'c']));
+  const { errors } = await root.put<ProblemBody>(path, { customFields: all }).expect(400);
+  expect(errors?.map(({ pointer }) => pointer)).toEqual(['/customFields']);
 });
