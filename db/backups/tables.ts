@@ -234,7 +234,7 @@ export const TABLES: readonly BackedUpTable[] = [
   }),
   events('events'),
   table('webhooks', 'state')('webhooks', {
-    preserved: ['failing_since', 'unreachable_since', 'probed_at'],
+    preserved: ['failing_since', 'unreachable_since', 'probed_at', 'enabled_sequence'],
     hidden: ['secret', 'previous_secret'],
     // A secret that was replaced does not come back, nor does anything go to an endpoint that was given up.
     guarded: {

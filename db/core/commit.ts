@@ -260,7 +260,6 @@ function createWork(
         subject,
         actorId: actor.actorId,
         data,
-        at: now,
       });
     },
     as: (other) => createWork(deps, other, unitOfWork, trx),

@@ -31,7 +31,6 @@ export type EventRow = {
   subject: Subject;
   actorId: string;
   data: object;
-  at: Date;
 };
 /** `delayMs`: how long the relay leaves the task to the process that wrote it. */
 export type OutboxRow = { id: string; task: OutboxTask; delayMs: number; at: Date };
@@ -243,6 +242,8 @@ function insertLogRows(
   sql: ReturnType<typeof createStatement>,
   { events, outbox }: UnitOfWork,
 ): void {
+  // Not when the use case began: who asks for the events since a time must find those that came into being later.
+  const writtenAt = new Date();
   sql.insert(
     'events',
     'id, type, tenant_id, subject_type, subject_id, actor_id, data, created_at',
@@ -254,7 +255,7 @@ function insertLogRows(
       e.subject.id,
       e.actorId,
       e.data,
-      e.at,
+      writtenAt,
     ]),
   );
   if (outbox.length > 0) insertOutbox(sql, outbox);

@@ -1,6 +1,9 @@
 import { Model, snakeCaseMappers } from 'objection';
 
-/** A row of `events`; `sequence` is null until it is published. */
+/**
+ * A row of `events`; `sequence` is null until it is published. `position`, which PostgreSQL assigns when the
+ * row is written, decides in which order that happens.
+ */
 export class Event extends Model {
   static override tableName = 'events';
   static override jsonAttributes = ['data'];
@@ -9,6 +12,7 @@ export class Event extends Model {
 
   declare id: string;
   declare sequence: number | null;
+  declare position: number;
   declare type: string;
   declare tenantId: string;
   declare subjectType: string;

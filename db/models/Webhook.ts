@@ -20,8 +20,13 @@ export class Webhook extends Model {
   declare secret: string;
   declare previousSecret: string | null;
   declare previousSecretUntil: Date | null;
-  /** When it was last enabled. It gets no earlier events. */
+  /** When it was last enabled. */
   declare enabledAt: Date;
+  /**
+   * The last sequence that was assigned then: it gets the events after it. A trigger stores it. Null if it was
+   * enabled before this column existed: then `enabledAt` decides.
+   */
+  declare enabledSequence: number | null;
   /** Since when every attempt has failed; null after a success. */
   declare failingSince: Date | null;
   /** Since when no attempt had a usable answer (`isUsableAnswer`); null after one, which may be a rejection. */

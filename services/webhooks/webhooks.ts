@@ -110,7 +110,7 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
     before: Webhook,
     { endpointUrl, description, eventTypes, enabled, retryPolicy }: Partial<WebhookFields>,
     secret: string | undefined,
-    { author, now, enabledAt }: { author: string; now: Date; enabledAt: Date },
+    { author, now }: { author: string; now: Date },
   ): Partial<Webhook> => ({
     // Failures of the old endpoint do not count for the new one.
     ...(endpointUrl !== undefined &&
@@ -122,7 +122,7 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
     ...(description !== undefined && { description }),
     ...(eventTypes !== undefined && { eventTypes: normalizeEventTypes(eventTypes) }),
     ...(retryPolicy && { retryPolicy: { ...before.retryPolicy, ...retryPolicy } }),
-    ...(enabled === true && !before.enabled && enabledFields(enabledAt)),
+    ...(enabled === true && !before.enabled && enabledFields(now)),
     ...(enabled === false && before.enabled && disabledFields('request', now)),
     ...(secret !== undefined && rotated(before, secret, now)),
   });
@@ -181,7 +181,7 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
           description: fields.description ?? '',
           eventTypes: normalizeEventTypes(fields.eventTypes),
           enabled,
-          enabledAt: enabledSince(await readDatabaseTime(trx), work.now),
+          enabledAt: work.now,
           disabledAt: enabled ? null : work.now,
           disabledReason: enabled ? null : 'request',
           retryPolicy: { ...DEFAULT_DELIVERY_RETRY, ...fields.retryPolicy },
@@ -228,7 +228,6 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
             ...changedFields(before, fields, secret, {
               author: writerKeyOf(caller),
               now,
-              enabledAt: enabledSince(now, work.now),
             }),
             updatedAt: now,
             version: before.version + 1,
@@ -342,13 +341,6 @@ function checkNotMasked(webhook: WebhookData, requested: string): void {
 
 /** The columns of an endpoint that no attempt has failed at yet. */
 const HEALTHY = { failingSince: null, unreachableSince: null, probedAt: null };
-
-/**
- * Since when a webhook gets events. Their times are those of the processes that create them: a process whose
- * clock is ahead must not leave out those of others, nor one whose clock is behind its own.
- */
-const enabledSince = (databaseNow: Date, now: Date): Date =>
-  databaseNow < now ? databaseNow : now;
 
 const enabledFields = (enabledAt: Date) => ({
   enabled: true,

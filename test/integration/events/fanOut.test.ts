@@ -4,6 +4,10 @@ import type { Knex } from '../../../db/core/knex.ts';
 import { createIds } from '../../../platform/ids.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 
+const HOUR_MS = 3_600_000;
+const ENABLED = { enabled: true, disabled_at: null, disabled_reason: null };
+const DISABLED = { enabled: false, disabled_at: new Date(), disabled_reason: 'request' };
+
 let app: TestApp;
 let db: Knex;
 beforeAll(async () => {
@@ -12,11 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.stop());
 afterEach(async () => {
-  await db('webhooks').update({
-    enabled: false,
-    disabled_at: new Date(),
-    disabled_reason: 'request',
-  });
+  await db('webhooks').update(DISABLED);
   while ((await publish(1_000)).areLeft);
 });
 
@@ -45,9 +45,13 @@ async function subscribe(tenantId: string, count: number, eventTypes = ['*']): P
   return rows.map(({ id }) => id);
 }
 
-/** Inserts committed events without a sequence. Returns their ids. */
-async function emit(tenantId: string, count: number): Promise<string[]> {
-  const now = new Date();
+/** Inserts events without a sequence. Returns their ids. */
+async function emit(
+  tenantId: string,
+  count: number,
+  { trx = db, ageMs = 0 }: { trx?: Knex; ageMs?: number } = {},
+): Promise<string[]> {
+  const now = new Date(Date.now() - ageMs);
   const rows = Array.from({ length: count }, () => ({
     id: ids.next('evt'),
     type: 'webhook.deleted',
@@ -63,7 +67,7 @@ async function emit(tenantId: string, count: number): Promise<string[]> {
     }),
     created_at: now,
   }));
-  await db.batchInsert('events', rows, 1_000);
+  await trx.batchInsert('events', rows, 1_000);
   return rows.map(({ id }) => id);
 }
 
@@ -209,8 +213,7 @@ describe('a webhook', () => {
     const [first, second] = await subscribe(tenant, 2);
     await emit(tenant, 2);
     await publish(1);
-    const disabled = { enabled: false, disabled_at: new Date(), disabled_reason: 'request' };
-    await db('webhooks').where({ id: second }).update(disabled);
+    await db('webhooks').where({ id: second }).update(DISABLED);
     await publishAll(10);
     expect((await deliveriesOf(tenant)).map((row) => row.webhook_id as string)).toEqual([
       first,
@@ -236,5 +239,42 @@ describe('a webhook', () => {
     });
     expect(await publish(10)).toEqual({ types: [], deliveries: 0, areLeft: false });
     expect(await deliveriesOf(tenant)).toHaveLength(2);
+  });
+
+  test('gets the events of a transaction that began long before it was created or enabled', async () => {
+    const [created, enabled] = [newTenant(), newTenant()];
+    const [second] = await subscribe(enabled, 1);
+    await db('webhooks').where({ id: second }).update(DISABLED);
+    const trx = await db.transaction();
+    await emit(created, 1, { trx, ageMs: HOUR_MS });
+    await emit(enabled, 1, { trx, ageMs: HOUR_MS });
+    const [first] = await subscribe(created, 1);
+    await db('webhooks').where({ id: second }).update(ENABLED);
+    await trx.commit();
+    await publishAll(10);
+    expect(await deliveriesOf(created)).toMatchObject([{ webhook_id: first }]);
+    expect(await deliveriesOf(enabled)).toMatchObject([{ webhook_id: second }]);
+  });
+
+  test('gets no event that was published before it was created or enabled, whatever the clock of its process', async () => {
+    const tenant = newTenant();
+    const [first, second] = await subscribe(tenant, 2);
+    await db('webhooks').where({ id: second }).update(DISABLED);
+    await emit(tenant, 1, { ageMs: -HOUR_MS });
+    await publish(0);
+    await db('webhooks').where({ id: second }).update(ENABLED);
+    await subscribe(tenant, 1);
+    await publishAll(10);
+    expect(await deliveriesOf(tenant)).toMatchObject([{ webhook_id: first }]);
+  });
+
+  test('that was enabled before sequences were stored gets the events created since', async () => {
+    const tenant = newTenant();
+    const [webhook] = await subscribe(tenant, 1);
+    await db('webhooks').where({ id: webhook }).update({ enabled_sequence: null });
+    await emit(tenant, 1, { ageMs: HOUR_MS });
+    const [event] = await emit(tenant, 1);
+    await publishAll(10);
+    expect(await deliveriesOf(tenant)).toEqual([{ webhook_id: webhook, event_id: event }]);
   });
 });
