@@ -12,7 +12,7 @@ export const EventRecord = Type.Object(
       description:
         'Position in the log. It increases by one with each event of the installation, ' +
         'including those of other tenants, and by much more when the database was restored to an ' +
-        'earlier time.',
+        'earlier time, or a standby was promoted.',
     }),
     type: Type.String({ examples: ['job.failed'] }),
     tenantId: Reference('tenants'),

@@ -9,6 +9,10 @@ import * as eventFanOuts from './0089_event_fan_outs.ts';
  * assigns sequences in this order. Events that are not published yet have the position 0 and come first. The
  * sequence of the positions belongs to no column, since a restore into an empty database replaces the table.
  *
+ * A failover may lose commits whose sequences followers have seen. PostgreSQL begins a timeline with each: when it is
+ * another one than at the last publication, the next sequence is one that was never assigned, as after a restore into
+ * an empty database. Services that are like PostgreSQL, but have no timelines, continue as before.
+ *
  * A webhook gets the events with a sequence after `enabled_sequence`. Triggers store it, so it is right for
  * webhooks that processes of version 0.2 create or enable, too. What is published concurrently is either
  * after it, or matched before the webhook is visible.
@@ -18,6 +22,14 @@ export async function up(knex: Knex): Promise<void> {
     CREATE SEQUENCE events_position;
     ALTER TABLE events ADD COLUMN position bigint NOT NULL DEFAULT 0;
     ALTER TABLE events ALTER COLUMN position SET DEFAULT nextval('events_position');
+
+    ALTER TABLE event_head ADD COLUMN timeline text COLLATE "C";
+    CREATE FUNCTION current_timeline() RETURNS text LANGUAGE plpgsql AS $$
+    BEGIN
+      RETURN substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8);
+    EXCEPTION WHEN OTHERS THEN
+      RETURN NULL;
+    END $$;
 
     ALTER TABLE webhooks ADD COLUMN enabled_sequence bigint;
     CREATE FUNCTION store_enabled_sequence() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -134,7 +146,9 @@ export async function up(knex: Knex): Promise<void> {
       OUT types text[], OUT delivery_count bigint, OUT is_left boolean
     ) LANGUAGE plpgsql AS $$
     DECLARE
-      head bigint;
+      head         bigint;
+      timeline_now text;
+      timeline_was text;
     BEGIN
       types := '{}';
       delivery_count := 0;
@@ -144,14 +158,19 @@ export async function up(knex: Knex): Promise<void> {
       IF lock_timeout_ms IS NOT NULL THEN
         PERFORM set_config('lock_timeout', lock_timeout_ms::text, true);
       END IF;
-      SELECT h.sequence INTO STRICT head FROM event_head AS h FOR UPDATE;
+      SELECT h.sequence, h.timeline INTO STRICT head, timeline_was FROM event_head AS h FOR UPDATE;
+      timeline_now := current_timeline();
+      IF timeline_now <> timeline_was THEN
+        head := greatest(head + 1000000000, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint);
+      END IF;
       WITH batch AS (
         SELECT e.id, row_number() OVER (ORDER BY e.position, e.id) AS n
         FROM (
           SELECT id, position FROM events WHERE sequence IS NULL ORDER BY position, id LIMIT max_events
         ) AS e
       ), advanced AS (
-        UPDATE event_head SET sequence = head + (SELECT count(*) FROM batch)
+        UPDATE event_head
+        SET sequence = head + (SELECT count(*) FROM batch), timeline = COALESCE(timeline_now, timeline)
         WHERE EXISTS (SELECT FROM batch)
       ), published AS (
         UPDATE events AS e SET sequence = head + batch.n FROM batch WHERE e.id = batch.id
@@ -183,6 +202,8 @@ export async function down(knex: Knex): Promise<void> {
   await knex.raw(`
     INSERT INTO event_fan_outs SELECT * FROM kept_fan_outs;
     DROP TABLE kept_fan_outs;
+    ALTER TABLE event_head DROP COLUMN timeline;
+    DROP FUNCTION current_timeline;
     DROP TRIGGER webhook_enabled ON webhooks;
     DROP TRIGGER webhook_created ON webhooks;
     DROP FUNCTION store_enabled_sequence;

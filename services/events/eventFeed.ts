@@ -7,6 +7,7 @@ import type { Log } from '../../platform/log.ts';
 import { createLoop } from '../../platform/loop.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import { createEventTail } from './eventTail.ts';
+import { whereToContinue } from './purgedEvents.ts';
 
 export type EventFeed = ReturnType<typeof createEventFeed>;
 
@@ -81,18 +82,24 @@ export function createEventFeed({ db, log, metrics }: Deps) {
     const startedAt = interruptions;
     if (loadedAt !== interruptions) {
       const head = await readLastSequence(db);
-      const newest = await listPublishedAfter(db, Math.max(0, head - TAIL_EVENTS), TAIL_EVENTS);
+      const read = await listPublishedAfter(db, Math.max(0, head - TAIL_EVENTS), TAIL_EVENTS);
+      const newest = read.filter(({ sequence }) => sequence <= head);
+      const isLost = (await whereToContinue(db, tail.head())) !== undefined;
       if (startedAt !== interruptions) return true;
-      if (tail.differsFrom(head, newest)) loseFollowers();
-      tail.reset(
-        head,
-        newest.filter(({ sequence }) => sequence <= head),
-      );
+      if (isLost || tail.differsFrom(head, newest)) loseFollowers();
+      tail.reset(head, newest);
       loadedAt = interruptions;
+      announce(newest);
       return false;
     }
     const events = await listPublishedAfter(db, tail.head(), BATCH);
     if (startedAt !== interruptions) return true;
+    const [next] = events;
+    if (next && next.sequence !== tail.head() + 1) {
+      // As after a failover, otherwise there are no gaps: the tail may have events that are lost.
+      interruptions += 1;
+      return readNext();
+    }
     tail.append(events);
     announce(events);
     return events.length === BATCH;

@@ -27,24 +27,31 @@ export function assertNotPurged(after: number, purged: number): void {
 }
 
 /**
- * More sequences than a purge leaves without an event. A restore into an empty database leaves more: one for
- * each microsecond since the last event that it knows.
+ * More sequences than a purge leaves without an event. A restore into an empty database and a failover leave more: one
+ * for each microsecond since the last event that the log knows.
  */
 const MAX_GAP = 100_000_000;
 
 /**
- * Error: `events_purged` for a sequence that was assigned before the database was restored to an earlier
- * time. The events around it are lost, and others may have been published since.
+ * Undefined for a sequence that the log knows. Otherwise it was assigned before the database was restored to an
+ * earlier time, or lost its last commits in a failover: the events around it are lost, and others may have been
+ * published since. Returns the sequence to continue after.
  */
-export async function assertKnown(db: Knex, after: number): Promise<void> {
-  if (after === 0) return;
+export async function whereToContinue(db: Knex, after: number): Promise<number | undefined> {
+  if (after === 0) return undefined;
   const next = await firstSequenceFrom(db, after);
   const last = next === undefined ? await readLastSequence(db) : next - 1;
   // An event that has the sequence itself is known, whatever follows it.
-  if (next === after || (last >= after && last - after < MAX_GAP)) return;
+  return next === after || (last >= after && last - after < MAX_GAP) ? undefined : last;
+}
+
+/** Error: `events_purged` for a sequence that the log does not know (`whereToContinue`). */
+export async function assertKnown(db: Knex, after: number): Promise<void> {
+  const last = await whereToContinue(db, after);
+  if (last === undefined) return;
   throw new AppError(
     'events_purged',
-    `The log does not know the sequence ${after}, since it was restored. Continue after ${last}.`,
+    `The log does not know the sequence ${after}: it was restored, or lost events in a failover. Continue after ${last}.`,
     { oldestSequence: last + 1 },
   );
 }

@@ -80,6 +80,38 @@ test('so does one whose position other events have by then', async () => {
   expect(await stream.ended).toBe('ended');
 });
 
+/** The next event is published by a primary that was promoted. */
+const promote = () => app.deps.db('event_head').update({ timeline: 'before' });
+
+test('lost events are noticed although others were published by the new primary', async () => {
+  const stream = await streamOfLost();
+  await promote();
+  await createJob();
+  await eventually(readHead, (sequence) => sequence > stream.head);
+  const poll = await app.client.as({ tenant: 'platform' }).get(`/api/events?after=${stream.head}`);
+  expect(poll).toMatchObject({ status: 410, body: { code: 'events_purged' } });
+  await breakListener();
+  expect(await stream.ended).toBe('ended');
+  expect(problemsOf(stream)).toMatchObject([{ code: 'events_purged' }]);
+});
+
+test('a failover that has lost nothing ends no stream', async () => {
+  const stream = await openStream();
+  await createJob();
+  await eventually(
+    () => stream.data('event'),
+    (events) => events.length >= 3,
+  );
+  await promote();
+  await breakListener();
+  await createJob();
+  await eventually(
+    () => stream.data('event'),
+    (events) => events.length >= 6,
+  );
+  stream.leave();
+});
+
 test('a stream goes on after a connection was lost without events', async () => {
   const stream = await openStream();
   await createJob();
