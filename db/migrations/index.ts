@@ -83,10 +83,10 @@ import * as replacedPasswords from './0117_replaced_passwords.ts';
 import * as formerTenants from './0119_former_tenants.ts';
 import * as processes from './0122_processes.ts';
 import * as unitsOfDeviceTypes from './0124_units_of_device_types.ts';
-import * as requestsFollowDevices from './0127_requests_follow_devices.ts';
-import * as sitesOfRequests from './0128_sites_of_requests.ts';
 import * as orderOfEvents from './0125_order_of_events.ts';
 import * as indexOfEventOrder from './0126_index_of_event_order.ts';
+import * as requestsFollowDevices from './0127_requests_follow_devices.ts';
+import * as sitesOfRequests from './0128_sites_of_requests.ts';
 
 /**
  * All migrations in the order in which they run. A released migration is never edited. Numbers that
@@ -177,8 +177,8 @@ export const MIGRATIONS: Migrations = {
   '0119_former_tenants': formerTenants,
   '0122_processes': processes,
   '0124_units_of_device_types': unitsOfDeviceTypes,
-  '0127_requests_follow_devices': requestsFollowDevices,
-  '0128_sites_of_requests': sitesOfRequests,
   '0125_order_of_events': orderOfEvents,
   '0126_index_of_event_order': indexOfEventOrder,
+  '0127_requests_follow_devices': requestsFollowDevices,
+  '0128_sites_of_requests': sitesOfRequests,
 };
