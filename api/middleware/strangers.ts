@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { AppError, type ErrorCode } from '../../domain/shared/errors.ts';
 import { createBoundedQueue } from '../../platform/boundedQueue.ts';
+import { createBudgets, secondsUntil, type Budget } from '../../platform/budgets.ts';
 import { networkOf } from '../../platform/network.ts';
 import type { StrangerLimits } from '../http/route.ts';
 
@@ -12,9 +13,6 @@ export type Strangers = ReturnType<typeof createStrangers>;
  */
 const MAX_CONCURRENT = 200;
 const MAX_CONCURRENT_PER_ADDRESS = 20;
-
-/** Addresses whose budgets are remembered. Those seen longest ago are forgotten. */
-const MAX_ADDRESSES = 20_000;
 
 /**
  * Tokens that were valid recently, as hashes: their owners are no strangers. Others are searched for a
@@ -37,8 +35,6 @@ const INVALID: ReadonlySet<ErrorCode> = new Set([
 const tooMany = (detail: string, retryAfterSeconds: number) =>
   new AppError('too_many_requests', detail, { retryAfterSeconds });
 
-type Budget = { left: number; at: number };
-
 /**
  * Counts what clients without an accepted identity cost, by address (IPv6: by /64), in the memory
  * of this process: before a body is read, before PostgreSQL is asked, and before anything is
@@ -46,12 +42,13 @@ type Budget = { left: number; at: number };
  */
 export function createStrangers({
   budgetPerMinute,
-  now = Date.now,
+  now,
 }: {
   budgetPerMinute: number;
   now?: () => number;
 }) {
-  const budgets = new LRUCache<string, Budget>({ max: MAX_ADDRESSES });
+  const budgets = createBudgets(now);
+  const allowance = { perSecond: budgetPerMinute / 60, most: budgetPerMinute };
   const running = new Map<string, number>();
   const addRunning = (key: string, change: 1 | -1): void => {
     const count = (running.get(key) ?? 0) + change;
@@ -65,23 +62,16 @@ export function createStrangers({
     busy: 'Too many unknown tokens are being checked.',
   });
 
-  function budgetOf(network: string): Budget {
-    const at = now();
-    const known = budgets.get(network) ?? { left: budgetPerMinute, at };
-    const refill = (Math.max(0, at - known.at) / 60_000) * budgetPerMinute;
-    const budget = { left: Math.min(budgetPerMinute, known.left + refill), at };
-    budgets.set(network, budget);
-    return budget;
-  }
+  const budgetOf = (address: string | null): Budget => budgets.of(networkOf(address), allowance);
 
   /** Error: `too_many_requests` if less than `cost` is left. */
   function requireBudget(address: string | null, cost: number): Budget {
-    const budget = budgetOf(networkOf(address));
-    const missing = Math.min(cost, budgetPerMinute) - budget.left;
-    if (missing > 0)
+    const budget = budgetOf(address);
+    const retryAfterSeconds = secondsUntil(budget, Math.min(cost, budgetPerMinute));
+    if (retryAfterSeconds !== undefined)
       throw tooMany(
         'Too many requests without an accepted identity from this address.',
-        Math.max(1, Math.ceil((missing / budgetPerMinute) * 60)),
+        retryAfterSeconds,
       );
     return budget;
   }
@@ -143,7 +133,7 @@ export function createStrangers({
       } catch (error) {
         if (error instanceof AppError && INVALID.has(error.code)) {
           knownTokens.delete(key);
-          budgetOf(networkOf(address)).left -= REJECTED_COST;
+          budgetOf(address).left -= REJECTED_COST;
         }
         throw error;
       }
