@@ -97,10 +97,12 @@ export const SECTION_INFO: Readonly<Record<Section, SectionInfo>> = {
 
 /**
  * The permissions that restoring these sections requires besides `backup:restore`: restoring
- * `access` reinstates the permissions in the backup.
+ * `access` reinstates the permissions in the backup. None for a section of another version: this one restores none of it.
  */
 export const permissionsToRestore = (sections: readonly Section[]): Permission[] =>
-  sections.flatMap((section) => SECTION_INFO[section].restorePermissions);
+  sections.flatMap((section) =>
+    isSection(section) ? SECTION_INFO[section].restorePermissions : [],
+  );
 
 /** The sections that backups of a tenant may contain; for the platform, all of them. */
 export const sectionsForTenant = (tenantId: string): Section[] =>

@@ -16,6 +16,7 @@ import { PLATFORM, type Scope } from '../../domain/access/scope.ts';
 import {
   MAX_DIFFERENCES,
   MAX_FINDINGS,
+  isSection,
   SECTION_INFO,
   type RestoreDifference,
   type RestoreFinding,
@@ -303,6 +304,8 @@ export type MayRead = (permission: Permission, tenantId?: string) => boolean;
  */
 export function redactReport(report: RestoreReport, mayRead: MayRead): RestoreReport {
   const canShow = (section: Section, tenantId?: string) => {
+    // A report of another version may have a section that this one does not know, nor who may read it.
+    if (!isSection(section)) return false;
     const { readPermission } = SECTION_INFO[section];
     return readPermission === null || mayRead(readPermission, tenantId);
   };

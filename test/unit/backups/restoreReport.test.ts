@@ -1,5 +1,9 @@
 import { expect, test } from '@jest/globals';
-import type { RestoreReport } from '../../../domain/backups/backups.ts';
+import {
+  permissionsToRestore,
+  type RestoreReport,
+  type Section,
+} from '../../../domain/backups/backups.ts';
 import { redactReport } from '../../../services/backups/restoreReport.ts';
 
 test('differences show no credentials, not even in the URL of a webhook', () => {
@@ -47,4 +51,21 @@ test('a finding names records of tenants only that its reader may read', () => {
     );
   expect(keysFor('acme')).toEqual(['cab_1', null, null]);
   expect(keysFor('acme', 'other', 'platform')).toEqual(['cab_1', 'cab_1', 'cab_1']);
+});
+
+test('a report with a section of another version shows nothing of it, and the rest', () => {
+  const difference = { table: 'jobs', key: 'k', change: 'deleted', fields: [] };
+  const report = {
+    errors: [{ section: 'later', table: 'later_rows', key: 'lat_1', message: 'lat_1 refers' }],
+    preview: {
+      differences: [
+        { ...difference, section: 'later' },
+        { ...difference, section: 'jobs' },
+      ],
+    },
+  } as unknown as RestoreReport;
+  const { errors, preview } = redactReport(report, () => true);
+  expect(errors).toMatchObject([{ key: null }]);
+  expect(preview.differences.map(({ section }) => section)).toEqual(['jobs']);
+  expect(permissionsToRestore(['later' as Section, 'access'])).toContain('rbac:write');
 });
