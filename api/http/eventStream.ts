@@ -15,7 +15,7 @@ export type ServerSentEvent =
   | { comment: string; id?: string }
   | { encoded: string };
 
-/** What a stream sends. `recheck` gets the caller with its current rights, at intervals. */
+/** What a stream sends. `recheck` gets the caller with its current rights, at intervals; its error ends the stream. */
 export type StreamSource = {
   messages: AsyncIterable<ServerSentEvent>;
   recheck?(caller: Caller): void;

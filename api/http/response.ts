@@ -20,7 +20,7 @@ export type HttpResponse = {
     contentType: string;
     source: Readable;
     filename?: string;
-    /** Gets the caller with its current rights, at intervals. */
+    /** Gets the caller with its current rights, at intervals. An error ends the stream. */
     recheck?(caller: Caller): void;
   };
   /** The body has a secret that is shown only once: it is not stored for an `Idempotency-Key`. */
@@ -76,7 +76,11 @@ export function exportResponse(
   slots: Slots,
   holder: SlotHolder,
   text: AsyncIterable<string>,
-  { contentType, filename }: { contentType: string; filename: string },
+  {
+    contentType,
+    filename,
+    recheck,
+  }: { contentType: string; filename: string; recheck?(caller: Caller): void },
 ): HttpResponse {
   const release = slots.takeNow(holder);
   const source = Readable.from(partsForCurrentUser(text), {
@@ -84,7 +88,8 @@ export function exportResponse(
     highWaterMark: 65_536,
   });
   source.once('close', release);
-  return streamResponse(contentType, source, filename);
+  const { stream, ...response } = streamResponse(contentType, source, filename);
+  return { ...response, ...(stream && { stream: { ...stream, ...(recheck && { recheck }) } }) };
 }
 
 /**

@@ -312,9 +312,9 @@ const reportRoute = (imports: InventoryImports, slots: Slots): Route =>
     produces: Object.values(CONTENT_TYPE_BY_FORMAT),
     recheckAccess: ({ caller, params: { id } }) => imports.read(caller, id),
     handle: async ({ caller, params: { id }, query: { outcome: outcomes, format }, signal }) => {
-      await imports.read(caller, id);
-      const lines = imports.report(caller, id, { outcomes, format }, signal);
-      return exportResponse(slots, caller, lines, {
+      const { text, recheck } = await imports.report(caller, id, { outcomes, format }, signal);
+      return exportResponse(slots, caller, text, {
+        recheck,
         contentType: CONTENT_TYPE_BY_FORMAT[format],
         filename: `${id}.${format}`,
       });

@@ -238,7 +238,11 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes, streamSlots: Slots): R
           const after = lastEventId(header('last-event-id')) ?? start;
           return streams.open(caller, async () => {
             const { job, log } = await jobs.follow(caller, jobId, after, signal);
-            return { messages: toEvents(log, logPresenter(job, caller)) };
+            let present = logPresenter(job, caller);
+            return {
+              messages: toEvents(log, (line) => present(line)),
+              recheck: (current) => void (present = logPresenter(job, current)),
+            };
           });
         }
         const { limit } = query;

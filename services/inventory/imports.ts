@@ -163,6 +163,24 @@ export function createInventoryImports(deps: Deps) {
     return count;
   }
 
+  async function* textOfReport(
+    id: string,
+    { outcomes, format }: Pick<RowsRequest, 'outcomes'> & { format: FileFormat },
+    isVisible: boolean,
+    signal: AbortSignal,
+  ): AsyncGenerator<string> {
+    const pause = createPause({ signal, isPatient: true });
+    for (let after: number | null = 0; after !== null;) {
+      signal.throwIfAborted();
+      const isFirst = after === 0;
+      const page = await listRows(db, id, { outcomes, after, limit: REPORT_PAGE_SIZE });
+      await pause();
+      const rows = page.rows.map((row) => reportedRow(row, isVisible));
+      yield reportText(format, rows, isFirst);
+      after = page.next;
+    }
+  }
+
   /** Creates the record of an import whose rows are stored, and its job. Error: `conflict`. */
   const start = (
     caller: Caller,
@@ -301,25 +319,26 @@ export function createInventoryImports(deps: Deps) {
       };
     },
 
-    /** Streams the report of an import as text, a line for each finding. Error: `not_found`. */
-    async *report(
+    /**
+     * The report of an import as text that is read while it is sent, a line for each finding. `recheck` gets
+     * the caller with its current rights. Errors: `not_found`; of `recheck`, `permission_denied` for a
+     * caller who saw what the file has, and may not any more.
+     */
+    async report(
       caller: Caller,
       id: string,
-      { outcomes, format }: Pick<RowsRequest, 'outcomes'> & { format: FileFormat },
+      request: Pick<RowsRequest, 'outcomes'> & { format: FileFormat },
       signal: AbortSignal,
-    ): AsyncGenerator<string> {
+    ): Promise<{ text: AsyncIterable<string>; recheck(caller: Caller): void }> {
       const record = await find(caller, id);
       const isVisible = seesContent(caller, record);
-      const pause = createPause({ signal, isPatient: true });
-      for (let after: number | null = 0; after !== null;) {
-        signal.throwIfAborted();
-        const isFirst = after === 0;
-        const page = await listRows(db, id, { outcomes, after, limit: REPORT_PAGE_SIZE });
-        await pause();
-        const rows = page.rows.map((row) => reportedRow(row, isVisible));
-        yield reportText(format, rows, isFirst);
-        after = page.next;
-      }
+      return {
+        text: textOfReport(id, request, isVisible, signal),
+        recheck(current) {
+          if (isVisible && !seesContent(current, record))
+            throw new AppError('permission_denied', 'You may not see any more what the file has.');
+        },
+      };
     },
   };
 }
