@@ -273,7 +273,10 @@ export const BackupList = Type.Object(
             description: 'The sections that its records refer to, directly or through others.',
           }),
           readPermission: Nullable(
-            Type.String({ description: 'Needed to see its records in a preview.' }),
+            Type.String({
+              description:
+                'Needed to see its records in a preview. Accounts, tokens, providers, pools, job types, legal holds and imports need the permission by which they are read, too.',
+            }),
           ),
           restorePermissions: Type.Array(Type.String(), {
             description: 'Needed to restore it, besides `backup:restore`.',

@@ -1,3 +1,4 @@
+import type { Permission } from '../../domain/access/permissions.ts';
 import type { Section } from '../../domain/backups/backups.ts';
 
 /**
@@ -37,6 +38,11 @@ export type BackedUpTable = {
   /** Columns whose values no preview shows, such as secrets. */
   hidden: readonly string[];
   /**
+   * Required to see rows in a preview besides the permission of the section: the one by which the API shows
+   * these records. Null if that of the section is enough.
+   */
+  readPermission: Permission | null;
+  /**
    * SQL condition on the alias `s` that selects rows of a backup which were moved out of the database
    * since: a restore does not add them. Null for tables without such rows.
    */
@@ -63,6 +69,7 @@ type Options = Partial<
     | 'guarded'
     | 'derived'
     | 'hidden'
+    | 'readPermission'
     | 'removedSince'
     | 'unfinished'
     | 'tombstone'
@@ -84,6 +91,7 @@ const table =
     guarded: {},
     derived: [],
     hidden: [],
+    readPermission: null,
     removedSince: null,
     unfinished: null,
     tombstone: null,
@@ -147,7 +155,7 @@ const presentIf = (condition: string, column: string) =>
 export const TABLES: readonly BackedUpTable[] = [
   settings('custom_fields'),
   settings('tags', SHARED),
-  table('settings', 'history')('legal_holds'),
+  table('settings', 'history')('legal_holds', { readPermission: 'hold:read' }),
   inventory('tenants', { tenantFilter: 't.id = :tenant', createdByPlatform: true }),
   inventory('regions'),
   inventory('sites'),
@@ -168,6 +176,7 @@ export const TABLES: readonly BackedUpTable[] = [
   inventory('ip_addresses', { derived: ['unique_in_vrf', 'in_shared_table'] }),
   access('providers', {
     ...SHARED,
+    readPermission: 'auth:read',
     hidden: ['config', 'secrets'],
     // With another configuration other people could sign in, or with a key that was replaced.
     guarded: {
@@ -177,6 +186,7 @@ export const TABLES: readonly BackedUpTable[] = [
   }),
   access('roles', SHARED),
   access('users', {
+    readPermission: 'user:read',
     preserved: ['last_login_at'],
     hidden: ['password_hash'],
     guarded: {
@@ -193,12 +203,26 @@ export const TABLES: readonly BackedUpTable[] = [
   access('grants'),
   // Present tokens stay as they are: a restore neither brings back nor widens one. Others are added as
   // disabled.
-  table('access', 'history')('tokens', { hidden: ['hash', 'previous_hash'] }),
+  table('access', 'history')('tokens', {
+    hidden: ['hash', 'previous_hash'],
+    readPermission: 'user:read',
+  }),
   // As with tokens: what was accepted and deleted since is added as disabled.
-  table('access', 'history')('pools', { ...SHARED, key: ['name'] }),
-  table('access', 'history')('job_types', { ...SHARED, key: ['name'] }),
-  table('access', 'history')('job_type_versions', { ...SHARED, key: ['name', 'digest'] }),
-  table('access', 'history')('account_controllers', { key: ['account_id', 'name', 'tenant_id'] }),
+  table('access', 'history')('pools', { ...SHARED, key: ['name'], readPermission: 'jobtype:read' }),
+  table('access', 'history')('job_types', {
+    ...SHARED,
+    key: ['name'],
+    readPermission: 'jobtype:read',
+  }),
+  table('access', 'history')('job_type_versions', {
+    ...SHARED,
+    key: ['name', 'digest'],
+    readPermission: 'jobtype:read',
+  }),
+  table('access', 'history')('account_controllers', {
+    key: ['account_id', 'name', 'tenant_id'],
+    readPermission: 'user:read',
+  }),
   access('views', {
     hidden: ['list', 'name', 'search', 'owner'],
     // What has been made private since is not shared again.
@@ -215,10 +239,11 @@ export const TABLES: readonly BackedUpTable[] = [
     tenantFilter: viaParent('job_id', 'jobs'),
     hidden: ['message', 'data'],
   }),
-  jobs('imports', { hidden: ['authority'] }),
+  jobs('imports', { hidden: ['authority'], readPermission: 'inventory:read' }),
   jobs('import_rows', {
     key: ['import_id', 'line'],
     tenantFilter: viaParent('import_id', 'imports'),
+    readPermission: 'inventory:read',
     hidden: ['mutation', 'report'],
   }),
   // Without these rows nothing opens the files of jobs, nor removes them from their store.
@@ -228,6 +253,7 @@ export const TABLES: readonly BackedUpTable[] = [
     hidden: ['sealed_key'],
   }),
   jobs('inventory_apply_results', {
+    readPermission: 'inventory:read',
     key: ['job_id', 'changes_key'],
     tenantFilter: viaParent('job_id', 'jobs'),
     hidden: ['result'],

@@ -299,19 +299,21 @@ const maskValues = ({ field, current, restored }: RestoreDifference['fields'][nu
 export type MayRead = (permission: Permission, tenantId?: string) => boolean;
 
 /**
- * A report as a caller may see it: without the differences of sections that the caller may not read,
+ * A report as a caller may see it: without the differences of sections and tables that the caller may not read,
  * without the keys of records that the caller may not read, and with masked credentials.
  */
 export function redactReport(report: RestoreReport, mayRead: MayRead): RestoreReport {
-  const canShow = (section: Section, tenantId?: string) => {
+  const canShow = (section: Section, table: string | null, tenantId?: string) => {
     // A report of another version may have a section that this one does not know, nor who may read it.
     if (!isSection(section)) return false;
-    const { readPermission } = SECTION_INFO[section];
-    return readPermission === null || mayRead(readPermission, tenantId);
+    return [
+      SECTION_INFO[section].readPermission,
+      TABLES.find(({ name }) => name === table)?.readPermission ?? null,
+    ].every((permission) => permission === null || mayRead(permission, tenantId));
   };
   // Earlier versions did not store whose record a finding names: it can be that of any tenant.
   const redactFinding = ({ tenantId = PLATFORM, ...each }: RestoreFinding): RestoreFinding => {
-    if (each.key === null || (each.section !== null && canShow(each.section, tenantId)))
+    if (each.key === null || (each.section !== null && canShow(each.section, each.table, tenantId)))
       return each;
     const owner = each.section === null ? 'A record' : `A record of ${each.section}`;
     return { ...each, key: null, message: `${owner} that you may not read prevents the restore` };
@@ -322,7 +324,7 @@ export function redactReport(report: RestoreReport, mayRead: MayRead): RestoreRe
     preview: {
       ...report.preview,
       differences: report.preview.differences
-        .filter(({ section }) => canShow(section))
+        .filter(({ section, table }) => canShow(section, table))
         .map((difference) => ({ ...difference, fields: difference.fields.map(maskValues) })),
     },
   };

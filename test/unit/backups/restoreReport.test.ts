@@ -1,4 +1,6 @@
 import { expect, test } from '@jest/globals';
+import { TABLES } from '../../../db/backups/tables.ts';
+import type { Permission } from '../../../domain/access/permissions.ts';
 import {
   permissionsToRestore,
   type RestoreReport,
@@ -30,6 +32,36 @@ test('differences show no credentials, not even in the URL of a webhook', () => 
     },
     { field: 'secret', current: null, restored: null },
   ]);
+});
+
+test('records are shown with the permission of their section and that by which the API shows them', () => {
+  const report = {
+    errors: [],
+    preview: {
+      differences: TABLES.map(({ name, section }) => ({
+        section,
+        table: name,
+        key: 'x',
+        fields: [],
+      })),
+    },
+  } as unknown as RestoreReport;
+  const missing = (...permissions: Permission[]) => {
+    const { differences } = redactReport(report, (each) => !permissions.includes(each)).preview;
+    const shown = new Set(differences.map(({ table }) => table));
+    return TABLES.map(({ name }) => name).filter((name) => !shown.has(name));
+  };
+  expect(missing()).toEqual([]);
+  expect(missing('user:read')).toEqual(['users', 'tokens', 'account_controllers']);
+  expect(missing('auth:read')).toEqual(['providers']);
+  expect(missing('jobtype:read')).toEqual(['pools', 'job_types', 'job_type_versions']);
+  expect(missing('hold:read')).toEqual(['legal_holds']);
+  expect(missing('rbac:read')).toEqual(
+    TABLES.filter(({ section }) => section === 'access').map(({ name }) => name),
+  );
+  expect(missing('inventory:read')).toEqual(
+    expect.arrayContaining(['sites', 'tags', 'imports', 'import_rows', 'inventory_apply_results']),
+  );
 });
 
 test('a finding names records of tenants only that its reader may read', () => {
