@@ -64,6 +64,20 @@ describe('content of which a token shows only what it has sent', () => {
   });
 });
 
+test('a site of a token does not count while it is away, and counts when it is back', async () => {
+  await seedSiteAndDevice(app, { tenant: 'red', site: 'away' });
+  const { client } = await createToken(app, owner, { resourceScopes: [{ siteId: 'away' }] });
+  const { db } = app.deps;
+  const reads = async () => (await client.get('/api/inventory/sites')).status;
+  expect(await reads()).toBe(200);
+  await db('sites').where({ id: 'away' }).update({ tenant_id: 'blue' });
+  expect(await reads()).toBe(403);
+  await db('sites').where({ id: 'away' }).delete();
+  expect(await reads()).toBe(403);
+  await seedSiteAndDevice(app, { tenant: 'red', site: 'away' });
+  expect(await reads()).toBe(200);
+});
+
 test('a token sees the imports that it has sent, of others what it may read', async () => {
   const atSite = { resourceScopes: [{ siteId: 'here' }] };
   const { client } = await createToken(app, owner, atSite);
