@@ -51,7 +51,10 @@ const FUNCTIONS = `
   CREATE OR REPLACE FUNCTION update_approval_scopes() RETURNS trigger LANGUAGE plpgsql AS $$
   BEGIN
     IF TG_TABLE_NAME = 'sites' THEN
-      UPDATE approvals SET scope_site_id = CASE WHEN tenant_id = NEW.tenant_id THEN NEW.id END, version = version + 1
+      -- An open request has left the site with it. Closed before the site returns, it stays without one.
+      UPDATE approvals SET scope_site_id = CASE WHEN tenant_id = NEW.tenant_id THEN NEW.id END, version = version + 1,
+          followed_site_id = CASE WHEN tenant_id <> NEW.tenant_id AND scope_device_id IS NOT NULL
+            AND (status = 'pending' OR execution IN ('queued', 'running')) THEN '' ELSE followed_site_id END
         WHERE followed_site_id = NEW.id OR followed_site_id IS NULL AND site_id = NEW.id;
       UPDATE approvals AS a SET followed_site_id = NEW.id, scope_site_id = NEW.id, version = a.version + 1
         FROM devices AS d
