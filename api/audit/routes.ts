@@ -276,15 +276,13 @@ export const auditRoutes = (
     responses: { 200: null },
     produces: ['application/x-ndjson'],
     keepsScope: true,
-    handle: ({ caller, query, signal }) => {
+    handle: async ({ caller, query, signal }) => {
       const where = AUDIT.conditionsFrom(query);
-      return Promise.resolve(
-        exportResponse(
-          exportSlots,
-          caller,
-          ndjsonLines(auditLog.stream(caller, where, signal), presentTo(caller)),
-          { contentType: 'application/x-ndjson', filename: 'audit.ndjson' },
-        ),
+      return exportResponse(
+        exportSlots,
+        caller,
+        ndjsonLines(await auditLog.stream(caller, where, signal), presentTo(caller)),
+        { contentType: 'application/x-ndjson', filename: 'audit.ndjson' },
       );
     },
   }),

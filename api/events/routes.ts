@@ -71,13 +71,14 @@ export function eventRoutes(events: Events, streamSlots: Slots): Route[] {
         'server-sent events: `event` for each event, with its sequence as the event id. A message ' +
         'with an id only, at the beginning and every 10 s, says up to where the stream is complete. A ' +
         'client that connects again with the last id as `Last-Event-ID` misses nothing and gets nothing ' +
-        'twice. `until` and upper bounds of `createdAt` are not accepted: a stream has no end. A stream that ends because of an error has `error` with a problem as its last message. ' +
+        'twice. `until` and upper bounds of `createdAt` are not accepted: a stream has no end. It ends with `permission_denied` when the tenants that you may read change. A stream that ends because of an error has `error` with a problem as its last message. ' +
         '410 `events_purged`: events after that sequence are purged, or lost in a restore.',
       problems: [410],
       query: EVENTS.query,
       headers: ['Last-Event-ID'],
       responses: { 200: EVENTS.schema },
       produces: [EVENT_STREAM],
+      keepsScope: true,
       handle: ({ caller, query: asked, header, signal }) => {
         const query: EventQuery = asked;
         if (query.follow) {

@@ -241,6 +241,16 @@ export function createAccess({
     },
 
     /**
+     * Throws `permission_denied` unless the caller holds `permission` at some tenant, for records that belong to no
+     * site or device: who holds it only there would follow or export them for ever without getting one.
+     */
+    async requireAtSomeTenant(caller: Caller, permission: Permission): Promise<void> {
+      const scope = scopeOf(caller.rights, permission);
+      if (scope.kind === 'within' && scope.tenantIds.size === 0)
+        await deny(caller, permission, { tenantId: caller.tenantId });
+    },
+
+    /**
      * Throws `permission_denied` unless the caller holds every permission of these roles, and may use
      * the job types that they name, at the scopes at which they are granted. Nobody grants, or takes
      * over, more than they hold.

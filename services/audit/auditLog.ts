@@ -48,6 +48,27 @@ export function createAuditLog({ db, access }: { db: Knex; access: Access }) {
     condition: timeSql,
   });
 
+  async function* readAll(
+    caller: Caller,
+    where: readonly ListCondition[],
+    signal: AbortSignal,
+  ): AsyncGenerator<AuditEntry> {
+    for (let after: ListKey | undefined; ;) {
+      // An error, not the end: readers must see that the export is incomplete.
+      signal.throwIfAborted();
+      const pause = createPause({ signal, isPatient: true });
+      const { items, next } = await readList(sourceFor(caller), {
+        ...pageOf(EXPORT_BATCH, after),
+        where,
+        sort: OLDEST_FIRST,
+      });
+      await pause();
+      yield* items;
+      if (!next) return;
+      after = next;
+    }
+  }
+
   return {
     /** Entries inside the caller's scope. */
     list: (caller: Caller, request: ListRequest): Promise<ListAnswer<AuditEntry>> =>
@@ -60,26 +81,17 @@ export function createAuditLog({ db, access }: { db: Knex; access: Access }) {
       return entry;
     },
 
-    /** Every matching entry, oldest first, read in batches until `signal` aborts. */
-    async *stream(
+    /**
+     * Every matching entry, oldest first, read in batches until `signal` aborts. Error: `permission_denied`
+     * if the caller holds the permission at no tenant.
+     */
+    async stream(
       caller: Caller,
       where: readonly ListCondition[],
       signal: AbortSignal,
-    ): AsyncGenerator<AuditEntry> {
-      for (let after: ListKey | undefined; ;) {
-        // An error, not the end: readers must see that the export is incomplete.
-        signal.throwIfAborted();
-        const pause = createPause({ signal, isPatient: true });
-        const { items, next } = await readList(sourceFor(caller), {
-          ...pageOf(EXPORT_BATCH, after),
-          where,
-          sort: OLDEST_FIRST,
-        });
-        await pause();
-        yield* items;
-        if (!next) return;
-        after = next;
-      }
+    ): Promise<AsyncGenerator<AuditEntry>> {
+      await access.requireAtSomeTenant(caller, 'audit:read');
+      return readAll(caller, where, signal);
     },
   };
 }

@@ -52,13 +52,14 @@ export function createEvents({
     /**
      * One page of the events that the caller may read, including those committed before the call;
      * with `after`, those after that sequence. Error: `events_purged` if events after it are purged, or
-     * lost in a restore.
+     * lost in a restore; with `after`, `permission_denied` if the caller holds the permission at no tenant.
      */
     async list(
       caller: Caller,
       { filter, after }: FollowRequest,
       request: ListRequest,
     ): Promise<EventAnswer> {
+      if (after !== undefined) await access.requireAtSomeTenant(caller, 'event:read');
       await relay.flush();
       if (after !== undefined) await assertKnown(db, after);
       const scope = access.scope(caller, 'event:read');
@@ -80,10 +81,16 @@ export function createEvents({
 
     /**
      * The events that the caller may read, as they are published. Errors before the first item:
-     * `events_purged`.
+     * `events_purged`, `permission_denied` as above.
      */
-    follow: (caller: Caller, request: FollowRequest, signal: AbortSignal): Promise<EventStream> =>
-      followEvents(caller, request, signal),
+    async follow(
+      caller: Caller,
+      request: FollowRequest,
+      signal: AbortSignal,
+    ): Promise<EventStream> {
+      await access.requireAtSomeTenant(caller, 'event:read');
+      return followEvents(caller, request, signal);
+    },
 
     /**
      * An event with its deliveries to the webhooks of tenants where the caller may read events or

@@ -20,8 +20,6 @@ export type EventStreamItem =
 /** A stream of events. `close` must be called when nobody reads it any more. */
 export type EventStream = {
   items: AsyncIterable<EventStreamItem>;
-  /** The caller with its current rights: what it may read may have changed. */
-  recheck(caller: Caller): void;
   close(): void;
 };
 
@@ -91,11 +89,10 @@ export function createFollowEvents({ db, access, feed, metrics }: Deps) {
    * tail has what follows.
    */
   return async function follow(
-    initialCaller: Caller,
+    caller: Caller,
     { filter, after }: FollowRequest,
     signal: AbortSignal,
   ): Promise<EventStream> {
-    let caller = initialCaller;
     const follower: Follower = {
       position: after ?? 0,
       wants: eventMatcher(access.scope(caller, 'event:read'), filter),
@@ -130,14 +127,7 @@ export function createFollowEvents({ db, access, feed, metrics }: Deps) {
       await feed.join(follower);
       follower.position = await firstPosition(after);
       const first = await readNext();
-      return {
-        items: items(first),
-        recheck(current) {
-          caller = current;
-          follower.wants = eventMatcher(access.scope(caller, 'event:read'), filter);
-        },
-        close: () => feed.leave(follower),
-      };
+      return { items: items(first), close: () => feed.leave(follower) };
     } catch (error) {
       feed.leave(follower);
       throw error;

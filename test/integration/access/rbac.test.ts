@@ -135,6 +135,15 @@ describe('assignments', () => {
     expect((await someone.client.get<Page<AuditEntryRecord>>('/api/audit')).body.items).toEqual([]);
   });
 
+  test('at a site only do not let follow or export what belongs to tenants', async () => {
+    const role = { name: 'Reader of a site', permissions: ['event:read', 'audit:read'] };
+    const { id: roleId } = await admin(app).post<RoleRecord>('/api/rbac/roles', role).expect(201);
+    const { client } = await createUser(app, { roleId, siteId: 'site_red' });
+    expect(await client.get<Page<unknown>>('/api/events').expect(200)).toMatchObject({ items: [] });
+    for (const path of ['/api/events?follow', '/api/events?after=0', '/api/audit/export'])
+      await expectProblem(client.get(path), 403, 'permission_denied');
+  });
+
   test('are listed inside the scope of the caller, filtered and paged', async () => {
     const red = await createUser(app, { roleId: 'delegate', tenantId: 'red' });
     await createUser(
