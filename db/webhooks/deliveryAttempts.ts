@@ -75,6 +75,9 @@ export type DeliveryMessage = {
   eventType: string;
   sequence: number;
   eventTenantId: string;
+  subjectType: string;
+  subjectId: string;
+  eventActorId: string;
   data: object;
   eventCreatedAt: Date;
   /** When the delivery was created, or requested again. */
@@ -107,7 +110,9 @@ export async function startDeliveryAttempt(
               w.secret, w.previous_secret AS "previousSecret",
               w.previous_secret_until AS "previousSecretUntil",
               e.id AS "eventId", e.type AS "eventType", e.sequence,
-              e.tenant_id AS "eventTenantId", e.data, e.created_at AS "eventCreatedAt",
+              e.tenant_id AS "eventTenantId", e.subject_type AS "subjectType",
+              e.subject_id AS "subjectId", e.actor_id AS "eventActorId",
+              e.data, e.created_at AS "eventCreatedAt",
               d.queued_at AS "queuedAt"
        FROM deliveries AS d
        JOIN webhooks AS w ON w.id = d.webhook_id

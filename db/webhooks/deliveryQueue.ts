@@ -160,7 +160,8 @@ const CLAIM = `WITH asked AS (
   SELECT d.id, d.webhook_id AS "webhookId", d.tenant_id AS "tenantId", w.retry_policy AS "retryPolicy",
          w.endpoint_url AS "endpointUrl", w.failing_since AS "failingSince", w.secret,
          w.previous_secret AS "previousSecret", w.previous_secret_until AS "previousSecretUntil",
-         e.id AS "eventId", e.type AS "eventType", e.sequence, e.tenant_id AS "eventTenantId", e.data,
+         e.id AS "eventId", e.type AS "eventType", e.sequence, e.tenant_id AS "eventTenantId",
+         e.subject_type AS "subjectType", e.subject_id AS "subjectId", e.actor_id AS "eventActorId", e.data,
          e.created_at AS "eventCreatedAt", d.queued_at AS "queuedAt", COALESCE((
            SELECT max(t.number) FROM delivery_attempts AS t WHERE t.delivery_id = d.id), 0) + 1 AS number
   FROM allowed AS d JOIN webhook AS w ON w.id = d.webhook_id JOIN events AS e ON e.id = d.event_id

@@ -54,6 +54,13 @@ export const messageSchema = <T extends TSchema, D extends TSchema>(type: T, dat
     timestamp: Type.String({ format: 'date-time' }),
     sequence: Type.Union([Type.Integer(), Type.Null()]),
     tenantId: Type.String(),
+    subject: Type.Object(
+      { type: Type.String(), id: Type.String() },
+      { title: 'MessageSubject', description: 'The record that the event is about.' },
+    ),
+    actorId: Type.String({
+      description: 'The user or system component that caused the event.',
+    }),
     data,
   });
 

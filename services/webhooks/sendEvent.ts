@@ -45,6 +45,8 @@ export const createSendEvent =
         timestamp: attempt.eventCreatedAt,
         sequence: attempt.sequence,
         tenantId: attempt.eventTenantId,
+        subject: { type: attempt.subjectType, id: attempt.subjectId },
+        actorId: attempt.eventActorId,
         data: attempt.data,
       };
       return {

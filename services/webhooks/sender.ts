@@ -20,6 +20,8 @@ export type WebhookMessage = {
   timestamp: Date;
   sequence: number | null;
   tenantId: string;
+  subject: { type: string; id: string };
+  actorId: string;
   data: object;
 };
 
@@ -84,12 +86,14 @@ export function createWebhookSender({ http }: { http: GuardedHttp }) {
     message: WebhookMessage,
     signal?: AbortSignal,
   ): Promise<SendResult> => {
-    const { id, type, timestamp: occurredAt, sequence, tenantId, data } = message;
+    const { id, timestamp: occurredAt, type, sequence, tenantId, subject, actorId, data } = message;
     const body = JSON.stringify({
       type,
       timestamp: occurredAt.toISOString(),
       sequence,
       tenantId,
+      subject,
+      actorId,
       data,
     });
     const timestamp = Math.floor(Date.now() / 1_000);

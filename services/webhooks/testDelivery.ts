@@ -50,6 +50,8 @@ export function createTestDelivery({
             timestamp: now,
             sequence: null,
             tenantId: webhook.tenantId,
+            subject: webhookAudit.subject(webhook),
+            actorId: caller.actorId,
             data: { webhookId: id },
           };
           const result = secrets.canOpen(id, webhook.secret)

@@ -39,6 +39,8 @@ test('a delivery is signed, contains the event, and is recorded with its attempt
     timestamp: expect.any(String),
     sequence: expect.any(Number),
     tenantId: job.tenantId,
+    subject: { type: 'job', id: job.id },
+    actorId: 'alice',
     data: {
       jobId: job.id,
       type: 'core.echo',

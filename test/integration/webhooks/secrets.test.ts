@@ -150,6 +150,8 @@ test('a test sends one signed message and records no delivery', async () => {
   const [request] = fixture.sink.requestsTo('/tested');
   expect(verifyMessage(webhook.secret, request)).toMatchObject({
     type: 'webhook.test',
+    subject: { type: 'webhook', id: webhook.id },
+    actorId: 'alice',
     data: { webhookId: webhook.id },
   });
   fixture.sink.respond('/tested', respondWith(200));
