@@ -315,6 +315,7 @@ export const EVENT_DATA = {
   'schedule.created': Schedule,
   'schedule.updated': Schedule,
   'schedule.deleted': Schedule,
+  'schedule.ended': Schedule,
   'schedule.fired': ScheduleFired,
   'schedule.skipped': ScheduleSkipped,
   'schedule.failed': ScheduleFailed,

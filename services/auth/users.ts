@@ -288,6 +288,7 @@ export function createUsers({
           now: work.now,
         });
         userRecord.acted(work, 'change_password', user, { extra: { sessionsEnded: ended } });
+        userRecord.emit(work, 'auth.user.updated', user);
       });
     },
   };

@@ -32,7 +32,7 @@ import { syncSchedule } from '../../domain/dispatch/tasks.ts';
 import { mapConcurrently } from '../shared/mapConcurrently.ts';
 import { occurrencesFrom, skippedRunsOf, recordSkippedByReason } from './missedRuns.ts';
 import type { ScheduleRunner } from './scheduleRunner.ts';
-import { scheduleRecord } from './scheduleAudit.ts';
+import { recordEnd } from './scheduleAudit.ts';
 
 type Deps = {
   db: Knex;
@@ -104,7 +104,7 @@ export function createCatchUp({
       if (!saved || (saved.length === 0 && !isEnding)) throw new NoChange();
       recordSkippedByReason(work, schedule, saved);
       if (!isEnding) return;
-      work.audit('schedule.end', scheduleRecord.subject(schedule));
+      recordEnd(work, schedule);
       work.dispatch(syncSchedule(schedule));
     }).catch(ignoreNoChange(undefined));
   }

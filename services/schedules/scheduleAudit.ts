@@ -6,7 +6,8 @@ import type { EventData } from '../../domain/events/events.ts';
 import type { RunKind, RunReason } from '../../domain/schedules/schedules.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 
-type ScheduleEvent = 'schedule.created' | 'schedule.updated' | 'schedule.deleted';
+type ScheduleEvent =
+  'schedule.created' | 'schedule.updated' | 'schedule.deleted' | 'schedule.ended';
 
 /** Audit entries do not keep the payload: it may contain secrets. */
 const auditView = (schedule: Schedule) => ({
@@ -49,6 +50,12 @@ export const scheduleRecord = recordOf<Schedule, ScheduleEvent>({
   },
   eventData,
 });
+
+/** Records that a schedule has had its last occurrence. */
+export function recordEnd(work: Work, schedule: Schedule): void {
+  work.audit('schedule.end', scheduleRecord.subject(schedule));
+  scheduleRecord.emit(work, 'schedule.ended', schedule);
+}
 
 /** A run as the subject of audit entries. */
 export const runSubject = (runId: string) => ({ type: 'schedule_run', id: runId });

@@ -327,6 +327,9 @@ describe('accounts', () => {
       .expect(204);
     await someone.client.get('/api/jobs').expect(200);
     await expectProblem(withToken(other.body.accessToken).get('/api/jobs'), 401, 'session_invalid');
+    expect(
+      await app.deps.db('events').where({ type: 'auth.user.updated', subject_id: someone.id }),
+    ).toMatchObject([{ actor_id: someone.id }]);
   });
 });
 

@@ -98,6 +98,7 @@ describe('while a job of the schedule is unfinished', () => {
       const released = await waitUntilFired(client, id, 1);
       expect(await readSchedule(client, id)).toMatchObject({ runCount: 2, state: 'ended' });
       expect(await listAudit(admin(fixture.app), id, '&action=schedule.end')).toHaveLength(1);
+      expect(await listEventData(client, 'schedule.ended', id)).toMatchObject([{ scheduleId: id }]);
       await cancel(client, released.jobId);
     },
   );
