@@ -17,6 +17,7 @@ import {
 } from './repairAfterRestore.ts';
 import {
   findPlanned,
+  isAdvanced,
   isDerived,
   mayChangeRights,
   type PlannedTable,
@@ -217,7 +218,7 @@ async function writeRows(
   changed: readonly ChangedTable[],
 ): Promise<void> {
   for (const { planned } of changed.toReversed())
-    if (planned.role === 'state') await deleteRows(query, planned);
+    if (planned.role === 'state') await deleteRows(query, plan, planned);
   for (const { planned } of changed) await insertRows(query, plan, planned);
 }
 
@@ -327,13 +328,18 @@ const preservedTable = (name: string): string => quoteIdentifier(`_preserved_${n
  * before any is inserted, so that they cannot violate unique constraints of each other. Keeps
  * the preserved columns of changed rows in a temporary table for `insertRows`.
  */
-async function deleteRows(query: RunQuery, { table }: PlannedTable): Promise<void> {
+async function deleteRows(
+  query: RunQuery,
+  plan: RestorePlan,
+  planned: PlannedTable,
+): Promise<void> {
+  const { table } = planned;
   const live = liveTable(table);
   const diff = diffTable(table);
   const isSameRow = columnsEqual(table.key, 't', 'd');
   await query(
     `CREATE TEMP TABLE ${preservedTable(table.name)} ON COMMIT DROP AS
-     SELECT ${columnList([...table.key, ...table.preserved], 't')}
+     SELECT ${columnList([...table.key, ...keptColumns(plan, planned)], 't')}
      FROM ${live} AS t JOIN ${diff} AS d ON ${isSameRow} WHERE d.change = 'changed'`,
   );
   const condition = table.tombstone === null ? `d.change <> 'created'` : `d.change = 'changed'`;
@@ -348,6 +354,26 @@ async function deleteRows(query: RunQuery, { table }: PlannedTable): Promise<voi
 /** Derived columns that cannot be null: a trigger copies them from the VRF of the row. */
 const DERIVED_FLAGS: ReadonlySet<string> = new Set(['unique_in_vrf', 'in_shared_table']);
 
+/** The columns whose current values a restore needs when it inserts the changed rows of a table. */
+const keptColumns = (plan: RestorePlan, planned: PlannedTable): string[] =>
+  planned.role === 'state'
+    ? planned.columns
+        .map(({ name }) => name)
+        .filter((name) => planned.table.preserved.includes(name) || isAdvanced(plan, planned, name))
+    : [];
+
+/**
+ * SQL: the version of a restored row. The last one of a record that was deleted since the backup is not
+ * known: it has changed less often than this.
+ */
+const newVersion = (hasPresent: boolean): string => {
+  const sinceBackup = `s.version + 1000
+    + greatest(0, ceil(extract(epoch FROM ${SHOWN_NOW} - s.updated_at)))::integer`;
+  return hasPresent
+    ? `CASE WHEN d.change = 'changed' THEN greatest(o.version, s.version) + 1 ELSE ${sinceBackup} END`
+    : sinceBackup;
+};
+
 /** Inserts the rows of the backup that the restore creates or changes. */
 async function insertRows(
   query: RunQuery,
@@ -360,12 +386,13 @@ async function insertRows(
     const column = quoteIdentifier(name);
     // A trigger or `repairAfterRestore` sets derived columns afterwards.
     if (isDerived(plan, planned, name)) return DERIVED_FLAGS.has(name) ? 'true' : 'NULL';
+    if (isAdvanced(plan, planned, name)) return newVersion(role === 'state');
     return role === 'state' && table.preserved.includes(name)
       ? `CASE WHEN d.change = 'changed' THEN o.${column} ELSE s.${column} END`
       : `s.${column}`;
   };
   const joinPreserved =
-    role === 'state' && table.preserved.length > 0
+    keptColumns(plan, planned).length > 0
       ? `LEFT JOIN pg_temp.${preservedTable(table.name)} AS o
            ON ${columnsEqual(table.key, 'o', 'd')}`
       : '';

@@ -108,8 +108,21 @@ export const isDerived = (
   column: string,
 ): boolean => scope.tenantId !== null && table.derived.includes(column);
 
+/**
+ * True for the version of a record that a restore replaces. Versions never go back: clients have seen those
+ * after the backup with other content, so that a restored record gets a greater one.
+ */
+export const isAdvanced = (
+  { intoEmptyDatabase }: Pick<RestorePlan, 'intoEmptyDatabase'>,
+  { table }: Pick<PlannedTable, 'table'>,
+  column: string,
+): boolean => column === 'version' && table.mode === 'state' && !intoEmptyDatabase;
+
 /** The columns by which rows of the backup and current rows are compared. */
 export const comparedColumns = (plan: RestorePlan, planned: PlannedTable): Column[] =>
   planned.columns.filter(
-    ({ name }) => !planned.table.preserved.includes(name) && !isDerived(plan, planned, name),
+    ({ name }) =>
+      !planned.table.preserved.includes(name) &&
+      !isDerived(plan, planned, name) &&
+      !isAdvanced(plan, planned, name),
   );

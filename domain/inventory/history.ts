@@ -3,7 +3,7 @@ import type { Row } from './resource.ts';
 /** A change of a record, from its entry of the audit log: the record before and after it. */
 export type RecordChange = { before: Row | null; after: Row | null };
 
-/** True for the same version of a record, or for none. Restores return to earlier versions. */
+/** True for the same version of a record, or for none. A restore of an older version returned to earlier versions. */
 const isSameState = (one: Row | null, other: Row | null): boolean =>
   one?.version === other?.version && one?.updatedAt === other?.updatedAt;
 

@@ -124,7 +124,7 @@ export type Validation = ValidationRecord & {
 };
 
 /**
- * All rows of tables as text, in a stable order. Columns that a restore does not simply set are omitted.
+ * All rows of tables as text, in a stable order. Columns that a restore does not simply set are omitted, such as versions.
  */
 export async function dumpTables(
   url: string,
@@ -139,7 +139,11 @@ export async function dumpTables(
     const existing = await readColumns(queryOn(client), 'public');
     for (const name of names) {
       const table = TABLES.find((each) => each.name === name);
-      const omitted = [...(table?.preserved ?? []), ...Object.keys(table?.guarded ?? {})];
+      const omitted = [
+        ...(table?.preserved ?? []),
+        ...Object.keys(table?.guarded ?? {}),
+        ...(table?.mode === 'state' ? ['version'] : []),
+      ];
       const columns = (existing.get(name) ?? [])
         .map((column) => column.name)
         .filter((column) => !omitted.includes(column));
