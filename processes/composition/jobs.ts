@@ -46,7 +46,13 @@ export function composeJobs(core: Core, deliveryQueue: DeliveryQueue) {
     unknownTypes,
     stopSignal: createStopSignal(core.config),
     workerPresence: createWorkerPresence(core),
-    multiStepJobs: createMultiStepJobs({ ...core, jobAttempts, jobSlots, unknownTypes }),
+    multiStepJobs: createMultiStepJobs({
+      ...core,
+      jobAttempts,
+      attemptWatch,
+      jobSlots,
+      unknownTypes,
+    }),
     reconcile: createReconcile({
       ...core,
       jobAttempts,

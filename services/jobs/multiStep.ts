@@ -9,6 +9,7 @@ import {
 } from '../../db/jobs/jobs.ts';
 import { Job } from '../../db/models/Job.ts';
 import type { LogLevel } from '../../domain/jobs/jobs.ts';
+import { assertDefined } from '../../domain/shared/assert.ts';
 import { isBusyError } from '../../domain/shared/busy.ts';
 import { isOutage, isOutOfResources } from '../../domain/shared/outage.ts';
 import { JobFailure, type ChildWorkflowSpec, type StepContext } from '../../domain/jobs/jobType.ts';
@@ -16,6 +17,7 @@ import type { Ids } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import type { JobAttempts } from './attempts.ts';
+import { AttemptSuperseded, type AttemptWatch } from './attemptWatch.ts';
 import { claimReport } from './claimReport.ts';
 import { jobLogTopic } from './jobAudit.ts';
 import {
@@ -68,7 +70,8 @@ type Deps = {
   writeUnaudited: WriteUnaudited;
   jobTypes: JobTypes;
   jobLifecycle: JobLifecycle;
-  jobAttempts: Pick<JobAttempts, 'takeOver'>;
+  jobAttempts: Pick<JobAttempts, 'takeOver' | 'endIfCancelled'>;
+  attemptWatch: Pick<AttemptWatch, 'watch'>;
   jobSlots: JobSlots;
   unknownTypes: UnknownTypes;
   log: Log;
@@ -120,7 +123,8 @@ export function createMultiStepJobs({
   writeUnaudited,
   jobTypes,
   jobLifecycle: lifecycle,
-  jobAttempts: { takeOver },
+  jobAttempts: { takeOver, endIfCancelled },
+  attemptWatch,
   jobSlots,
   unknownTypes,
   log,
@@ -213,12 +217,14 @@ export function createMultiStepJobs({
 
     /**
      * Runs one step of a running job, with the current rights of the caller that the job acts for.
-     * Errors: `AttemptFailed`, the reason of `signal`, database errors.
+     * The record can end the step before Temporal does. Errors: `AttemptFailed`, the reason of `signal`, database errors.
      */
     async runStep<T>(attempt: StepAttempt, runWith: (tools: StepTools) => Promise<T>): Promise<T> {
-      const { jobId, signal } = attempt;
+      const { jobId } = attempt;
       const job = await Job.query(db).findById(jobId);
       if (job?.status !== 'running') throw new AttemptFailed('job_ended', null);
+      using watched = attemptWatch.watch(job);
+      const signal = AbortSignal.any([attempt.signal, watched.signal]);
       const type = await multiStepTypeOf(job);
       await using runLog = createRunLog({ writeUnaudited, log, job });
       try {
@@ -245,6 +251,10 @@ export function createMultiStepJobs({
         if (reason instanceof WorkerStopping && reason.message)
           runLog.logSystem('warn', interruptionLine('The step', reason));
         await flush(job, runLog, interrupted).catch(() => undefined);
+        if (reason instanceof AttemptSuperseded) throw new AttemptFailed('job_ended', null);
+        // Temporal cannot say yet that the job is to be cancelled, and so not end it either.
+        if (reason === watched.signal.reason)
+          await endIfCancelled({ jobId, runId: assertDefined(job.runId, 'job.runId') });
         throw reason;
       }
     },

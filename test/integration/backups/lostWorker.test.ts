@@ -108,4 +108,42 @@ describe('a step', () => {
     expect(error).toMatchObject({ code: 'timed_out', retryInMs: 5_000 });
     expect(lines).toContainEqual(expect.stringMatching(/^Attempt 1 failed: timed_out/));
   });
+
+  test('ends by its record while Temporal cannot be reached', async () => {
+    const { db, multiStepJobs } = app.deps;
+    const end = async (record: object) => {
+      const { jobId } = await backupCreator(() => root)({
+        mode: 'partial',
+        sections: ['settings'],
+      });
+      const id = jobId ?? '';
+      await db('jobs').where({ id }).update({ status: 'running', finished_at: null });
+      const error: unknown = await multiStepJobs
+        .runStep(
+          {
+            jobId: id,
+            failures: 0,
+            lost: 0,
+            onCounted: () => undefined,
+            signal: AbortSignal.timeout(20_000),
+          },
+          async ({ signal }) => {
+            await db('jobs').where({ id }).update(record);
+            await new Promise((resolve) => signal.addEventListener('abort', resolve));
+            throw new Error('interrupted');
+          },
+        )
+        .catch((thrown: unknown) => thrown);
+      const job = await db('jobs').where({ id }).first();
+      return { code: (error as { code?: string }).code, status: job.status as string };
+    };
+    expect(await end({ cancel_requested_at: new Date() })).toEqual({
+      code: 'cancelled',
+      status: 'cancelled',
+    });
+    expect(await end({ status: 'succeeded', finished_at: new Date() })).toEqual({
+      code: 'job_ended',
+      status: 'succeeded',
+    });
+  });
 });
