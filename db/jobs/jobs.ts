@@ -1,3 +1,4 @@
+import { raw } from 'objection';
 import type { Knex } from '../core/knex.ts';
 import { Job } from '../models/Job.ts';
 import { readBounded } from '../core/boundedRows.ts';
@@ -389,15 +390,26 @@ export const logLinesAfter = (
 type JobLogRow = { at: string };
 
 /**
+ * SQL with the time of a check, three times: the time of the last check that a job gets. A job that waits for its next
+ * attempt, or runs, counts as checked for as long as it has not changed: the longer, the less often Temporal is
+ * asked for it. Those of runners are checked in each round, as a lost runner does not change its job.
+ */
+const CHECKED_AT = `CASE
+  WHEN status = 'running' AND pool = '' AND leased_until IS NULL
+    THEN ?::timestamptz + (0.5 + random() / 2)
+      * least(greatest(?::timestamptz - updated_at, interval '0'), interval '10 minutes')
+  ELSE ?::timestamptz END`;
+
+/**
  * Claims unfinished jobs that were last checked before `before`, oldest check first, by setting
- * their time of the last check to `now`.
+ * their time of the last check to `now` or later.
  */
 export const claimUnfinished = (
   db: Knex,
   options: { before: Date; now: Date; limit: number },
 ): Promise<Job[]> =>
   Job.query(db)
-    .patch({ checkedAt: options.now })
+    .patch({ checkedAt: raw(CHECKED_AT, [options.now, options.now, options.now]) })
     .whereIn('id', (query) =>
       query
         .select('id')

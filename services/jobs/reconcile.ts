@@ -182,7 +182,10 @@ export function createReconcile({
   };
 }
 
-/** In how many milliseconds the next attempt is due. What an endpoint has asked for with `Retry-After` is not recorded. */
+/**
+ * In how many milliseconds the next attempt is due. What an endpoint has asked for with `Retry-After` has passed: the job is
+ * not checked before (`checkedBefore`).
+ */
 function dueInMs(job: Job, wait: Wait): number {
   const delayMs = retryDelayMs(job.retryPolicy, Math.max(countedAttempts(job), 1));
   return Math.max(Math.round(wait.dueInMs ?? delayMs - wait.failedMsAgo), 0);
