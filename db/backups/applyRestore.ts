@@ -82,7 +82,7 @@ export async function lockForRestore(
 type ApplyOptions = {
   /** Tables that have the rows of the backup already. */
   replaced?: ReadonlySet<string>;
-  /** With it, each record of the inventory that changes has an audit entry. */
+  /** With it, each record that changes has an audit entry, but for history. */
   author?: RestoreAuthor;
   /** No statement starts after it is aborted. */
   signal?: AbortSignal | undefined;

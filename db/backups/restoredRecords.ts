@@ -21,20 +21,85 @@ const RESOURCE_OF: ReadonlyMap<string, Resource> = new Map(
   Object.values(RESOURCES).map((resource) => [tableOf(resource), resource]),
 );
 
+/** SQL: what the audit log calls the records of other tables, from the state `c.state` of one. */
+const SUBJECT_TYPES: Readonly<Record<string, string>> = {
+  providers: `'provider'`,
+  roles: `'role'`,
+  users: `'user'`,
+  grants: `c.state ->> 'kind'`,
+  tokens: `'token'`,
+  pools: `'pool'`,
+  job_types: `'job-type'`,
+  views: `'view'`,
+  tenant_quotas: `'quota'`,
+  retention_settings: `'retention'`,
+  webhooks: `'webhook'`,
+  secrets: `'secret'`,
+  schedules: `'schedule'`,
+};
+
+/** SQL: the audit log has only the origin of the URL of a webhook, since path and query may contain secrets. */
+const ENDPOINT_ORIGIN = String.raw`regexp_replace(endpoint_url, '^([a-z]+://)([^/?#]*@)?([^/?#]*).*$', '\1\3') AS "endpointOrigin"`;
+
+/** SQL: a column under the name of its field. */
+const auditedColumn = (name: string): string =>
+  name === 'endpoint_url' ? ENDPOINT_ORIGIN : `${quoteIdentifier(name)} AS "${camelCase(name)}"`;
+
+/** How the audit log has the records of a table. The parts are SQL. */
+type Audited = {
+  subjectType: string;
+  /** Begins the action, before the type of the subject. */
+  prefix: string;
+  columns: string;
+  key: string;
+  /** The tenant of a record with this state. */
+  tenantOf(state: string): string;
+};
+
+/** How the records of a table are audited, which a restore changes; undefined for history, and for parts of records. */
+function auditedOf({ table, columns }: PlannedTable): Audited | undefined {
+  const key = quoteIdentifier(table.key[0]);
+  const resource = RESOURCE_OF.get(table.name);
+  if (resource)
+    return {
+      subjectType: `'${resource.kind}'`,
+      prefix: 'inventory.',
+      columns: auditedColumns(resource),
+      key,
+      tenantOf: (state) => tenantSql(resource, state),
+    };
+  const subjectType = SUBJECT_TYPES[table.name];
+  if (subjectType === undefined) return undefined;
+  return {
+    subjectType,
+    prefix: '',
+    // What no preview shows, no entry has.
+    columns: columns
+      .filter(({ name }) => !table.hidden.includes(name))
+      .map(({ name }) => auditedColumn(name))
+      .join(', '),
+    key,
+    tenantOf: (state) => ownTenantSql(state),
+  };
+}
+
+const camelCase = (name: string): string =>
+  name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+
 const replacedTable = ({ name }: BackedUpTable): string =>
   `pg_temp.${quoteIdentifier(`_replaced_${name}`)}`;
 
 /** SQL: the records that differ, but for those with the difference `except`, as the audit log has them. */
-const statesSql = (resource: Resource, table: BackedUpTable, except: string): string =>
-  `SELECT r.id, to_json(r) AS state FROM (
-     SELECT ${auditedColumns(resource)} FROM ${liveTable(table)}
-     WHERE id IN (SELECT id FROM ${diffTable(table)} WHERE change <> '${except}')) AS r`;
+const statesSql = ({ columns, key }: Audited, table: BackedUpTable, except: string): string =>
+  `SELECT t.${key} AS id, to_json(r) AS state
+   FROM ${liveTable(table)} AS t CROSS JOIN LATERAL (SELECT ${columns}) AS r
+   WHERE t.${key} IN (SELECT ${key} FROM ${diffTable(table)} WHERE change <> '${except}')`;
 
 /** When the entries of a restore are, and an id with which theirs begin. */
 type EntryTime = { at: Date; entryId: string };
 
 /**
- * Keeps the records of the inventory that a restore will change or delete, for `auditRestoredRecords`. Call it after
+ * Keeps the records that a restore will change or delete, for `auditRestoredRecords`. Call it after
  * `lockForRestore`: writers that the restore waited for come before it in the history of a record.
  */
 export async function keepReplacedRecords(
@@ -44,15 +109,17 @@ export async function keepReplacedRecords(
 ): Promise<EntryTime> {
   const times: (Date | null)[] = [];
   for (const { planned } of changed) {
-    const resource = RESOURCE_OF.get(planned.table.name);
-    if (!resource) continue;
+    const audited = auditedOf(planned);
+    if (!audited) continue;
     await query(
       `CREATE TEMP TABLE ${quoteIdentifier(`_replaced_${planned.table.name}`)} ON COMMIT DROP AS
-       ${statesSql(resource, planned.table, 'created')}`,
+       ${statesSql(audited, planned.table, 'created')}`,
     );
+    if (planned.columns.every(({ name }) => name !== 'updated_at')) continue;
     const [updated] = await query<{ last: Date | null }>(
       `SELECT max(updated_at) AS last FROM ${liveTable(planned.table)}
-       WHERE id IN (SELECT id FROM ${diffTable(planned.table)} WHERE change <> 'created')`,
+       WHERE ${audited.key} IN (
+         SELECT ${audited.key} FROM ${diffTable(planned.table)} WHERE change <> 'created')`,
     );
     times.push(updated?.last ?? null);
   }
@@ -90,7 +157,11 @@ const numberSql = (number: string): string =>
     .map((shift) => `substr('${DIGITS}', ((${number} >> ${shift}) & 31)::integer + 1, 1)`)
     .join(' || ');
 
-/** SQL: the tenant of a record with a state; null without one. */
+/** SQL: the tenant of a record with a state, but for those of the inventory. */
+const ownTenantSql = (state: string): string =>
+  `CASE WHEN ${state} IS NOT NULL THEN coalesce(${state} ->> 'tenantId', '${PLATFORM}') END`;
+
+/** SQL: the tenant of a record of the inventory with a state; null without one. */
 const tenantSql = ({ scopeKind }: Resource, state: string): string => {
   const tenants: Partial<Record<Resource['scopeKind'], string>> = {
     catalogue: `'${PLATFORM}'`,
@@ -108,8 +179,8 @@ const PARTS = `(
   UNION ALL SELECT 1, NULL, c.after, c.present WHERE c.former <> c.present)`;
 
 /**
- * Writes the audit entries of every record of the inventory that a restore has changed: the history of a
- * record consists of its entries. Requires `keepReplacedRecords`.
+ * Writes the audit entries of every record that a restore has changed: what it is and may do, and the history of a
+ * record of the inventory, is known from its entries. Requires `keepReplacedRecords`.
  */
 export async function auditRestoredRecords(
   query: RunQuery,
@@ -120,21 +191,23 @@ export async function auditRestoredRecords(
   let written = 0;
   for (const { planned, rows } of changed) {
     const { table } = planned;
-    const resource = RESOURCE_OF.get(table.name);
-    if (!resource) continue;
+    const audited = auditedOf(planned);
+    if (!audited) continue;
+    const { subjectType, prefix, key, tenantOf } = audited;
     // Each value is used once, in this order.
     await query(
       `INSERT INTO public.audit_entries (id, tenant_id, actor_id, via, action, outcome, subject_type,
          subject_id, before, after, request_id, address, at)
        SELECT $1::text || ${numberSql(`(${written} + 2 * c.number + p.part)`)}, p.tenant_id, $2::text,
          CASE p.tenant_id WHEN $3::text THEN $4::text ELSE $5::text END,
-         'inventory.${resource.kind}.restore', 'done', '${resource.kind}', c.id, p.before, p.after,
+         '${prefix}' || c.type || '.restore', 'done', c.type, c.id, p.before, p.after,
          $6::text, $7::text, $8::timestamptz
        FROM (
-         SELECT d.id, b.state AS before, a.state AS after, ${tenantSql(resource, 'b.state')} AS former,
-           ${tenantSql(resource, 'a.state')} AS present, row_number() OVER () AS number
-         FROM ${diffTable(table)} AS d LEFT JOIN ${replacedTable(table)} AS b ON b.id = d.id
-           LEFT JOIN (${statesSql(resource, table, 'deleted')}) AS a ON a.id = d.id
+         SELECT d.${key} AS id, b.state AS before, a.state AS after, ${tenantOf('b.state')} AS former,
+           ${tenantOf('a.state')} AS present, row_number() OVER () AS number,
+           (SELECT ${subjectType} FROM (SELECT coalesce(a.state, b.state)) AS c (state)) AS type
+         FROM ${diffTable(table)} AS d LEFT JOIN ${replacedTable(table)} AS b ON b.id = d.${key}
+           LEFT JOIN (${statesSql(audited, table, 'deleted')}) AS a ON a.id = d.${key}
          WHERE b.state::text IS DISTINCT FROM a.state::text) AS c
          CROSS JOIN LATERAL ${PARTS} AS p (part, before, after, tenant_id)`,
       [
