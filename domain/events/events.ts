@@ -214,7 +214,7 @@ const Backup = data('Backup', {
 });
 const Restore = data('Restore', {
   backupId: Type.String(),
-  jobId: Type.String(),
+  jobId: nullable(Type.String({ description: 'Null for a restore from the command line.' })),
   sections: Type.Array(Type.Enum([...SECTIONS], { title: 'BackupSection' })),
   preRestoreBackupId: nullable(Type.String()),
   created: Type.Integer(),

@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { applyDifferences, lockForRestore } from '../../db/backups/applyRestore.ts';
+import { findChangedTenants, type TenantChanges } from '../../db/backups/changedTenants.ts';
 import { resumeSchedules } from '../../db/backups/resumeSchedules.ts';
+import { queryIn } from '../../db/backups/sql.ts';
 import { cancelOnAbort } from '../../db/core/cancelOnAbort.ts';
 import type { Commit, Work } from '../../db/core/commit.ts';
 import { readDatabaseTime } from '../../db/core/databaseTime.ts';
@@ -80,21 +82,27 @@ export function createApplyRestore({
     const planned = await loadPlan(trx, tools);
     const { plan } = planned;
     const caller = { ...tools.caller, tenantId: backup.tenantId };
-    const { report, planHash, effects } = await cancelOnAbort(db, trx, tools.signal, async () => {
-      await lockForRestore(trx, plan, LOCK_TIMEOUT_MS);
-      const evaluation = await evaluate(trx, tools, planned);
-      if (!evaluation.report.valid) throw restoreInvalid(evaluation.report);
-      assertPlanHash((tools.payload as RestorePayload).planHash, evaluation.planHash);
-      return {
-        ...evaluation,
-        effects: await applyDifferences(trx, plan, {
-          author: { caller, entryIdAt: (time) => ids.at('aud', time) },
-          signal: tools.signal,
-          bulkRows,
-        }),
-      };
-    });
-    const { schedules, sessionsEnded, jobsEnded } = effects;
+    const { report, planHash, tenants, effects } = await cancelOnAbort(
+      db,
+      trx,
+      tools.signal,
+      async () => {
+        await lockForRestore(trx, plan, LOCK_TIMEOUT_MS);
+        const evaluation = await evaluate(trx, tools, planned);
+        if (!evaluation.report.valid) throw restoreInvalid(evaluation.report);
+        assertPlanHash((tools.payload as RestorePayload).planHash, evaluation.planHash);
+        return {
+          ...evaluation,
+          tenants: await findChangedTenants(queryIn(trx, tools.signal), plan),
+          effects: await applyDifferences(trx, plan, {
+            author: { caller, entryIdAt: (time) => ids.at('aud', time) },
+            signal: tools.signal,
+            bulkRows,
+          }),
+        };
+      },
+    );
+    const { schedules, ...ended } = effects;
     await resumeSchedules(trx, schedules, await readDatabaseTime(trx));
     await assertCurrentAttempt(trx, job);
     for (const { id } of schedules.slice(0, MAX_SCHEDULE_SYNCS))
@@ -109,18 +117,15 @@ export function createApplyRestore({
       deleted,
       planHash,
       preRestoreBackupId: run.preRestoreBackupId,
-      sessionsEnded,
-      jobsEnded,
+      ...ended,
     };
     await RestoreRun.query(trx).findById(job.id).patch({ outcome, doneAt: work.now });
     backupRecord.acted(work, 'restore', backup, { extra: { jobId: job.id, ...outcome } });
-    work.emit('restore.completed', backupRecord.subject(backup), {
-      ...restoreEventData(backup, run, plan.sections),
-      created,
-      changed,
-      deleted,
-      error: null,
-    });
+    const data = restoreEventData(backup, run, plan.sections);
+    const counted = { ...data, created, changed, deleted, error: null };
+    work.emit('restore.completed', backupRecord.subject(backup), counted);
+    tenants.delete(backup.tenantId);
+    recordInTenants(work, backup.id, { jobId: job.id, sections: plan.sections, tenants });
   }
 
   /**
@@ -157,6 +162,30 @@ async function assertCurrentAttempt(trx: Knex.Transaction, job: Job): Promise<vo
 }
 
 const jobEnded = (message: string) => new JobFailure('job_ended', message, { retryable: false });
+
+type RestoredTenants = {
+  jobId: string | null;
+  sections: Section[];
+  tenants: ReadonlyMap<string, TenantChanges>;
+};
+
+/**
+ * Records in each tenant that a restore of the whole installation has changed its records: an audit entry, and the event
+ * by which its consumers know that they have to read their copies again.
+ */
+export function recordInTenants(
+  work: Pick<Work, 'audit' | 'emit'>,
+  backupId: string,
+  { jobId, sections, tenants }: RestoredTenants,
+): void {
+  const subject = backupRecord.subject({ id: backupId });
+  for (const [tenantId, { created, changed, deleted }] of tenants) {
+    const data = { backupId, jobId, sections, created, changed, deleted };
+    work.audit('backup.restore', subject, { after: data, tenantId });
+    const details = { preRestoreBackupId: null, error: null };
+    work.emit('restore.completed', subject, { ...data, ...details }, tenantId);
+  }
+}
 
 /** The fields that all events about a restore have. */
 export const restoreEventData = (

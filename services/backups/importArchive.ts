@@ -1,6 +1,7 @@
 import { applyDifferences, lockForRestore } from '../../db/backups/applyRestore.ts';
 import { withBackupConnections } from '../../db/backups/backupConnection.ts';
 import { REGISTERED_BY } from '../../db/backups/backups.ts';
+import { findRestoredTenants, NO_CHANGES } from '../../db/backups/changedTenants.ts';
 import { findDifferences } from '../../db/backups/differences.ts';
 import { findNonEmptyTables } from '../../db/backups/emptyDatabase.ts';
 import { loadArchive } from '../../db/backups/loadArchive.ts';
@@ -20,7 +21,7 @@ import {
   type Staging,
 } from '../../db/backups/staging.ts';
 import type { Migrations } from '../../db/core/migration.ts';
-import type { Commit } from '../../db/core/commit.ts';
+import { createCommit, type Commit, type Work } from '../../db/core/commit.ts';
 import { readDatabaseTime } from '../../db/core/databaseTime.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { MIGRATIONS } from '../../db/migrations/index.ts';
@@ -29,7 +30,9 @@ import { PLATFORM } from '../../domain/access/scope.ts';
 import { isSection, SECTIONS } from '../../domain/backups/backups.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
 import type { ArchiveHeader, ArchivePart } from '../../platform/archive/index.ts';
+import { createIds } from '../../platform/ids.ts';
 import { archiveName, type ArchiveStore, type StoredArchive } from '../../platform/stores/store.ts';
+import { recordInTenants } from './applyRestore.ts';
 import { backupRecord } from './backupAudit.ts';
 import { EMPTY_BACKUP } from './newBackup.ts';
 
@@ -80,7 +83,9 @@ export async function importArchive(
         const loaded = await load(parts, staging);
         await createIndexes(connections, STAGING_SCHEMA, newTables);
         // Until then the connection keeps the lock on the schema: a second restore is refused.
-        const replaced = await db.transaction((trx) => apply(trx, loaded.header, newTables));
+        const replaced = await commitAlone(db)(systemCaller(PLATFORM, 'restore'), (work) =>
+          apply(work, loaded.header, newTables),
+        );
         return { ...loaded, replaced: [...replaced] };
       },
     );
@@ -92,6 +97,18 @@ export async function importArchive(
   }
 }
 
+/** Commits without the processes that react: none runs beside a command that restores. */
+const commitAlone = (db: Knex): Commit =>
+  createCommit({
+    db,
+    ids: createIds(),
+    dispatcher: { canDispatchInline: () => false, onCommitted: () => undefined },
+    dispatchGraceMs: 0,
+    onEventsCommitted: () => undefined,
+    onSlotAwaited: () => undefined,
+    onChanged: () => undefined,
+  });
+
 async function load(parts: AsyncIterable<ArchivePart>, staging: Staging): Promise<LoadedArchive> {
   const loaded = await loadArchive(parts, staging);
   const { tenantId } = loaded.header;
@@ -102,10 +119,11 @@ async function load(parts: AsyncIterable<ArchivePart>, staging: Staging): Promis
 }
 
 async function apply(
-  trx: Knex.Transaction,
+  work: Work,
   header: ArchiveHeader,
   newTables: ReadonlySet<string>,
 ): Promise<ReadonlySet<string>> {
+  const trx = (await work.trx()) as Knex.Transaction;
   const query = queryIn(trx);
   const plan = await planRestore(query, {
     schema: STAGING_SCHEMA,
@@ -126,6 +144,9 @@ async function apply(
   await resumeSchedules(trx, schedules, await readDatabaseTime(trx));
   await finish();
   await countForQuotas(query, replaced);
+  const tenants = await findRestoredTenants(query, plan);
+  tenants.set(PLATFORM, tenants.get(PLATFORM) ?? NO_CHANGES);
+  recordInTenants(work, header.backupId, { jobId: null, sections: plan.sections, tenants });
   // Views would hinder later migrations: the schema ends with this transaction, whatever is killed.
   await dropStaging(trx, STAGING_SCHEMA);
   return replaced;

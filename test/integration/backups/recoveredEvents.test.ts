@@ -23,6 +23,9 @@ let known: number;
 beforeAll(async () => {
   const root = rootOf(fixture.app);
   await createIdleWebhook(root);
+  await createIdleWebhook(
+    fixture.app.client.as({ actor: 'kim', roles: 'platform-admin', tenant: 'acme' }),
+  );
   backup = await backupCreator(() => root)();
   await createIdleWebhook(root);
   ({ lastSequence: lost } = await root.get<EventList>('/api/events').expect(200));
@@ -90,4 +93,19 @@ test('a second recovery from the same archive does not assign the sequences of t
   } finally {
     await second.stop();
   }
+});
+
+test('consumers of every tenant learn that their records are those of the archive', async () => {
+  const { db } = recovered.app.deps;
+  const events = await db('events')
+    .where({ type: 'restore.completed' })
+    .orderBy('tenant_id')
+    .select('tenant_id', 'data');
+  expect(events.map(({ tenant_id }) => tenant_id as string)).toEqual(['acme', 'platform']);
+  expect(events[0]?.data).toMatchObject({ backupId: backup.id, jobId: null, created: 1 });
+  const entries = await db('audit_entries')
+    .where({ action: 'backup.restore', subject_id: backup.id })
+    .orderBy('tenant_id')
+    .pluck<string[]>('tenant_id');
+  expect(entries).toEqual(['acme', 'platform']);
 });

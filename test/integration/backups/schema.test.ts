@@ -179,7 +179,9 @@ describe('disaster recovery', () => {
       'jobs',
     ])
       expect([name, after[name as 'jobs']]).toEqual([name, before[name as 'jobs']]);
-    const entries = await db('audit_entries').whereNot('action', 'backup.register').pluck('id');
+    const entries = await db('audit_entries')
+      .whereNotIn('action', ['backup.register', 'backup.restore'])
+      .pluck('id');
     expect(entries.length).toBeGreaterThan(50);
     expect(await app.deps.db('audit_entries').whereIn('id', entries).pluck('id')).toHaveLength(
       entries.length,
@@ -296,7 +298,10 @@ describe('disaster recovery', () => {
       const all = await dumpTables(url, [...STATE_TABLES, ...HISTORY_TABLES]);
       // The job of the backup failed at the time of each restore.
       const jobs = all.jobs?.map((line) => (line.includes('outcome_unknown') ? 'failed' : line));
-      return { ...all, jobs };
+      // Each restore says itself that it was made.
+      const others = (lines?: string[]) =>
+        lines?.filter((line) => !/,restore.completed,|,backup.restore,done,/.test(line));
+      return { ...all, jobs, events: others(all.events), audit_entries: others(all.audit_entries) };
     };
     expect(await dump(large.url)).toEqual(await dump(small.url));
     expect(await readQuotas(large.db)).toEqual(await readQuotas(small.db));
