@@ -64,18 +64,23 @@ async function withRows<T>(index: number, read: (db: Knex) => Promise<T>): Promi
 }
 
 const TABLES = ['jobs', 'prefixes', 'schedules', 'events', 'audit_entries'] as const;
+
+/** What the restore adds: it registers the archives in the store, and says in each tenant that it has happened. */
+const RECORDED_BY_RESTORE: Partial<Record<(typeof TABLES)[number], [string, string[]]>> = {
+  audit_entries: ['action', ['backup.register', 'backup.restore']],
+  events: ['type', ['restore.completed']],
+};
+
 type Ids = Record<(typeof TABLES)[number], Set<string>>;
 
 const idsOf = (index: number): Promise<Ids> =>
   withRows(index, async (db) => {
     const found = await Promise.all(
-      TABLES.map(async (table) => {
-        const query = db(table);
-        // The restore registers the archives in the store.
-        return (
-          table === 'audit_entries' ? query.whereNot({ action: 'backup.register' }) : query
-        ).pluck('id');
-      }),
+      TABLES.map((table) =>
+        db(table)
+          .whereNotIn(...(RECORDED_BY_RESTORE[table] ?? ['id', []]))
+          .pluck('id'),
+      ),
     );
     return Object.fromEntries(
       TABLES.map((table, index) => [table, new Set<string>(found[index])]),
