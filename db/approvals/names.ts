@@ -19,8 +19,11 @@ type PersonRow = { actor: string; actor_at: string; name: string; at: string } &
   AccountRow | { [Column in keyof AccountRow]: null }
 );
 
-/** The columns that name an account. A gateway may send any of them, or the id, as the actor id. */
-const NAME_COLUMNS = ['lower(username)', 'lower(email)', 'lower(external_id)'];
+/**
+ * The columns that name an account. A gateway may send any of them, or the id, as the actor id. `known_name` of the
+ * schema compares them as `normalizeName`.
+ */
+const NAME_COLUMNS = ['username', 'email', 'external_id'];
 
 const COLUMNS = 'id, username, email, external_id, tenant_id';
 
@@ -69,7 +72,7 @@ export async function knownNamesOf(
   const named = NAME_COLUMNS.map(
     (column) =>
       `SELECT ${COLUMNS} FROM users
-       WHERE ${column} = people.name AND tenant_id IN (people.at, '${PLATFORM}')`,
+       WHERE known_name(${column}) = known_name(people.name) AND tenant_id IN (people.at, '${PLATFORM}')`,
   );
   // A service account may have changed the owner of another one.
   const { rows }: { rows: PersonRow[] } = await db.raw(
