@@ -1,3 +1,4 @@
+import { updateChosen } from '../core/chosenRows.ts';
 import type { Knex } from '../core/knex.ts';
 import { columnOf, conditionSql, createdAtSql, sqlTypeOf } from '../core/listConditions.ts';
 import { allOf, anyOf, type Sql } from '../core/sql.ts';
@@ -472,24 +473,18 @@ export const claimApprovalsToReconcile = (
     limit,
   }: { now: Date; nextPendingCheckAt: Date; nextCheckAt: Date; limit: number },
 ): Promise<Approval[]> =>
-  Approval.query(db)
-    .patch({
+  updateChosen(
+    Approval.query(db).patch({
       checkAt: Approval.raw(
         "CASE WHEN status = 'pending' AND expires_at > ? THEN LEAST(?, expires_at) ELSE ? END",
         [now, nextPendingCheckAt, nextCheckAt],
       ),
-    })
-    .whereIn('id', (query) =>
-      query
-        .select('id')
-        .from('approvals')
-        .where('check_at', '<=', now)
-        .where((open) =>
-          open.where('status', 'pending').orWhereIn('execution', ['queued', 'running']),
-        )
-        .orderBy('check_at')
-        .limit(limit)
-        .forUpdate()
-        .skipLocked(),
-    )
-    .returning([...APPROVAL_SUMMARY_COLUMNS]) as unknown as Promise<Approval[]>;
+    }),
+    Approval.query(db)
+      .where('check_at', '<=', now)
+      .where((open) =>
+        open.where('status', 'pending').orWhereIn('execution', ['queued', 'running']),
+      )
+      .orderBy('check_at')
+      .limit(limit),
+  ).returning([...APPROVAL_SUMMARY_COLUMNS]) as unknown as Promise<Approval[]>;

@@ -1,3 +1,4 @@
+import { updateChosen } from '../core/chosenRows.ts';
 import type { Knex } from '../core/knex.ts';
 import { Backup } from '../models/Backup.ts';
 
@@ -9,20 +10,14 @@ export const claimUnfinishedBackups = (
   db: Knex,
   claim: { before: Date; now: Date; limit: number },
 ): Promise<Backup[]> =>
-  Backup.query(db)
-    .patch({ checkAt: claim.now })
-    .whereIn('id', (query) =>
-      query
-        .select('id')
-        .from('backups')
-        .whereRaw(`(status IN ('queued', 'running', 'deleting') OR pending IS NOT NULL)`)
-        .where('check_at', '<', claim.before)
-        .orderBy('check_at')
-        .limit(claim.limit)
-        .forUpdate()
-        .skipLocked(),
-    )
-    .returning('*') as unknown as Promise<Backup[]>;
+  updateChosen(
+    Backup.query(db).patch({ checkAt: claim.now }),
+    Backup.query(db)
+      .whereRaw(`(status IN ('queued', 'running', 'deleting') OR pending IS NOT NULL)`)
+      .where('check_at', '<', claim.before)
+      .orderBy('check_at')
+      .limit(claim.limit),
+  ).returning('*') as unknown as Promise<Backup[]>;
 
 /**
  * How the job ended that makes a backup, or that makes it before a restore; null while the job

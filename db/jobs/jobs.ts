@@ -1,4 +1,5 @@
 import { raw } from 'objection';
+import { updateChosen } from '../core/chosenRows.ts';
 import type { Knex } from '../core/knex.ts';
 import { Job } from '../models/Job.ts';
 import { readBounded } from '../core/boundedRows.ts';
@@ -408,17 +409,11 @@ export const claimUnfinished = (
   db: Knex,
   options: { before: Date; now: Date; limit: number },
 ): Promise<Job[]> =>
-  Job.query(db)
-    .patch({ checkedAt: raw(CHECKED_AT, [options.now, options.now, options.now]) })
-    .whereIn('id', (query) =>
-      query
-        .select('id')
-        .from('jobs')
-        .whereIn('status', ['queued', 'running'])
-        .where('checked_at', '<', options.before)
-        .orderBy('checked_at')
-        .limit(options.limit)
-        .forUpdate()
-        .skipLocked(),
-    )
-    .returning(JOB_SUMMARY_COLUMNS) as unknown as Promise<Job[]>;
+  updateChosen(
+    Job.query(db).patch({ checkedAt: raw(CHECKED_AT, [options.now, options.now, options.now]) }),
+    Job.query(db)
+      .whereIn('status', ['queued', 'running'])
+      .where('checked_at', '<', options.before)
+      .orderBy('checked_at')
+      .limit(options.limit),
+  ).returning(JOB_SUMMARY_COLUMNS) as unknown as Promise<Job[]>;

@@ -1,4 +1,5 @@
 import type { Demand } from '../../domain/dispatch/shares.ts';
+import { chosenRows } from '../core/chosenRows.ts';
 import { tryLockUntilCommit } from '../core/advisoryLocks.ts';
 import type { Knex } from '../core/knex.ts';
 
@@ -104,15 +105,15 @@ export async function grantSlots(
   types: StartableTypes,
 ): Promise<JobWithSlot[]> {
   const { rows } = await trx.raw<{ rows: JobWithSlot[] }>(
-    `UPDATE jobs SET slot = 'held'
-     WHERE id IN (
+    `WITH ${chosenRows(`
        SELECT j.id FROM unnest(?::text[], ?::integer[]) AS g (tenant_id, count)
        CROSS JOIN LATERAL (
          SELECT id FROM jobs AS j
          WHERE j.slot = 'waiting' AND j.pool = ? AND j.${UNFINISHED} AND j.tenant_id = g.tenant_id
            AND ${CAN_START}
          ORDER BY id LIMIT g.count FOR UPDATE SKIP LOCKED
-       ) AS j)
+       ) AS j`)}
+     UPDATE jobs SET slot = 'held' WHERE id IN (SELECT id FROM chosen)
      RETURNING id, type, tenant_id AS "tenantId", status, trace`,
     [[...grants.keys()], [...grants.values()], pool, ...startableBindings(types)],
   );

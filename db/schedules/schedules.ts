@@ -1,3 +1,4 @@
+import { updateChosen } from '../core/chosenRows.ts';
 import { lockKeySql } from '../core/advisoryLocks.ts';
 import type { Knex } from '../core/knex.ts';
 import { Schedule } from '../models/Schedule.ts';
@@ -248,19 +249,14 @@ export const claimUnchecked = (
   db: Knex,
   claim: { before: Date; now: Date; limit: number },
 ): Promise<string[]> =>
-  Schedule.query(db)
-    .patch({ checkedAt: claim.now })
-    .whereIn('id', (query) =>
-      query
-        .select('id')
-        .from('schedules')
-        .whereNull('deleted_at')
-        .where('checked_at', '<', claim.before)
-        .orderBy('checked_at')
-        .limit(claim.limit)
-        .forUpdate()
-        .skipLocked(),
-    )
+  updateChosen(
+    Schedule.query(db).patch({ checkedAt: claim.now }),
+    Schedule.query(db)
+      .whereNull('deleted_at')
+      .where('checked_at', '<', claim.before)
+      .orderBy('checked_at')
+      .limit(claim.limit),
+  )
     .returning('id')
     .then((rows) => rows.map(({ id }) => id));
 

@@ -1,4 +1,5 @@
 import { mayTakeMore, type Demand } from '../../domain/dispatch/shares.ts';
+import { chosenRows } from '../core/chosenRows.ts';
 import { lockUntilCommit } from '../core/advisoryLocks.ts';
 import { SHOWN_CLOCK } from '../core/databaseTime.ts';
 import type { Knex } from '../core/knex.ts';
@@ -265,13 +266,13 @@ export async function freeAbandonedSlots(db: Knex): Promise<number> {
   const longAgo = `clock_timestamp() - interval '${MAX_ATTEMPT_MINUTES} minutes'`;
   const { rows }: { rows: object[] } = await prepared(
     db,
-    `WITH freed AS (
+    `WITH ${chosenRows(`
+       SELECT d.id FROM deliveries AS d JOIN jobs AS j ON j.id = d.job_id
+       WHERE d.status = 'pending' AND d.in_flight AND d.leased_until IS NULL
+         AND d.updated_at < ${longAgo} AND j.updated_at < ${longAgo}
+       ORDER BY d.id FOR UPDATE OF d SKIP LOCKED`)}, freed AS (
        UPDATE deliveries SET in_flight = false
-       WHERE id IN (
-         SELECT d.id FROM deliveries AS d JOIN jobs AS j ON j.id = d.job_id
-         WHERE d.status = 'pending' AND d.in_flight AND d.leased_until IS NULL
-           AND d.updated_at < ${longAgo} AND j.updated_at < ${longAgo}
-         ORDER BY d.id FOR UPDATE OF d SKIP LOCKED)
+       WHERE id IN (SELECT id FROM chosen)
        RETURNING id
      ), interrupted AS (
        ${interruptAttempts(SHOWN_CLOCK, 'IN (SELECT id FROM freed)')}

@@ -1,3 +1,4 @@
+import { chosenRows } from '../core/chosenRows.ts';
 import { SHOWN_NOW } from '../core/databaseTime.ts';
 import type { Knex } from '../core/knex.ts';
 import { prepared } from '../core/prepared.ts';
@@ -231,11 +232,11 @@ export type AbandonedAttempt = { jobId: string; tenantId: string; retryPolicy: R
  */
 export async function endExpiredLeases(trx: Knex, limit: number): Promise<AbandonedAttempt[]> {
   const { rows }: { rows: AbandonedAttempt[] } = await trx.raw(
-    `WITH ended AS (
+    `WITH ${chosenRows(`
+       SELECT id FROM deliveries WHERE ${LEASED} AND leased_until < clock_timestamp()
+       ORDER BY id LIMIT ? FOR UPDATE SKIP LOCKED`)}, ended AS (
        UPDATE deliveries SET leased_until = NULL, in_flight = false
-       WHERE id IN (
-         SELECT id FROM deliveries WHERE ${LEASED} AND leased_until < clock_timestamp()
-         ORDER BY id LIMIT ? FOR UPDATE SKIP LOCKED)
+       WHERE id IN (SELECT id FROM chosen)
        RETURNING id, job_id, tenant_id
      ), interrupted AS (
        ${interruptAttempts(SHOWN_NOW, 'IN (SELECT id FROM ended)')}
