@@ -104,6 +104,8 @@ const normalizedKey = (name: string): string =>
       name
         .normalize('NFKD')
         .replaceAll(/[\p{M}\p{Cf}]/gu, '')
+        // The capital of ß is SS, and that of ẞ is itself.
+        .toLowerCase()
         .toUpperCase()
         .replaceAll(/\s+/g, ' ')
         .trim(),

@@ -19,6 +19,22 @@ test('a hundred attempts at an account, whatever their addresses, are the most u
   await attempt('local:ann', 103);
 });
 
+test.each([
+  ['strauß', 'STRAUẞ'],
+  ['Σίσυφος', 'ΣΊΣΥΦΟΣ'],
+  ['åsa', 'A\u030aSA'],
+])('%s and %s are one account', async (name, other) => {
+  const throttle = createLoginThrottle({ db });
+  const count = async () =>
+    (await db('rate_limits').where('key', 'like', 'account:%').pluck('key')).length;
+  const before = await count();
+  for (const account of [name, other])
+    await throttle.attempt({ account: `local:${account}`, address: '10.3.0.1' });
+  expect(await count()).toBe(before + 1);
+  const { rows } = await db.raw('SELECT fold_name(?) = fold_name(?) AS same', [name, other]);
+  expect(rows).toEqual([{ same: true }]);
+});
+
 test('fifty attempts from an address are the most, whatever their accounts', async () => {
   const throttle = createLoginThrottle({ db });
   const attempt = (n: number) => throttle.attempt({ account: `local:${n}`, address: '10.1.0.1' });
