@@ -203,9 +203,11 @@ export async function countConcurrent(
 
 /**
  * A job does not start yet, although it has a slot: others of its pool get it in the meantime. True if the
- * slot is free now; a job whose attempt may run keeps it.
+ * slot is free now; a job whose attempt may run keeps it. The job is locked by a statement before: one that waits for
+ * the lock itself would not see an attempt that has started in the meantime.
  */
 export async function releaseSlot(trx: Knex, jobId: string): Promise<boolean> {
+  if (!(await lockJob(trx, jobId))) return false;
   const { rows }: { rows: object[] } = await prepared(
     trx,
     `UPDATE jobs AS j SET slot = NULL WHERE j.id = ? AND j.slot = 'held' AND NOT EXISTS (

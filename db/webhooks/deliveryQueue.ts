@@ -300,13 +300,24 @@ export async function hasCancellingWebhooks(db: Knex): Promise<boolean> {
   return (await db('webhooks').whereNotNull('cancel_before').first('id')) !== undefined;
 }
 
-/** Ends the cancellation of the webhooks that have no delivery left to cancel. */
-export const clearFinishedCancellations = async (db: Knex): Promise<void> =>
-  void (await db.raw(
-    `UPDATE webhooks AS w SET cancel_before = NULL, cancel_reason = NULL
-     WHERE cancel_before IS NOT NULL
-       AND NOT EXISTS (SELECT FROM deliveries AS d WHERE ${CANCELLABLE})`,
-  ));
+/**
+ * Ends the cancellation of the webhooks that have no delivery left to cancel. They are locked by a statement
+ * before: one that waits for the lock itself would not see deliveries of the transaction that it waited for.
+ */
+export const clearFinishedCancellations = (db: Knex): Promise<void> =>
+  db.transaction(async (trx) => {
+    const ids: string[] = await trx('webhooks')
+      .whereNotNull('cancel_before')
+      .orderBy('id')
+      .forNoKeyUpdate()
+      .skipLocked()
+      .pluck('id');
+    await trx.raw(
+      `UPDATE webhooks AS w SET cancel_before = NULL, cancel_reason = NULL
+       WHERE id = ANY (?::text[]) AND NOT EXISTS (SELECT FROM deliveries AS d WHERE ${CANCELLABLE})`,
+      [ids],
+    );
+  });
 
 /** Up to 20 webhooks whose pending deliveries are to be cancelled, with the reason to record. */
 export async function findCancellingWebhooks(

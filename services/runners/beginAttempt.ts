@@ -189,7 +189,7 @@ export function createBeginAttempt({
       reachOf(attempt, request) === undefined;
     if (isLost && countedAttempts(job) >= job.retryPolicy.maxAttempts)
       return withoutClaim(job.id, request.workflowRunId);
-    if (await releaseSlot(db, job.id)) jobSlots.wake();
+    if (await db.transaction((trx) => releaseSlot(trx, job.id))) jobSlots.wake();
     return answer;
   }
 
