@@ -20,9 +20,13 @@ export async function readSnapshot<T>(
     await prepared(trx, "SELECT set_config('statement_timeout', ?, true)", [String(timeoutMs)], {
       waits: true,
     });
-    return await cancelOnAbort(db, trx, signal, () => read(trx));
-  } finally {
+    const result = await cancelOnAbort(db, trx, signal, () => read(trx));
+    // A rollback would take back what `use_indexes` notes on the connection, and each question would drop its plans.
+    await trx.commit();
+    return result;
+  } catch (error) {
     // It must not replace the error of `read`.
     await trx.rollback().catch(() => undefined);
+    throw error;
   }
 }
