@@ -87,7 +87,7 @@ import * as orderOfEvents from './0125_order_of_events.ts';
 import * as indexOfEventOrder from './0126_index_of_event_order.ts';
 import * as requestsFollowDevices from './0127_requests_follow_devices.ts';
 import * as sitesOfRequests from './0128_sites_of_requests.ts';
-import * as knownNamesAndJobScopes from './0131_known_names_and_job_scopes.ts';
+import * as knownNames from './0131_known_names.ts';
 import * as indexOfKnownNames from './0132_index_of_known_names.ts';
 
 /**
@@ -183,6 +183,6 @@ export const MIGRATIONS: Migrations = {
   '0126_index_of_event_order': indexOfEventOrder,
   '0127_requests_follow_devices': requestsFollowDevices,
   '0128_sites_of_requests': sitesOfRequests,
-  '0131_known_names_and_job_scopes': knownNamesAndJobScopes,
+  '0131_known_names': knownNames,
   '0132_index_of_known_names': indexOfKnownNames,
 };
