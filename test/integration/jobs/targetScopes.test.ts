@@ -2,7 +2,9 @@ import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { Job } from '../../../db/models/Job.ts';
 import { covers, scopeOf } from '../../../domain/access/scope.ts';
+import { createRequest } from '../../support/approvals.ts';
 import { propertyRuns } from '../../support/effort.ts';
+import { eventually } from '../../support/eventually.ts';
 import {
   ALL,
   applyMove,
@@ -12,7 +14,8 @@ import {
   readerWith,
   scopeIn,
 } from '../../support/movingTargets.ts';
-import { withTargets } from '../../support/targets.ts';
+import { withTargets, type Estate } from '../../support/targets.ts';
+import { waitingForLock } from '../../support/waitingForLock.ts';
 
 const fixture = withTargets();
 
@@ -65,3 +68,35 @@ test('a list of jobs is the union of the scopes of its reader, also after moves'
   );
   expect(seen).toBeGreaterThan(20);
 }, 60_000);
+
+test.each([
+  [
+    'job',
+    ({ tenant, deviceA }: Estate) =>
+      fixture
+        .admin(tenant)
+        .post<{ siteId: string | null }>('/api/jobs', {
+          type: 'test.device',
+          payload: {},
+          target: { kind: 'device', id: deviceA },
+        })
+        .expect(201),
+  ],
+  [
+    'request',
+    ({ tenant, deviceA }: Estate) => createRequest(fixture.admin(tenant), { deviceId: deviceA }),
+  ],
+])('a %s at a device waits for a write of its site and the device', async (_, create) => {
+  const { db } = fixture.app.deps;
+  const estate = await fixture.estate('locks');
+  const trx = await db.transaction();
+  await trx('sites').where({ id: estate.siteA }).update({ description: 'changed' });
+  const created = create(estate);
+  await eventually(
+    () => waitingForLock(db, 'transactionid'),
+    (pids) => pids.length > 0,
+  );
+  await trx('devices').where({ id: estate.deviceA }).update({ site_id: estate.siteB });
+  await trx.commit();
+  expect(await created).toMatchObject({ siteId: estate.siteB });
+});
