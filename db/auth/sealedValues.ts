@@ -5,7 +5,7 @@ export type SealedValue = { keyId: string; sealed: string; context: string };
 
 /**
  * One stored secret for each master key with which stored secrets are encrypted. The contexts are those of
- * `secretValues.ts`, `webhooks/secrets.ts` and `providers/config.ts`.
+ * `domain/secrets/secrets.ts`, `webhooks/secrets.ts` and `providers/config.ts`.
  */
 export async function sealedValueOfEachKey(db: Knex): Promise<SealedValue[]> {
   const { rows } = await db.raw<{ rows: SealedValue[] }>(

@@ -9,6 +9,9 @@ export const SecretName = (description?: string) =>
     ...(description !== undefined && { description }),
   });
 
+/** The context in which the vault encrypts the value of a secret. */
+export const secretContext = (id: string): string => `secret:${id}:value`;
+
 /** Longest value, in characters: a private key with its chain of certificates. */
 export const MAX_SECRET_LENGTH = 32_768;
 

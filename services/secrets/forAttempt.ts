@@ -3,10 +3,11 @@ import type { Knex } from '../../db/core/knex.ts';
 import { findSecretsOf, type FoundSecret } from '../../db/secrets/secrets.ts';
 import { JobFailure } from '../../domain/jobs/jobType.ts';
 import type { WantedSecrets } from '../../domain/runners/definition.ts';
+import { secretContext } from '../../domain/secrets/secrets.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import type { Log } from '../../platform/log.ts';
+import type { Vault } from '../../platform/vault.ts';
 import { secretRecord } from './secretAudit.ts';
-import type { SecretValues } from './secretValues.ts';
 
 export type SecretsForAttempt = ReturnType<typeof createSecretsForAttempt>;
 
@@ -19,13 +20,13 @@ type AskingAttempt = {
   wanted: WantedSecrets;
 };
 
-type Deps = { db: Knex; commit: Commit; secretValues: SecretValues; log: Log };
+type Deps = { db: Knex; commit: Commit; vault: Vault; log: Log };
 
 /** Releases the values of named secrets to attempts of remote jobs. */
-export function createSecretsForAttempt({ db, commit, secretValues, log }: Deps) {
+export function createSecretsForAttempt({ db, commit, vault, log }: Deps) {
   function open({ id, name, sealed }: FoundSecret): string {
     try {
-      return secretValues.open(id, sealed);
+      return vault.open(sealed, secretContext(id));
     } catch (error) {
       log.error({ err: error, secretId: id }, 'the value of a secret cannot be decrypted');
       throw new JobFailure('secret_unreadable', `The secret ${name} cannot be decrypted`, {

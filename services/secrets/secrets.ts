@@ -4,16 +4,16 @@ import type { Knex } from '../../db/core/knex.ts';
 import { scopedRepository } from '../../db/core/scopedRepository.ts';
 import { Secret } from '../../db/models/Secret.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
-import type { SecretData } from '../../domain/secrets/secrets.ts';
+import { secretContext, type SecretData } from '../../domain/secrets/secrets.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError } from '../../domain/shared/errors.ts';
 import type { ListAnswer, ListRequest } from '../../domain/shared/lists.ts';
 import { assertNotMask, replacedSecret } from '../../domain/shared/sentSecret.ts';
 import type { Ids } from '../../platform/ids.ts';
+import type { Vault } from '../../platform/vault.ts';
 import type { Access } from '../access/access.ts';
 import { reencryptRecords, type Reencryption } from '../shared/reencrypt.ts';
 import { secretRecord } from './secretAudit.ts';
-import type { SecretValues } from './secretValues.ts';
 
 export type Secrets = ReturnType<typeof createSecrets>;
 
@@ -27,10 +27,10 @@ export type SecretFields = {
 /** The name never changes: job types ask for it, and a restore must not attach a value to another one. */
 export type SecretChange = Partial<Omit<SecretFields, 'name'>>;
 
-type Deps = { db: Knex; commit: Commit; access: Access; ids: Ids; secretValues: SecretValues };
+type Deps = { db: Knex; commit: Commit; access: Access; ids: Ids; vault: Vault };
 
 /** Named secrets. Their values are set, and never shown. */
-export function createSecrets({ db, commit, access, ids, secretValues }: Deps) {
+export function createSecrets({ db, commit, access, ids, vault }: Deps) {
   const repository = scopedRepository<Secret>(Secret, {
     db,
     commit,
@@ -55,7 +55,7 @@ export function createSecrets({ db, commit, access, ids, secretValues }: Deps) {
           name: fields.name,
           description: fields.description ?? '',
           pools: distinct(fields.pools ?? []),
-          sealed: secretValues.seal(id, fields.value),
+          sealed: vault.seal(fields.value, secretContext(id)),
           valueSetAt: work.now,
           createdBy: caller.actorId,
           createdAt: work.now,
@@ -98,7 +98,7 @@ export function createSecrets({ db, commit, access, ids, secretValues }: Deps) {
           ...(description !== undefined && { description }),
           ...(pools && { pools: distinct(pools) }),
           ...(value !== undefined && {
-            sealed: secretValues.seal(id, value),
+            sealed: vault.seal(value, secretContext(id)),
             valueSetAt: work.now,
           }),
           updatedAt: work.now,
@@ -121,13 +121,13 @@ export function createSecrets({ db, commit, access, ids, secretValues }: Deps) {
     /** Encrypts every value with the current master key that was encrypted with another one. */
     async reencryptSecrets(caller: Caller): Promise<Reencryption> {
       const all = await Secret.query(db).select('id', 'tenant_id', 'sealed');
-      const outdated = all.filter(({ sealed }) => !secretValues.isCurrent(sealed));
-      return reencryptRecords(outdated, ({ id, tenantId }, reencrypter) =>
+      const outdated = all.filter(({ sealed }) => !vault.isCurrent(sealed));
+      return reencryptRecords(vault, outdated, ({ id, tenantId }, reencrypter) =>
         commit({ ...caller, tenantId }, async (work) => {
           const trx = await work.trx();
           const secret = await Secret.query(trx).findById(id).forUpdate();
           if (!secret) throw new NoChange();
-          const sealed = reencrypter.reencrypt(secret.sealed, secretValues.sealingOf(id));
+          const sealed = reencrypter.reencrypt(secret.sealed, secretContext(id));
           if (reencrypter.changed() === 0) throw new NoChange();
           await Secret.query(trx).findById(id).patch({ sealed });
           secretRecord.acted(work, 'reencrypt_secrets', secret);

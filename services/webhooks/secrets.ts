@@ -3,7 +3,6 @@ import { assertNotMask } from '../../domain/shared/sentSecret.ts';
 import type { Warning } from '../../domain/shared/warnings.ts';
 import { normalizeSecret, encodeSecret } from '../../domain/webhooks/signing.ts';
 import type { Vault } from '../../platform/vault.ts';
-import type { Sealing } from '../shared/reencrypt.ts';
 
 export type WebhookSecrets = ReturnType<typeof createWebhookSecrets>;
 
@@ -19,15 +18,18 @@ export type EncryptedSecrets = {
 /** A secret in plain text, with advice about the one that was requested. */
 export type NewSecret = { secret: string; warnings: Warning[] };
 
+/** The context in which the vault encrypts the secrets of a webhook. */
+export const webhookContext = (webhookId: string): string => `webhook:${webhookId}`;
+
 /** Generates, checks, encrypts and decrypts the secrets that sign messages. */
 export function createWebhookSecrets(vault: Vault) {
-  const contextOf = (webhookId: string) => `webhook:${webhookId}`;
-  const encrypt = (webhookId: string, secret: string) => vault.seal(secret, contextOf(webhookId));
+  const encrypt = (webhookId: string, secret: string) =>
+    vault.seal(secret, webhookContext(webhookId));
   const decrypt = (webhookId: string, encrypted: string) =>
-    vault.open(encrypted, contextOf(webhookId));
+    vault.open(encrypted, webhookContext(webhookId));
 
   const canOpen = (webhookId: string, encrypted: string): boolean =>
-    vault.canOpen(encrypted, contextOf(webhookId));
+    vault.canOpen(encrypted, webhookContext(webhookId));
 
   return {
     /** False for a secret that no configured master key opens. */
@@ -79,12 +81,5 @@ export function createWebhookSecrets(vault: Vault) {
     /** True if one of these was not encrypted with the current master key. */
     hasOutdated: ({ secret, previousSecret }: EncryptedSecrets): boolean =>
       [secret, previousSecret].some((text) => text !== null && !vault.isCurrent(text)),
-
-    /** How the secrets of a webhook are encrypted. */
-    sealingOf: (webhookId: string): Sealing => ({
-      isCurrent: vault.isCurrent,
-      open: (encrypted) => decrypt(webhookId, encrypted),
-      seal: (secret) => encrypt(webhookId, secret),
-    }),
   };
 }

@@ -23,12 +23,13 @@ import {
 import type { WebhookData } from '../../domain/webhooks/records.ts';
 import type { GuardedHttp } from '../../platform/guardedHttp.ts';
 import type { Ids } from '../../platform/ids.ts';
+import type { Vault } from '../../platform/vault.ts';
 import type { Access } from '../access/access.ts';
 import { assertNotHeld } from '../retention/assertNotHeld.ts';
 import { checkUrlField } from '../shared/checkUrlField.ts';
 import { reencryptRecords, type Reencryption } from '../shared/reencrypt.ts';
 import { cancellationFields, disabledFields } from './autoDisable.ts';
-import type { WebhookSecrets } from './secrets.ts';
+import { webhookContext, type WebhookSecrets } from './secrets.ts';
 import { webhookAudit, webhookEventData } from './webhookAudit.ts';
 
 export type Webhooks = ReturnType<typeof createWebhooks>;
@@ -63,11 +64,12 @@ type Deps = {
   access: Access;
   ids: Ids;
   http: GuardedHttp;
+  vault: Vault;
   secrets: WebhookSecrets;
 };
 
 /** Webhooks: endpoints that subscribe to events. */
-export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps) {
+export function createWebhooks({ db, commit, access, ids, http, vault, secrets }: Deps) {
   const options = {
     db,
     commit,
@@ -304,16 +306,16 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
     async reencryptSecrets(caller: Caller): Promise<Reencryption> {
       const all = await Webhook.query(db).whereNull('deleted_at');
       const outdated = all.filter((webhook) => secrets.hasOutdated(webhook));
-      return reencryptRecords(outdated, ({ id, tenantId }, reencrypter) =>
+      return reencryptRecords(vault, outdated, ({ id, tenantId }, reencrypter) =>
         commit({ ...caller, tenantId }, async (work) => {
           const trx = await work.trx();
           const row = await Webhook.query(trx).findById(id).whereNull('deleted_at').forUpdate();
           if (!row) throw new NoChange();
-          const sealing = secrets.sealingOf(id);
+          const context = webhookContext(id);
           const reencryptedSecrets = {
-            secret: reencrypter.reencrypt(row.secret, sealing),
+            secret: reencrypter.reencrypt(row.secret, context),
             previousSecret:
-              row.previousSecret && reencrypter.reencrypt(row.previousSecret, sealing),
+              row.previousSecret && reencrypter.reencrypt(row.previousSecret, context),
           };
           if (reencrypter.changed() === 0) throw new NoChange();
           await Webhook.query(trx).findById(id).patch(reencryptedSecrets);

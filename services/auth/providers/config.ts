@@ -4,7 +4,6 @@ import { MASK } from '../../../domain/shared/mask.ts';
 import type { ProviderKind } from '../../../domain/auth/providers.ts';
 import { compileCheck, type SchemaCheck } from '../../../platform/schemaCheck.ts';
 import type { Vault } from '../../../platform/vault.ts';
-import type { Sealing } from '../../shared/reencrypt.ts';
 import { KIND_DEFINITIONS } from './kinds/index.ts';
 
 /** Fields of all kinds that must be URLs. */
@@ -12,13 +11,14 @@ const URL_FIELDS = ['url', 'issuer', 'entryPoint', 'metadataUrl'];
 
 type Config = Record<string, unknown>;
 
+/** The context in which the vault encrypts a secret field of a provider. */
+export const providerContext = (id: string, field: string): string => `provider:${id}:${field}`;
+
 /** Validates configurations of providers, and encrypts their secrets. */
 export function createProviderConfig(vault: Vault) {
   const schemaChecks = new Map<ProviderKind, SchemaCheck>(
     Object.values(KIND_DEFINITIONS).map(({ kind, config }) => [kind, compileCheck(config)]),
   );
-
-  const sealContext = (id: string, field: string) => `provider:${id}:${field}`;
 
   /**
    * The configuration with decrypted secrets, for code that connects to the provider. Error:
@@ -33,7 +33,7 @@ export function createProviderConfig(vault: Vault) {
     ...Object.fromEntries(
       Object.entries(secrets).map(([field, sealed]) => [
         field,
-        vault.open(sealed, sealContext(id, field)),
+        vault.open(sealed, providerContext(id, field)),
       ]),
     ),
   });
@@ -41,7 +41,7 @@ export function createProviderConfig(vault: Vault) {
   /** Error: `invalid_request` at each secret that a change keeps and no master key opens. */
   function assertReadable(id: string, kept: Readonly<Record<string, string>>): void {
     const unreadable = Object.entries(kept)
-      .filter(([field, sealed]) => !vault.canOpen(sealed, sealContext(id, field)))
+      .filter(([field, sealed]) => !vault.canOpen(sealed, providerContext(id, field)))
       .map(([field]) => field);
     if (unreadable.length > 0)
       throw mustBeSentAgain(unreadable, 'no master key opens the stored one');
@@ -80,7 +80,7 @@ export function createProviderConfig(vault: Vault) {
       secrets: Object.fromEntries(
         entries
           .filter(([field]) => isSecret(field))
-          .map(([field, value]) => [field, vault.seal(String(value), sealContext(id, field))]),
+          .map(([field, value]) => [field, vault.seal(String(value), providerContext(id, field))]),
       ),
     };
   }
@@ -121,14 +121,7 @@ export function createProviderConfig(vault: Vault) {
     return sealSecrets(known.id, known.kind, checked);
   }
 
-  /** How a secret field of a provider is encrypted. */
-  const sealingOf = (id: string, field: string): Sealing => ({
-    isCurrent: vault.isCurrent,
-    open: (sealed) => vault.open(sealed, sealContext(id, field)),
-    seal: (value) => vault.seal(value, sealContext(id, field)),
-  });
-
-  return { openConfig, checkConfig, sealSecrets, sealingOf, merge };
+  return { openConfig, checkConfig, sealSecrets, merge };
 }
 
 const mustBeSentAgain = (fields: readonly string[], reason: string) =>

@@ -23,7 +23,7 @@ import { grantRecordOf } from '../../access/grantAudit.ts';
 import type { CancelRevoked } from '../../jobs/cancelRevoked.ts';
 import { reencryptRecords, type Reencryption } from '../../shared/reencrypt.ts';
 import { userRecord } from '../userAudit.ts';
-import { createProviderConfig } from './config.ts';
+import { createProviderConfig, providerContext } from './config.ts';
 import { KIND_DEFINITIONS } from './kinds/index.ts';
 import { maskSecrets, providerRecord } from './providerAudit.ts';
 
@@ -60,7 +60,7 @@ type Deps = {
 
 /** Identity providers. They belong to the platform. */
 export function createProviders({ db, commit, access, ids, vault, cancelRevoked }: Deps) {
-  const { openConfig, checkConfig, sealSecrets, sealingOf, merge } = createProviderConfig(vault);
+  const { openConfig, checkConfig, sealSecrets, merge } = createProviderConfig(vault);
   const commitChange = createCommitAccessChange({ commit, access });
 
   /** A provider for a caller with `permission`. Errors: `permission_denied`, `not_found`. */
@@ -289,13 +289,13 @@ export function createProviders({ db, commit, access, ids, vault, cancelRevoked 
       const outdated = (await Provider.query(db)).filter(({ secrets }) =>
         Object.values(secrets).some((sealed) => !vault.isCurrent(sealed)),
       );
-      return reencryptRecords(outdated, ({ id }, reencrypter) =>
+      return reencryptRecords(vault, outdated, ({ id }, reencrypter) =>
         commit({ ...caller, tenantId: PLATFORM }, async (work) => {
           const trx = await work.trx();
           const provider = await Provider.query(trx).findById(id).forUpdate();
           const secrets = Object.entries(provider?.secrets ?? {}).map(([field, sealed]) => [
             field,
-            reencrypter.reencrypt(sealed, sealingOf(id, field)),
+            reencrypter.reencrypt(sealed, providerContext(id, field)),
           ]);
           if (!provider || reencrypter.changed() === 0) throw new NoChange();
           await Provider.query(trx)

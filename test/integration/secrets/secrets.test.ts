@@ -13,7 +13,6 @@ import { createVault, type Vault } from '../../../platform/vault.ts';
 import { reportMissingKeys } from '../../../processes/missingKeys.ts';
 import { reencryptSecrets } from '../../../processes/cli/reencryptSecrets.ts';
 import { createSecrets } from '../../../services/secrets/secrets.ts';
-import { createSecretValues } from '../../../services/secrets/secretValues.ts';
 import { expectInvalid, expectProblem } from '../../support/problem.ts';
 import { type Page } from '../../support/users.ts';
 
@@ -207,7 +206,6 @@ test('reencrypt-secrets goes on after what it cannot open, and after what was de
   try {
     const deletesFirst = createSecrets({
       ...other.deps,
-      secretValues: createSecretValues(other.deps.vault),
       async commit(caller, useCase) {
         await db('secrets').where({ id: deleted }).delete();
         return other.deps.commit(caller, useCase);
