@@ -5,6 +5,13 @@ import { AppError, legalHoldError } from '../../domain/shared/errors.ts';
 /** True when a row violates a unique constraint (SQLSTATE 23505). */
 export const isUniqueViolation = (error: unknown): boolean => sqlState(error) === '23505';
 
+/** For `catch`: throws `conflict` with this text for a violated unique constraint, any other error as it is. */
+export const conflictIfTaken =
+  (text: string) =>
+  (error: unknown): never => {
+    throw isUniqueViolation(error) ? new AppError('conflict', text) : error;
+  };
+
 /** True when a row violates the unique index or constraint of this name. */
 export const violatesUnique = (error: unknown, name: string): boolean =>
   isUniqueViolation(error) && driverErrorOf(error).constraint === name;

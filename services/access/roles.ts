@@ -1,6 +1,6 @@
 import type { Commit } from '../../db/core/commit.ts';
 import { recordOf } from '../../db/core/recordAudit.ts';
-import { isUniqueViolation } from '../../db/core/constraints.ts';
+import { conflictIfTaken } from '../../db/core/constraints.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { CustomRole } from '../../db/models/CustomRole.ts';
 import { GrantRecord } from '../../db/models/GrantRecord.ts';
@@ -83,8 +83,6 @@ export function createRoles({ db, commit, access, ids }: Deps) {
       await access.requireHolds(caller, asPlatformGrants(permissions, jobTypes));
       if (id !== undefined && BUILT_IN_ROLES.has(id))
         throw new AppError('conflict', `The role ${id} is built in.`);
-      const idTakenError = () =>
-        new AppError('conflict', `A role with the id ${id} already exists.`);
       return commitChange(caller, 'rbac:write', PLATFORM_SCOPE, async (work, current, trx) => {
         access.assertHolds(current, asPlatformGrants(permissions, jobTypes));
         if ((await CustomRole.query(trx).resultSize()) >= MAX_CUSTOM_ROLES) {
@@ -103,9 +101,7 @@ export function createRoles({ db, commit, access, ids }: Deps) {
             updatedAt: work.now,
             version: 1,
           })
-          .catch((error: unknown) => {
-            throw isUniqueViolation(error) ? idTakenError() : error;
-          });
+          .catch(conflictIfTaken(`A role with the id ${id} already exists.`));
         roleRecord.created(work, role);
         work.result(role.id);
         return customView(role);

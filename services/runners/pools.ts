@@ -1,5 +1,5 @@
 import type { Commit } from '../../db/core/commit.ts';
-import { isForeignKeyViolation, isUniqueViolation } from '../../db/core/constraints.ts';
+import { conflictIfTaken, isForeignKeyViolation } from '../../db/core/constraints.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { recordOf } from '../../db/core/recordAudit.ts';
 import { Pool } from '../../db/models/Pool.ts';
@@ -107,11 +107,7 @@ export function createPools({ db, commit, access }: { db: Knex; commit: Commit; 
             updatedAt: work.now,
             version: 1,
           })
-          .catch((error: unknown) => {
-            throw isUniqueViolation(error)
-              ? new AppError('conflict', `There is a pool ${name} already.`)
-              : error;
-          });
+          .catch(conflictIfTaken(`There is a pool ${name} already.`));
         poolRecord.created(work, pool);
         work.result(name);
         return { pool, runners: 0, load: IDLE };

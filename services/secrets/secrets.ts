@@ -1,12 +1,11 @@
 import { NoChange, type Commit } from '../../db/core/commit.ts';
-import { isUniqueViolation } from '../../db/core/constraints.ts';
+import { conflictIfTaken } from '../../db/core/constraints.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { scopedRepository } from '../../db/core/scopedRepository.ts';
 import { Secret } from '../../db/models/Secret.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
 import { secretContext, type SecretData } from '../../domain/secrets/secrets.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
-import { AppError } from '../../domain/shared/errors.ts';
 import type { ListAnswer, ListRequest } from '../../domain/shared/lists.ts';
 import { assertNotMask, replacedSecret } from '../../domain/shared/sentSecret.ts';
 import type { Ids } from '../../platform/ids.ts';
@@ -66,11 +65,9 @@ export function createSecrets({ db, commit, access, ids, vault }: Deps) {
         work.result(id);
         return secret;
       });
-      return created.catch((error: unknown) => {
-        throw isUniqueViolation(error)
-          ? new AppError('conflict', `The tenant has a secret called ${fields.name} already.`)
-          : error;
-      });
+      return created.catch(
+        conflictIfTaken(`The tenant has a secret called ${fields.name} already.`),
+      );
     },
 
     /** `actedWith`: see `ScopedRepository`. Error: `not_found`. */

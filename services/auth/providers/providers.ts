@@ -1,6 +1,6 @@
 import { findRoleGrants, guardLastAdministrator } from '../../../db/access/access.ts';
 import { NoChange, type Commit, type Work } from '../../../db/core/commit.ts';
-import { isUniqueViolation } from '../../../db/core/constraints.ts';
+import { conflictIfTaken } from '../../../db/core/constraints.ts';
 import type { Knex } from '../../../db/core/knex.ts';
 import { readList } from '../../../db/core/lists.ts';
 import { GrantRecord } from '../../../db/models/GrantRecord.ts';
@@ -102,13 +102,8 @@ export function createProviders({ db, commit, access, ids, vault, cancelRevoked 
     if (account) throw identitiesChangeError(changed);
   }
 
-  const throwNameTaken =
-    (name: string) =>
-    (error: unknown): never => {
-      throw isUniqueViolation(error)
-        ? new AppError('conflict', `A provider named ${name} already exists.`)
-        : error;
-    };
+  const throwNameTaken = (name: string) =>
+    conflictIfTaken(`A provider named ${name} already exists.`);
 
   return {
     openConfig,
