@@ -11,30 +11,12 @@ export type BackupConfig = {
 
 const S3 = 'HOLDFAST_BACKUP_S3_';
 
-function endpoint(read: EnvReader): string | undefined {
-  const value = read.text(`${S3}ENDPOINT`);
-  if (value === undefined) return undefined;
-  const url = URL.parse(value);
-  if (
-    !url ||
-    !/^https?:$/.test(url.protocol) ||
-    url.username !== '' ||
-    url.href !== `${url.origin}/`
-  ) {
-    read.addProblem(
-      `${S3}ENDPOINT`,
-      'must be an http or https origin without a path, such as https://s3.example.net',
-    );
-  }
-  return url?.origin;
-}
-
 function s3(read: EnvReader): S3Settings | undefined {
   const bucket = read.text(`${S3}BUCKET`);
   const rest = {
     prefix: read.text(`${S3}PREFIX`) ?? '',
     region: read.text(`${S3}REGION`) ?? 'us-east-1',
-    endpoint: endpoint(read),
+    endpoint: read.origin(`${S3}ENDPOINT`, 'https://s3.example.net'),
     accessKeyId: read.text(`${S3}ACCESS_KEY_ID`) ?? '',
     secretAccessKey: read.text(`${S3}SECRET_ACCESS_KEY`) ?? '',
   };

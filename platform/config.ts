@@ -7,11 +7,13 @@ import {
   type RetentionDays,
 } from '../domain/retention/retention.ts';
 import type { NamedKey } from './aesGcm.ts';
+import { readAllowedNetwork } from './addressGuard.ts';
 import { readBackupConfig } from './backupConfig.ts';
 import { DEFAULT_PORT } from './defaultPort.ts';
 import { createEnvReader, type Env, type EnvReader } from './envReader.ts';
+import { readNetwork } from './network.ts';
 import { readTracing } from './tracing/config.ts';
-import { defaultInstance, type LogLevelName } from './log.ts';
+import { defaultInstance, LOG_LEVELS } from './log.ts';
 
 export type ProcessRole = 'all' | 'api' | 'worker';
 
@@ -31,16 +33,6 @@ export type TemporalSettings = {
 export type Config = ReturnType<typeof readConfig>;
 
 export class ConfigError extends Error {}
-
-export const LOG_LEVELS: readonly LogLevelName[] = [
-  'silent',
-  'fatal',
-  'error',
-  'warn',
-  'info',
-  'debug',
-  'trace',
-];
 
 /**
  * True for a URL of which each part is what it was meant to be: an unescaped `/`, `?` or `#` in the password ends it,
@@ -88,20 +80,6 @@ function readKeys(read: EnvReader, name: string): NamedKey[] {
   return keys;
 }
 
-/** Reads the origin under which browsers and identity providers reach the API. */
-function readPublicUrl(read: EnvReader): string | undefined {
-  const value = read.text('HOLDFAST_PUBLIC_URL');
-  if (value === undefined) return undefined;
-  const url = URL.parse(value);
-  if (!url || !/^https?:$/.test(url.protocol) || url.href !== `${url.origin}/`) {
-    read.addProblem(
-      'HOLDFAST_PUBLIC_URL',
-      'must be an http or https origin without a path, such as https://holdfast.example.net',
-    );
-  }
-  return url?.origin;
-}
-
 /** Reads the hosts, as URLs have them, under which gateways send identity headers. */
 function readGatewayHosts(read: EnvReader): string[] {
   const name = 'HOLDFAST_GATEWAY_HOSTS';
@@ -114,22 +92,6 @@ function readGatewayHosts(read: EnvReader): string[] {
       );
     return host?.hostname ?? text;
   });
-}
-
-/** Reads the address of the Temporal Web UI, to which pages link. */
-function readTemporalUiUrl(read: EnvReader): string | undefined {
-  const value = read.text('HOLDFAST_TEMPORAL_UI_URL');
-  if (value === undefined) return undefined;
-  const url = URL.parse(value);
-  const isPlain = url?.href === `${url?.origin}${url?.pathname}`;
-  if (!url || !/^https?:$/.test(url.protocol) || !isPlain) {
-    // It may contain a password, so the message does not show it.
-    read.addProblem(
-      'HOLDFAST_TEMPORAL_UI_URL',
-      'must be an http or https URL without user name, query and fragment',
-    );
-  }
-  return url?.href.replace(/\/+$/, '');
 }
 
 const MIN_METRICS_TOKEN_LENGTH = 16;
@@ -203,8 +165,8 @@ export function readInstance(read: EnvReader): string {
   return value;
 }
 
-const readLogLevel = (read: EnvReader) =>
-  read.oneOf<LogLevelName>('HOLDFAST_LOG_LEVEL', LOG_LEVELS, 'info');
+export const readLogLevel = (read: EnvReader) =>
+  read.oneOf('HOLDFAST_LOG_LEVEL', LOG_LEVELS, 'info');
 
 /** What a process shows of itself. */
 const readMonitoring = (read: EnvReader) => ({
@@ -220,7 +182,7 @@ export type Deployment = { name: string; buildId: string };
 
 const DEPLOYMENT_TEXT = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$/;
 
-/** Reads the version of the worker; without a build id Temporal knows nothing of versions. */
+/** Reads the task queue and the version of the worker; without a build id Temporal knows nothing of versions. */
 function readDeployment(read: EnvReader) {
   const taskQueue = read.text('HOLDFAST_TASK_QUEUE') ?? 'holdfast';
   const name = read.text('HOLDFAST_DEPLOYMENT') ?? taskQueue;
@@ -232,6 +194,7 @@ function readDeployment(read: EnvReader) {
     if (value !== undefined && !DEPLOYMENT_TEXT.test(value))
       read.addProblem(variable, 'must be 1 to 100 letters, digits, -, _ and dots');
   return {
+    taskQueue,
     deploymentName: name,
     deployment: buildId === undefined ? undefined : ({ name, buildId } satisfies Deployment),
   };
@@ -277,7 +240,7 @@ export function readArchiveConfig(env: Env) {
   const read = createEnvReader(env);
   const config = {
     masterKeys: readKeys(read, 'HOLDFAST_MASTER_KEYS'),
-    outboundAllow: read.networks('HOLDFAST_OUTBOUND_ALLOW'),
+    outboundAllow: read.networks('HOLDFAST_OUTBOUND_ALLOW', readAllowedNetwork),
     backups: readBackupConfig(read),
   };
   if (read.problems.length > 0) throw configError(read.problems);
@@ -311,14 +274,19 @@ export function readConfig(env: Env) {
     statementTimeoutMs: read.integer('HOLDFAST_STATEMENT_TIMEOUT_MS', 15_000, [100, 600_000]),
     questionTimeoutMs: read.integer('HOLDFAST_QUESTION_TIMEOUT_MS', 10_000, [100, 600_000]),
     searchTimeoutMs: read.integer('HOLDFAST_SEARCH_TIMEOUT_MS', 300, [50, 60_000]),
-    trustedGateways: read.cidrs('HOLDFAST_TRUSTED_GATEWAYS'),
+    trustedGateways: read.networks('HOLDFAST_TRUSTED_GATEWAYS', readNetwork),
     gatewayHosts: readGatewayHosts(read),
-    outboundAllow: read.networks('HOLDFAST_OUTBOUND_ALLOW'),
+    outboundAllow: read.networks('HOLDFAST_OUTBOUND_ALLOW', readAllowedNetwork),
     strangerBudget: read.integer('HOLDFAST_STRANGER_BUDGET', 600, [20, 1_000_000]),
     readBudgetMs: read.integer('HOLDFAST_READ_BUDGET_MS', 500, [10, 1_000_000]),
     requireIfMatch: read.flag('HOLDFAST_REQUIRE_IF_MATCH', false),
-    publicUrl: readPublicUrl(read),
-    temporalUiUrl: readTemporalUiUrl(read),
+    // Under which browsers and identity providers reach the API.
+    publicUrl: read.origin('HOLDFAST_PUBLIC_URL', 'https://holdfast.example.net'),
+    // The address of the Temporal Web UI, to which pages link.
+    temporalUiUrl: read.url(
+      'HOLDFAST_TEMPORAL_UI_URL',
+      'must be an http or https URL without user name, query and fragment',
+    ),
     masterKeys: readKeys(read, 'HOLDFAST_MASTER_KEYS'),
     accessTokenSeconds: read.integer('HOLDFAST_ACCESS_TOKEN_SECONDS', 900, [1, 86_400]),
     refreshLeewaySeconds: read.integer('HOLDFAST_REFRESH_LEEWAY_SECONDS', 20, [0, 300]),
@@ -341,7 +309,6 @@ export function readConfig(env: Env) {
     queueLimits: readQueueLimits(read),
     maxEventStreams: read.integer('HOLDFAST_MAX_EVENT_STREAMS', 500, [10, 4_000]),
     tenantSharePercent: read.integer('HOLDFAST_TENANT_SHARE_PERCENT', 50, [1, 100]),
-    taskQueue: read.text('HOLDFAST_TASK_QUEUE') ?? 'holdfast',
     ...readDeployment(read),
     jobTypeModules: read.texts('HOLDFAST_JOB_TYPES'),
     quotas: readQuotas(read),

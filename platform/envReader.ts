@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { errorMessage } from '../domain/shared/errorMessage.ts';
-import { readAllowedNetwork } from './addressGuard.ts';
-import { readNetwork } from './network.ts';
+import type { readNetwork } from './network.ts';
 
 export type Env = Readonly<Record<string, string | undefined>>;
 
@@ -23,13 +22,16 @@ export function createEnvReader(env: Env) {
       .split(',')
       .map((part) => part.trim())
       .filter((part) => part !== '');
-  const networks = (name: string, parse: typeof readNetwork): string[] =>
-    texts(name).flatMap((part) => {
-      const parsed = parse(part);
-      if ('network' in parsed) return [parsed.network];
-      addProblem(name, `"${part}" ${parsed.problem}`);
-      return [];
-    });
+  function url(name: string, requirement: string, mayHavePath: boolean): string | undefined {
+    const value = raw(name);
+    if (value === undefined) return undefined;
+    const url = URL.parse(value);
+    const plain = `${url?.origin}${mayHavePath ? url?.pathname : '/'}`;
+    // The value may contain a password, so the message does not show it.
+    if (!url || !/^https?:$/.test(url.protocol) || url.href !== plain)
+      addProblem(name, requirement);
+    return url?.href.replace(/\/+$/, '');
+  }
   return {
     problems,
     unknownVariables,
@@ -65,9 +67,18 @@ export function createEnvReader(env: Env) {
     },
     /** Texts, separated by commas. */
     texts,
-    cidrs: (name: string) => networks(name, readNetwork),
-    /** CIDRs, each optionally with the allowed ports. */
-    networks: (name: string) => networks(name, readAllowedNetwork),
+    networks: (name: string, parse: typeof readNetwork) =>
+      texts(name).flatMap((part) => {
+        const parsed = parse(part);
+        if ('network' in parsed) return [parsed.network];
+        addProblem(name, `"${part}" ${parsed.problem}`);
+        return [];
+      }),
+    /** An http or https URL without user name, query and fragment, as text without a slash at its end. */
+    url: (name: string, requirement: string) => url(name, requirement, true),
+    /** Such a URL without a path. */
+    origin: (name: string, example: string) =>
+      url(name, `must be an http or https origin without a path, such as ${example}`, false),
     file(name: string) {
       const path = raw(name);
       if (path === undefined) return undefined;

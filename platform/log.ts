@@ -8,7 +8,9 @@ import { currentTraceId } from './tracing.ts';
 import { APP_VERSION } from './version.ts';
 
 export type Log = Logger;
-export type LogLevelName = 'silent' | 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace';
+
+export const LOG_LEVELS = ['silent', 'fatal', 'error', 'warn', 'info', 'debug', 'trace'] as const;
+export type LogLevelName = (typeof LOG_LEVELS)[number];
 
 /** Names of fields whose values are replaced in log lines. */
 const REDACTED_FIELDS = [

@@ -3,9 +3,8 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { POOL_NAME } from '../domain/runners/definition.ts';
 import { errorMessage } from '../domain/shared/errorMessage.ts';
-import { configError, LOG_LEVELS, readInstance, readTemporal } from '../platform/config.ts';
+import { configError, readInstance, readLogLevel, readTemporal } from '../platform/config.ts';
 import { createEnvReader, type Env, type EnvReader } from '../platform/envReader.ts';
-import type { LogLevelName } from '../platform/log.ts';
 import { readTracing } from '../platform/tracing/config.ts';
 import { defaultWorkFolder } from './heartbeat.ts';
 
@@ -29,15 +28,10 @@ export function readWrapper(value: string | undefined): string[] {
 }
 
 function readUrl(read: EnvReader): string {
-  const value = read.required('HOLDFAST_URL');
-  const url = URL.parse(value);
-  const isPlain = url?.href === `${url?.origin}${url?.pathname}`;
-  if (value !== '' && (!url || !/^https?:$/.test(url.protocol) || !isPlain))
-    read.addProblem(
-      'HOLDFAST_URL',
-      'must be the http or https URL of the API, such as https://holdfast.example.net',
-    );
-  return value.replace(/\/+$/, '');
+  read.required('HOLDFAST_URL');
+  const requirement =
+    'must be the http or https URL of the API, such as https://holdfast.example.net';
+  return read.url('HOLDFAST_URL', requirement) ?? '';
 }
 
 const TOKEN = /^hfw_[\x21-\x7e]{16,200}$/;
@@ -117,7 +111,7 @@ export function readRunnerConfig(env: Env) {
     instance: readInstance(read),
     tracing: readTracing(read),
     stopGraceMs: read.integer('HOLDFAST_STOP_GRACE_MS', 10_000, [0, 600_000]),
-    logLevel: read.oneOf<LogLevelName>('HOLDFAST_LOG_LEVEL', LOG_LEVELS, 'info'),
+    logLevel: readLogLevel(read),
     temporal: readTemporal(read),
   };
   if (config.typeFolders.length === 0)
