@@ -38,7 +38,7 @@ export class User extends Model {
 }
 
 /** SQL expression for `version` in an update that does not read the row first. */
-export const nextVersion = (): number => User.raw('version + 1') as unknown as number;
+export const nextVersion = () => User.raw('version + 1');
 
 /**
  * Narrows a query to users with this name in any letter case and Unicode form (`fold_name` of the schema):
