@@ -1,4 +1,4 @@
-import type { Commit } from '../../db/core/commit.ts';
+import type { Commit, Work } from '../../db/core/commit.ts';
 import { conflictIfTaken, isForeignKeyViolation } from '../../db/core/constraints.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { recordOf } from '../../db/core/recordAudit.ts';
@@ -68,7 +68,7 @@ export function createPools({ db, commit, access }: { db: Knex; commit: Commit; 
     caller: Caller,
     name: string,
     expectedVersion: number | undefined,
-    change: (work: Parameters<Parameters<Commit>[1]>[0], before: Pool, trx: Knex) => Promise<T>,
+    change: (work: Work, before: Pool, trx: Knex) => Promise<T>,
   ): Promise<T> =>
     commit({ ...caller, tenantId: PLATFORM }, async (work) => {
       const trx = await work.trx();
