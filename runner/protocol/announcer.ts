@@ -111,7 +111,7 @@ export function createAnnouncer({ api, catalog, runnerId, pool, slots, log }: De
     try {
       noteStates((await api.alive({ runnerId, pool })).types);
     } catch (error) {
-      if (!(error instanceof RunnerApiError) || error.status !== 404) throw error;
+      if (!(error instanceof RunnerApiError) || error.code !== 'unknown_runner') throw error;
       await announce();
     }
   }

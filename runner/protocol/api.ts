@@ -37,25 +37,36 @@ export type StartedAttempt = {
 
 export type BeginAnswer = StartedAttempt | NoAttempt;
 
-/** The API has refused a request, or could not be reached (`status` 0). */
+/**
+ * The API has refused a request, or could not be reached (`status` 0). `isOfProxy`: the answer is none of Holdfast, but of
+ * a proxy or a load balancer, which says nothing about the attempt or the runner.
+ */
 export class RunnerApiError extends Error {
   readonly status: number;
   readonly code: string;
   readonly retryAfterMs: number | undefined;
+  readonly isOfProxy: boolean;
 
-  constructor(status: number, code: string, message: string, retryAfterMs?: number) {
+  constructor(
+    status: number,
+    code: string,
+    message: string,
+    {
+      retryAfterMs,
+      isOfProxy = false,
+    }: { retryAfterMs?: number; isOfProxy?: boolean | undefined } = {},
+  ) {
     super(message);
     this.name = 'RunnerApiError';
     this.status = status;
     this.code = code;
     this.retryAfterMs = retryAfterMs;
+    this.isOfProxy = isOfProxy;
   }
 
-  /**
-   * True if the same request may succeed later. With 501, the installation lacks what it needs; a redirection is none of
-   * Holdfast, but of a proxy while Holdfast is not there.
-   */
+  /** True if the same request may succeed later. With 501, the installation lacks what it needs. */
   get isTransient(): boolean {
+    if (this.isOfProxy) return true;
     const isServerError = this.status >= 500 && this.status !== 501;
     return this.status < 400 || isServerError || [408, 429].includes(this.status);
   }
@@ -87,21 +98,37 @@ async function readBody(body: Dispatcher.ResponseData['body']): Promise<string> 
   return Buffer.concat(chunks).toString();
 }
 
-function problemOf(status: number, text: string, retryAfter: string | undefined): RunnerApiError {
-  let problem: { code?: unknown; detail?: unknown; title?: unknown } = {};
+type Headers = Dispatcher.ResponseData['headers'];
+
+const PROBLEM_TYPE = /^application\/problem\+json\b/i;
+
+/** A problem of Holdfast: a document with a code. Undefined for other answers, such as the page of a proxy. */
+function readProblem(type: unknown, text: string) {
+  if (typeof type !== 'string' || !PROBLEM_TYPE.test(type)) return undefined;
   try {
-    problem = JSON.parse(text) as typeof problem;
+    const { code, detail, title } = JSON.parse(text) as Record<string, unknown>;
+    return typeof code === 'string' ? { code, detail: detail ?? title } : undefined;
   } catch {
-    // A proxy answers in HTML.
+    return undefined;
   }
-  const code = typeof problem.code === 'string' ? problem.code : `http_${status}`;
-  const detail = [problem.detail, problem.title].find((each) => typeof each === 'string');
-  const seconds = Number(retryAfter);
+}
+
+function refusalOf(status: number, text: string, headers: Headers): RunnerApiError {
+  const seconds = Number(headers['retry-after'] ?? Number.NaN);
+  const retry = Number.isFinite(seconds) ? { retryAfterMs: seconds * 1_000 } : {};
+  const problem = readProblem(headers['content-type'], text);
+  if (!problem)
+    return new RunnerApiError(status, `http_${status}`, `A proxy answers ${status}`, {
+      ...retry,
+      isOfProxy: true,
+    });
+  const { code, detail } = problem;
+  const message = `The API answers ${status} ${code}`;
   return new RunnerApiError(
     status,
     code,
-    `The API answers ${status} ${code}${typeof detail === 'string' ? `: ${detail}` : ''}`,
-    retryAfter !== undefined && Number.isFinite(seconds) ? seconds * 1_000 : undefined,
+    typeof detail === 'string' ? `${message}: ${detail}` : message,
+    retry,
   );
 }
 
@@ -122,7 +149,8 @@ export async function retryTransient<T>(
       return await work();
     } catch (error) {
       if (!(error instanceof RunnerApiError) || !error.isTransient) throw error;
-      const wasThere = error.status === 429 || performance.now() - startedAt >= awayMs;
+      const isBusy = error.status === 429 && !error.isOfProxy;
+      const wasThere = isBusy || performance.now() - startedAt >= awayMs;
       if (wasThere) until = Math.max(until, performance.now() + awayMs);
       const waitMs = Math.max(pauseMs * (0.75 + Math.random() / 2), error.retryAfterMs ?? 0);
       if (performance.now() + waitMs > until) throw error;
@@ -188,13 +216,10 @@ export function createRunnerApi({ url, readToken, ...connection }: Connection) {
         signal: request.signal ? AbortSignal.any([timeout, request.signal]) : timeout,
       });
       const text = await readBody(answer.body);
-      if (answer.statusCode < 300) return text === '' ? undefined : (JSON.parse(text) as unknown);
-      const retryAfter = answer.headers['retry-after'];
-      throw problemOf(
-        answer.statusCode,
-        text,
-        typeof retryAfter === 'string' ? retryAfter : undefined,
-      );
+      if (answer.statusCode === 204) return undefined;
+      // A page of a proxy is no JSON.
+      if (answer.statusCode < 300) return JSON.parse(text) as unknown;
+      throw refusalOf(answer.statusCode, text, answer.headers);
     } catch (error) {
       if (error instanceof RunnerApiError) throw error;
       const reason = errorMessage(error);

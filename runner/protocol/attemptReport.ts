@@ -23,10 +23,12 @@ const LOST: ReadonlySet<number> = new Set([401, 403, 404, 409]);
 const REFUSED: ReadonlySet<number> = new Set([400, 413]);
 
 /** Another attempt counts; or the token or the job do not exist any more, so that nothing can be reported. */
-export const isLost = ({ status }: RunnerApiError): boolean => LOST.has(status);
+export const isLost = ({ status, isOfProxy }: RunnerApiError): boolean =>
+  !isOfProxy && LOST.has(status);
 
 /** What was sent is never accepted: it is too large, or not as its schema says. */
-export const isRefused = ({ status }: RunnerApiError): boolean => REFUSED.has(status);
+export const isRefused = ({ status, isOfProxy }: RunnerApiError): boolean =>
+  !isOfProxy && REFUSED.has(status);
 
 /** Why the runner must stop the work of an attempt. */
 export type StopCause =

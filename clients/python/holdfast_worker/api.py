@@ -18,16 +18,34 @@ class AttemptLost(Exception):
 
 
 class ApiError(Exception):
-    """A response that is not a success. `status` is 0 when there was none; `retry_after` is in seconds."""
+    """
+    A response that is not a success. `status` is 0 when there was none; `retry_after` is in seconds. `is_of_proxy`: it is
+    none of Holdfast, but of a proxy or a load balancer, which says nothing about the attempt or the worker.
+    """
 
-    def __init__(self, status: int, code: str, detail: str, retry_after: float = 0.0) -> None:
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        detail: str,
+        retry_after: float = 0.0,
+        *,
+        is_of_proxy: bool = False,
+    ) -> None:
         super().__init__(f"{status} {code}: {detail}")
         self.status, self.code, self.retry_after = status, code, retry_after
+        self.is_of_proxy = is_of_proxy
 
     @property
     def is_transient(self) -> bool:
-        """A redirection is none of Holdfast: a proxy sends one while Holdfast is not there."""
-        return self.status < 400 or self.status in (408, 429) or self.status >= 500
+        """True if the same request may succeed later."""
+        is_away = self.is_of_proxy or self.status < 400 or self.status >= 500
+        return is_away or self.status in (408, 429)
+
+    @property
+    def is_refusal(self) -> bool:
+        """True for what is never accepted: it is too large, or not as its schema says."""
+        return not self.is_of_proxy and self.status in (400, 413)
 
 
 class RunnerApi:
@@ -103,16 +121,23 @@ class RunnerApi:
                 allow_redirects=False,
             ) as response:
                 text = (await response.read()).decode(errors="replace")
+                if response.status == 204:
+                    return None
                 if 200 <= response.status < 300:
                     return _answer(text)
                 retry_after = _seconds(response.headers.get("retry-after", ""))
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise ApiError(0, "unreachable", str(error) or type(error).__name__) from error
-        problem = _problem(text)
-        if response.status == 409 and problem.get("code") == "attempt_lost":
+        problem = _problem(response.content_type, text)
+        if problem is None:
+            code = f"http_{response.status}"
+            raise ApiError(
+                response.status, code, "A proxy has answered", retry_after, is_of_proxy=True
+            )
+        if problem["code"] == "attempt_lost":
             raise AttemptLost
-        code, detail = str(problem.get("code")), str(problem.get("detail"))
-        raise ApiError(response.status, code, detail, retry_after)
+        detail = str(problem.get("detail"))
+        raise ApiError(response.status, problem["code"], detail, retry_after)
 
     async def post_within(self, seconds: float, path: str, body: object, **more: Any) -> Any:
         """As `post`, repeated while the API is not there, for so long. Only for what may be repeated."""
@@ -143,7 +168,7 @@ def _seconds(text: str) -> float:
 def _answer(text: str) -> Any:
     """The answer to a request. Error: `ApiError`, for what is none of Holdfast, such as a page of a proxy."""
     try:
-        return json.loads(text) if text else None
+        return json.loads(text)
     except ValueError:
         raise ApiError(0, "unreachable", "The answer is not JSON") from None
 
@@ -156,9 +181,13 @@ def to_json(value: object, *, errors: str = "replace") -> bytes:
     return json.dumps(value, allow_nan=False, ensure_ascii=False).encode(errors=errors)
 
 
-def _problem(text: str) -> dict[str, Any]:
+def _problem(content_type: str, text: str) -> dict[str, Any] | None:
+    """A problem of Holdfast: a document with a code. None for other answers, such as a page of a proxy."""
+    if content_type != "application/problem+json":
+        return None
     try:
         problem = json.loads(text)
-        return problem if isinstance(problem, dict) else {}
     except ValueError:
-        return {}
+        return None
+    is_problem = isinstance(problem, dict) and isinstance(problem.get("code"), str)
+    return problem if is_problem else None

@@ -243,7 +243,7 @@ class Attempt:
                     timeout=max(1.0, self._lease / 4),
                 )
             except (ApiError, asyncio.CancelledError) as error:
-                if isinstance(error, ApiError) and error.status in (400, 413):
+                if isinstance(error, ApiError) and error.is_refusal:
                     if progress and batch:
                         # The lines may be accepted without it.
                         sends_progress = False

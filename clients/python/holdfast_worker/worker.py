@@ -144,7 +144,7 @@ class Worker:
                 graceful_shutdown_timeout=timedelta(0),
             ):
                 await self._report(api, announced["everySeconds"], stop)
-            await api.post("/leave", self._process(api))
+            await self._leave(api)
 
     def _activity(self, api: RunnerApi, job_type: JobType) -> Callable[..., Any]:
         @activity.defn(name=job_type.definition["name"])
@@ -197,7 +197,7 @@ class Worker:
         try:
             return await self._announce(api)
         except ApiError as error:
-            if error.status not in (400, 413):
+            if not error.is_refusal:
                 raise
             raise SystemExit(
                 f"Holdfast refuses the announcement of {len(self.types)} types: {error}"
@@ -223,6 +223,13 @@ class Worker:
             if error.code != "unknown_runner":
                 raise
             await self._announce(api)
+
+    async def _leave(self, api: RunnerApi) -> None:
+        """Says that the worker stops. Without an answer, Holdfast notices it later."""
+        try:
+            await api.post("/leave", self._process(api))
+        except ApiError as error:
+            log.warning("The worker stops without leaving the list of runners: %s", error)
 
     def _note(self, types: list[dict[str, Any]]) -> None:
         """Logs the state of each type when it changes."""

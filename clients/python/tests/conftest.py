@@ -42,7 +42,7 @@ class FakeApi:
         self.before_begin: Callable[[int], Awaitable[web.Response | None]] = nothing
         self.before_lines: Callable[[int], web.Response | None] = lambda _count: None
         self.after_lines: Callable[[int], web.Response | None] = lambda _count: None
-        self.announce = self.alive = unexpected
+        self.announce = self.alive = self.leave = unexpected
         self.before_end: Callable[[int], web.Response | None] = lambda _count: None
 
     async def on_announce(self, request: web.Request) -> web.Response:
@@ -50,6 +50,9 @@ class FakeApi:
 
     async def on_alive(self, request: web.Request) -> web.Response:
         return await self.alive(request)
+
+    async def on_leave(self, request: web.Request) -> web.Response:
+        return await self.leave(request)
 
     async def on_begin(self, request: web.Request) -> web.Response:
         self.begun = await request.json()
@@ -96,7 +99,11 @@ async def unexpected(request: web.Request) -> web.Response:
 
 
 def problem(status: int, code: str) -> web.Response:
-    return web.json_response({"code": code, "detail": "as the test says"}, status=status)
+    return web.json_response(
+        {"code": code, "detail": "as the test says"},
+        status=status,
+        content_type="application/problem+json",
+    )
 
 
 @pytest.fixture
@@ -105,6 +112,7 @@ async def fake():
     app = web.Application(client_max_size=4 * 1_048_576)
     app.router.add_post("/api/runner/announce", api.on_announce)
     app.router.add_post("/api/runner/alive", api.on_alive)
+    app.router.add_post("/api/runner/leave", api.on_leave)
     app.router.add_post("/api/runner/jobs/{id}/begin", api.on_begin)
     app.router.add_post("/api/runner/jobs/{id}/lines", api.lines_handler)
     app.router.add_post("/api/runner/jobs/{id}/end", api.on_end)

@@ -17,7 +17,20 @@ def redirect() -> web.Response:
     return web.Response(status=302, headers={"location": "/login"})
 
 
-@pytest.mark.parametrize("answer", [page, lambda: web.Response(body=b"\xff\xfe"), redirect])
+def foreign_refusals():
+    """What no proxy can say for Holdfast: a page, JSON that is no problem, and a problem without a code."""
+    for status in (400, 401, 403, 404, 409, 413):
+        yield lambda status=status: page(status=status)
+        yield lambda status=status: web.json_response({"code": "attempt_lost"}, status=status)
+        yield lambda status=status: web.json_response(
+            {"title": "No"}, status=status, content_type="application/problem+json"
+        )
+
+
+PAGES = [page, redirect, web.Response, *foreign_refusals()]
+
+
+@pytest.mark.parametrize("answer", [*PAGES, lambda: web.Response(body=b"\xff\xfe")])
 async def test_a_page_of_a_proxy_is_no_answer_of_holdfast(fake, run, answer):
     """The lines, the end and whether the job is to be cancelled are asked for again."""
     fake.before_lines = lambda count: answer() if count == 1 else None
@@ -48,7 +61,7 @@ async def test_reports_go_on_after_a_page_of_a_proxy(fake, run):
     assert fake.ends == [{"cancelled": True}]
 
 
-@pytest.mark.parametrize("answer", [page, redirect])
+@pytest.mark.parametrize("answer", PAGES)
 async def test_what_is_no_answer_of_holdfast_is_transient(fake, answer):
     async def alive(_request):
         return answer()
@@ -57,7 +70,20 @@ async def test_what_is_no_answer_of_holdfast_is_transient(fake, answer):
     async with RunnerApi(fake.url, "hfw_test", "one") as api:
         with pytest.raises(ApiError) as info:
             await api.post("/alive", {})
-    assert info.value.is_transient
+    assert info.value.is_transient and not info.value.is_refusal
+
+
+async def test_a_401_of_a_proxy_lets_the_token_be_read_again(fake):
+    tokens = []
+
+    async def alive(request):
+        tokens.append(request.headers["authorization"])
+        return page(status=401) if len(tokens) == 1 else web.json_response({"types": []})
+
+    fake.alive = alive
+    async with RunnerApi(fake.url, "hfw_old", "one", lambda: "hfw_new") as api:
+        await api.post("/alive", {})
+    assert tokens == ["Bearer hfw_old", "Bearer hfw_new"]
 
 
 @pytest.mark.parametrize(

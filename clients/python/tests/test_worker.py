@@ -64,7 +64,8 @@ async def test_a_refused_announcement_ends_the_worker_with_its_reason(fake):
 
 
 async def test_a_worker_that_must_announce_itself_again_outlives_an_api_that_is_away(fake):
-    answers = [problem(404, "unknown_runner"), problem(503, "unavailable")]
+    away = web.Response(status=404, text="<html>", content_type="text/html")
+    answers = [problem(404, "unknown_runner"), away, problem(503, "unavailable")]
     seen = asyncio.Event()
 
     async def alive(_request):
@@ -86,6 +87,16 @@ async def test_a_worker_that_must_announce_itself_again_outlives_an_api_that_is_
             await seen.wait()
         stop.set()
         await reporting
+
+
+@pytest.mark.parametrize("answer", [problem(403, "permission_denied"), web.Response(status=502)])
+async def test_a_worker_stops_in_order_when_holdfast_does_not_hear_of_it(fake, answer):
+    async def leave(_request):
+        return answer
+
+    fake.leave = leave
+    async with RunnerApi(fake.url, "hfw_test", "runner-of-the-test") as api:
+        await Worker(SETTINGS)._leave(api)
 
 
 async def test_a_token_that_is_refused_is_read_again(fake, tmp_path):

@@ -32,12 +32,14 @@ type ActivityOptions = {
   preparer?: Preparer;
   /** Of the first end: the status with which the API refuses it. */
   refusal?: number;
+  /** That refusal comes from a proxy before the API. */
+  isOfProxy?: boolean;
 };
 
 const NOT_ANNOUNCED = { outcome: 'wait', code: 'not_announced', retryInMs: 1_000 };
 
 /** The activity of a job with a command, in the SDK's environment of activities. */
-async function runActivity({ script, preparer, refusal }: ActivityOptions) {
+async function runActivity({ script, preparer, refusal, isOfProxy }: ActivityOptions) {
   const type = await types.declare(script, {
     run: { secrets: { KEY: { file: 'activity-key' } } },
     stop: { graceSeconds: 0.1 },
@@ -62,7 +64,7 @@ async function runActivity({ script, preparer, refusal }: ActivityOptions) {
     end(_job: string, _token: string, end: EndRequest) {
       ends.push(end);
       if (refusal !== undefined && ends.length === 1)
-        return Promise.reject(new RunnerApiError(refusal, 'refused', 'Refused \0'));
+        return Promise.reject(new RunnerApiError(refusal, 'refused', 'Refused \0', { isOfProxy }));
       return Promise.resolve({ status: 'succeeded', code: null, retryInMs: null });
     },
   };
@@ -208,6 +210,15 @@ test.each([
   expect(ends).toHaveLength(2);
   expect(ends[1]).toEqual({ failure: { message: 'Refused \uFFFD', ...failure } });
 });
+
+test.each([400, 403, 404, 409, 413])(
+  'an end that a proxy refuses with %i is sent again as it is',
+  async (refusal) => {
+    const { ended, ends } = await runActivity({ script: 'true', refusal, isOfProxy: true });
+    expect(await ended).toBeUndefined();
+    expect(ends).toEqual([{ result: {} }, { result: {} }]);
+  },
+);
 
 test('the message of a failure is one that Holdfast accepts, whatever the command has written', async () => {
   const { ended, ends } = await runActivity({

@@ -25,6 +25,7 @@ async function startAnnouncer(
   closing.push(() => types.remove());
   const announcements: string[][] = [];
   let reports = 0;
+  let failure: RunnerApiError | undefined;
   const api = {
     announce(announcement: Announcement) {
       announcements.push(announcement.types.map(({ definition }) => definition.name));
@@ -32,14 +33,18 @@ async function startAnnouncer(
         return Promise.reject(new RunnerApiError(413, 'body_too_large', 'Too large'));
       return Promise.resolve({ taskQueue: 'q', namespace: 'n', everySeconds: 0.01, types: [] });
     },
-    alive: () => Promise.resolve({ types: [], count: reports++ }),
+    alive() {
+      reports++;
+      return failure ? Promise.reject(failure) : Promise.resolve({ types: [] });
+    },
   } as unknown as RunnerApi;
   const catalog = catalogOf(types, obstacle);
   const announcer = createAnnouncer({
     ...{ api, catalog, log },
     ...{ runnerId: 'r', pool: 'default', slots: 1 },
   });
-  return { types, announcer, announcements, reports: () => reports };
+  const failAlive = (error: RunnerApiError) => void (failure = error);
+  return { types, announcer, announcements, reports: () => reports, failAlive };
 }
 
 const catalogOf = (types: DeclaredTypes, obstacle: () => string | undefined): Catalog =>
@@ -68,6 +73,24 @@ test('a runner whose announcement is refused still reports that it is alive', as
     (count) => count > 1,
   );
   await eventually(reports, (count) => count > before + 1);
+  ended.abort();
+  await reporting;
+});
+
+test('a runner that is not known announces itself again, and not after a 404 of a proxy', async () => {
+  const { announcer, announcements, reports, failAlive } = await startAnnouncer(() => false);
+  await announcer.announce();
+  const ended = new AbortController();
+  const reporting = announcer.keepReporting(ended.signal);
+  failAlive(new RunnerApiError(404, 'http_404', 'A proxy answers 404', { isOfProxy: true }));
+  const before = reports();
+  await eventually(reports, (count) => count > before + 2);
+  expect(announcements).toHaveLength(1);
+  failAlive(new RunnerApiError(404, 'unknown_runner', 'Unknown'));
+  await eventually(
+    () => announcements.length,
+    (count) => count > 1,
+  );
   ended.abort();
   await reporting;
 });

@@ -8,7 +8,7 @@ import { createRunnerApi, retryTransient, RunnerApiError } from '../../../runner
 import { createAttemptReport, type StopCause } from '../../../runner/protocol/attemptReport.ts';
 import { eventually } from '../../support/eventually.ts';
 
-type Answer = { status?: number; body?: object; headers?: Record<string, string> } | 'cut';
+type Answer = { status?: number; body?: object | string; headers?: Record<string, string> } | 'cut';
 type Received = {
   path: string;
   query: URLSearchParams;
@@ -21,6 +21,21 @@ const closing: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
   await Promise.all(closing.splice(0).map((close) => close()));
   for (const server of servers.splice(0)) server.close();
+});
+
+const problem = (status: number, code: string, headers?: Record<string, string>): Answer => ({
+  status,
+  body: { code },
+  ...(headers && { headers }),
+});
+
+/** What is no answer of Holdfast: a page, JSON that is no problem, and a problem without a code. */
+const FOREIGN = ['text/html', 'application/json', 'application/problem+json'] as const;
+const foreign = (status: number, type: (typeof FOREIGN)[number] = 'text/html'): Answer => ({
+  status,
+  headers: { 'content-type': type },
+  body:
+    type === 'text/html' ? '<html>' : type === 'application/json' ? { code: 'x' } : { title: 'x' },
 });
 
 /** A runner API that answers as a test wants. `cut`: the connection ends without an answer. */
@@ -36,11 +51,10 @@ async function startApi(
       requests.push(received);
       const result = answer(received, requests.length);
       if (result === 'cut') return void request.socket.destroy();
-      response.writeHead(result.status ?? 200, {
-        'content-type': 'application/json',
-        ...result.headers,
-      });
-      response.end(JSON.stringify(result.body ?? {}));
+      const { status = 200, body: content = {}, headers } = result;
+      const type = status < 400 ? 'application/json' : 'application/problem+json';
+      response.writeHead(status, { 'content-type': type, ...headers });
+      response.end(typeof content === 'string' ? content : JSON.stringify(content));
     });
   }).listen(0, '127.0.0.1');
   servers.push(server);
@@ -105,7 +119,7 @@ function startReport(api: Parameters<typeof createAttemptReport>[0]['api'], star
 
 test('every line arrives once and in order, whatever answers are lost', async () => {
   const { lines, answer } = lineStore((count) =>
-    count <= 4 ? (count % 2 === 0 ? 'cut' : { status: 503 }) : undefined,
+    count <= 4 ? (count % 2 === 0 ? 'cut' : problem(503, 'unavailable')) : undefined,
   );
   const { api, requests } = await startApi(answer);
   // Pauses between repetitions are a part of the lease.
@@ -137,7 +151,7 @@ describe('a token that is refused', () => {
   const onlyNew = ({ headers }: Received): Answer =>
     headers.authorization === 'Bearer hfw_new'
       ? { body: { types: [] } }
-      : { status: 401, body: { code: 'token_invalid' } };
+      : problem(401, 'token_invalid');
 
   test('is read again, and the request is made once more', async () => {
     let current: string | undefined = 'hfw_token';
@@ -165,7 +179,7 @@ describe('a token that is refused', () => {
 
   test('is refused again only once', async () => {
     const { api, requests } = await startApi(
-      () => ({ status: 401 }),
+      () => problem(401, 'token_invalid'),
       () => Promise.resolve(`hfw_${Math.random()}`),
     );
     await expect(api.alive(runner)).rejects.toMatchObject({ status: 401 });
@@ -174,7 +188,10 @@ describe('a token that is refused', () => {
 });
 
 test('what the API refuses is not sent again, and it is asked again when it says', async () => {
-  const answers: Answer[] = [{ status: 400 }, { status: 429, headers: { 'retry-after': '1' } }];
+  const answers: Answer[] = [
+    problem(400, 'invalid_request'),
+    problem(429, 'too_many_requests', { 'retry-after': '1' }),
+  ];
   const times: number[] = [];
   const store = lineStore();
   const { api, requests } = await startApi((request, count) => {
@@ -204,7 +221,7 @@ test('what the API refuses is not sent again, and it is asked again when it says
 test('lines that were sent with a progress that is refused are not lost with it', async () => {
   const store = lineStore();
   const { api } = await startApi((request, count) =>
-    request.query.has('progress') ? { status: 400 } : store.answer(request, count),
+    request.query.has('progress') ? problem(400, 'invalid_request') : store.answer(request, count),
   );
   const { report } = startReport(api);
   report.line('info', 'kept', undefined, new Date());
@@ -226,6 +243,49 @@ test('a redirection, as by a proxy, is followed by nobody, and the request is re
   expect(requests.map(({ path }) => path)).toEqual(Array(3).fill('/api/runner/leave'));
 });
 
+describe('an answer of a proxy', () => {
+  test.each(
+    [400, 401, 403, 404, 409, 413, 501].flatMap((status) =>
+      FOREIGN.map((type) => [status, type] as const),
+    ),
+  )('is none of Holdfast, and the request is repeated: %d %s', async (status, type) => {
+    const { api } = await startApi((_, count) => (count === 1 ? foreign(status, type) : {}));
+    await retryTransient(() => api.leave({ runnerId: 'one', pool: 'lab' }), {
+      until: performance.now() + 60_000,
+    });
+  });
+
+  test.each([400, 401, 403, 404, 409, 413])(
+    '%d stops no command and drops no line',
+    async (status) => {
+      const store = lineStore();
+      const { api } = await startApi((request, count) =>
+        count === 1 ? foreign(status) : store.answer(request, 2),
+      );
+      const { report, stops } = startReport(api, { leaseMs: 5_000 });
+      report.line('info', 'kept', undefined, new Date());
+      await report.drain(30_000);
+      expect(store.lines[0]).toMatchObject({ message: 'kept' });
+      expect([stops, report.dropped()]).toEqual([[], 0]);
+    },
+  );
+
+  test('with success, but without JSON, is repeated, too', async () => {
+    const { api } = await startApi((_, count) => (count === 1 ? { body: '' } : {}));
+    await expect(api.alive({ runnerId: 'one', pool: 'lab' })).rejects.toMatchObject({ status: 0 });
+    await api.alive({ runnerId: 'one', pool: 'lab' });
+  });
+
+  test('of 401 lets the token be read again', async () => {
+    const { api, requests } = await startApi(
+      (_, count) => (count === 1 ? foreign(401) : {}),
+      () => Promise.resolve('hfw_new'),
+    );
+    await api.alive({ runnerId: 'one', pool: 'lab' });
+    expect(requests).toHaveLength(2);
+  });
+});
+
 test('an artifact that cannot be read is not sent again', async () => {
   const { api, requests } = await startApi(() => ({}));
   const signal = new AbortController().signal;
@@ -241,7 +301,7 @@ test('an artifact that cannot be read is not sent again', async () => {
 });
 
 test('a file is sent until an API that is busy takes it', async () => {
-  const busy = { status: 429, body: { code: 'too_many_requests' } };
+  const busy = problem(429, 'too_many_requests');
   const { api, requests } = await startApi((_, count) => (count < 3 ? busy : {}));
   const { signal } = new AbortController();
   const send = (awayMs: number) =>
@@ -335,7 +395,7 @@ test('the answer can cancel the work, and a lost attempt reports nothing more', 
   );
   expect(first.stops).toEqual(['cancelled']);
 
-  const lost = await startApi(() => ({ status: 409, body: { code: 'attempt_lost' } }));
+  const lost = await startApi(() => problem(409, 'attempt_lost'));
   const second = startReport(lost.api);
   second.report.line('info', 'late', undefined, new Date());
   await eventually(
@@ -350,7 +410,7 @@ test('the answer can cancel the work, and a lost attempt reports nothing more', 
 });
 
 test('the work stops before the lease is over, unless no other attempt can begin', async () => {
-  const { api } = await startApi(() => ({ status: 503 }));
+  const { api } = await startApi(() => problem(503, 'unavailable'));
   const repeated = startReport(api, { leaseMs: 400 });
   const last = startReport(api, { leaseMs: 400, attempt: 3 });
   await eventually(
@@ -374,7 +434,7 @@ test('an empty report keeps the lease', async () => {
 });
 
 test('lines beyond the log and beyond the memory of the runner are dropped and counted', async () => {
-  const { api } = await startApi(() => ({ status: 503 }));
+  const { api } = await startApi(() => problem(503, 'unavailable'));
   const { report } = startReport(api, { remainingLines: 3 });
   for (let i = 0; i < 10; i++) report.line('info', 'x', undefined, new Date());
   expect(report.dropped()).toBe(7);
@@ -388,7 +448,7 @@ test('transient errors are repeated, others are not', async () => {
     count === 1
       ? 'cut'
       : count === 2
-        ? { status: 429, headers: { 'retry-after': '0' } }
+        ? problem(429, 'too_many_requests', { 'retry-after': '0' })
         : { status: 403, body: { code: 'permission_denied', detail: 'No.' } },
   );
   const begin = () =>
@@ -401,7 +461,7 @@ test('transient errors are repeated, others are not', async () => {
   });
   expect(requests).toHaveLength(3);
   // Without a store, no repetition would store an artifact.
-  const lacking = await startApi(() => ({ status: 501, body: { code: 'not_supported' } }));
+  const lacking = await startApi(() => problem(501, 'not_supported'));
   const announce = () => lacking.api.alive({ runnerId: 'r', pool: 'p' });
   await expect(retryTransient(announce, { until })).rejects.toMatchObject({ status: 501 });
   expect(lacking.requests).toHaveLength(1);
