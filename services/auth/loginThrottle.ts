@@ -8,7 +8,12 @@ import { networkOf } from '../../platform/network.ts';
 export type LoginThrottle = ReturnType<typeof createLoginThrottle>;
 
 /** A counted attempt. Without one of these calls it counts as failed. */
-type Attempt = { succeeded(): Promise<void>; inconclusive(): Promise<void> };
+type Attempt = {
+  succeeded(): Promise<void>;
+  inconclusive(): Promise<void>;
+  /** Checks the password. If `verify` throws, as when the database is away, the attempt does not count. */
+  check<T>(verify: () => Promise<T>): Promise<T>;
+};
 
 /** Attempts per window of 15 minutes. PostgreSQL counts them for all processes together. */
 const WINDOW_SECONDS = 900;
@@ -37,9 +42,14 @@ export function createLoginThrottle({ db }: { db: Knex }) {
   /** Undoes the count of one attempt. */
   const refund = (from: RateLimiterPostgres, key: string): Promise<unknown> => from.reward(key, 1);
 
-  async function consume(from: RateLimiterPostgres, key: string): Promise<void> {
-    await from.consume(key).catch((rejection: unknown) => {
+  async function consume(
+    from: RateLimiterPostgres,
+    key: string,
+    onThrottled?: () => Promise<void>,
+  ): Promise<void> {
+    await from.consume(key).catch(async (rejection: unknown) => {
       if (!(rejection instanceof RateLimiterRes)) throw rejection;
+      await onThrottled?.();
       throw new AppError('too_many_requests', 'Too many attempts; try again later.', {
         retryAfterSeconds: Math.max(1, Math.ceil(rejection.msBeforeNext / 1_000)),
       });
@@ -50,14 +60,17 @@ export function createLoginThrottle({ db }: { db: Knex }) {
     /**
      * Counts an attempt before it is made, so that concurrent attempts cannot exceed the limit.
      * Success resets the count of this account at this address. `account` is the name as entered,
-     * whether it exists or not. Error: `too_many_requests`.
+     * whether it exists or not. `onThrottled` runs if the limit is exceeded, not for other errors, such as a busy
+     * database. Error: `too_many_requests`.
      */
     async attempt({
       account,
       address,
+      onThrottled,
     }: {
       account: string;
       address: string | null;
+      onThrottled?: () => Promise<void>;
     }): Promise<Attempt> {
       const network = networkOf(address);
       const accountKey = normalizedKey(account);
@@ -66,8 +79,12 @@ export function createLoginThrottle({ db }: { db: Knex }) {
         [accountAddressPairs, `${accountKey}.${normalizedKey(network)}`],
         [accounts, accountKey],
       ];
-      for (const [limit, key] of counters) await consume(limit, key);
+      for (const [limit, key] of counters) await consume(limit, key, onThrottled);
+      const inconclusive = async () => {
+        await Promise.all(counters.map(([limit, key]) => refund(limit, key)));
+      };
       return {
+        inconclusive,
         async succeeded() {
           await Promise.all([
             accountAddressPairs.delete(`${accountKey}.${normalizedKey(network)}`),
@@ -75,8 +92,13 @@ export function createLoginThrottle({ db }: { db: Knex }) {
             refund(addresses, network),
           ]);
         },
-        async inconclusive() {
-          await Promise.all(counters.map(([limit, key]) => refund(limit, key)));
+        async check(verify) {
+          try {
+            return await verify();
+          } catch (error) {
+            await inconclusive();
+            throw error;
+          }
         },
       };
     },

@@ -52,13 +52,20 @@ export function createSignIn({
     source: RequestSource,
     { providerId, key, find }: { providerId: string; key: string; find: FindAccount },
   ) =>
-    loginThrottle
-      .attempt({ account: key, address: source.address })
-      .catch(async (error: unknown) => {
-        if (error instanceof AppError)
-          await loginSession.recordThrottled(source, providerId, await find());
-        throw error;
-      });
+    loginThrottle.attempt({
+      account: key,
+      address: source.address,
+      onThrottled: async () => loginSession.recordThrottled(source, providerId, await find()),
+    });
+
+  async function checkLocal(username: string, password: string) {
+    const [user, provider] = await Promise.all([
+      findLocalUser(db, username),
+      Provider.query(db).findById(LOCAL_PROVIDER),
+    ]);
+    const passwordMatches = await passwords.verify(user?.passwordHash, password);
+    return { user, provider, passwordMatches };
+  }
 
   /** The account of a directory with this name, if it is the only one. */
   async function findDirectoryUser(providerId: string, username: string) {
@@ -84,11 +91,9 @@ export function createSignIn({
         key: localAccountKey(username),
         find: () => findLocalUser(db, username),
       });
-      const [user, provider] = await Promise.all([
-        findLocalUser(db, username),
-        Provider.query(db).findById(LOCAL_PROVIDER),
-      ]);
-      const passwordMatches = await passwords.verify(user?.passwordHash, password);
+      const { user, provider, passwordMatches } = await attempt.check(() =>
+        checkLocal(username, password),
+      );
       const reject = (reason: string, message: string) =>
         loginSession.reject(
           source,

@@ -253,7 +253,8 @@ export function createUsers({
         account: localAccountKey(user.username),
         address: caller.address,
       });
-      if (!(await passwords.verify(user.passwordHash, currentPassword))) {
+      const verify = () => passwords.verify(user.passwordHash, currentPassword);
+      if (!(await attempt.check(verify))) {
         await deniedAttempts.record(
           { ...caller, tenantId: user.tenantId },
           'user.change_password',

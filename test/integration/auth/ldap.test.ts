@@ -153,12 +153,14 @@ describeWith('slapd', 'LDAP', () => {
         expect((await loginThrough(suffix, 'wrong')).status).toBe(502);
     });
 
-    test('uses as many connections and binds for an unknown name as for a known one', async () => {
+    test('uses as many connections and binds for an unknown name as for a known one, and ends alike in an outage', async () => {
       await app.deps.db('rate_limits').delete();
       const target = Number(new URL(slapd.urls.secure.replace('ldaps:', 'https:')).port);
       let connections = 0;
+      let most = 2;
       const proxy = createServer((socket) => {
         connections += 1;
+        if (connections > most) return void socket.destroy();
         const onward = connect(target, '127.0.0.1');
         for (const [from, to] of [
           [socket, onward],
@@ -170,12 +172,19 @@ describeWith('slapd', 'LDAP', () => {
       const id = await createProvider({
         url: `ldaps://localhost:${(proxy.address() as AddressInfo).port}`,
       });
-      const counted = async (name: string) => {
+      const counted = async (name: string, status: number) => {
         connections = 0;
-        await login(name, 'wrong', id).expect(401);
+        await login(name, 'wrong', id).expect(status);
         return connections;
       };
-      expect([await counted('ada'), await counted('stranger')]).toEqual([2, 2]);
+      expect([await counted('ada', 401), await counted('stranger', 401)]).toEqual([2, 2]);
+      const countedFailures = () =>
+        app.deps.db('rate_limits').orderBy('key').select('key', 'points');
+      const before = await countedFailures();
+      // The directory goes away between the search and the bind.
+      most = 1;
+      expect([await counted('ada', 502), await counted('stranger', 502)]).toEqual([2, 2]);
+      expect(await countedFailures()).toEqual(before);
       proxy.close();
     });
 

@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
 import type { Knex } from '../../../db/core/knex.ts';
+import { AppError } from '../../../domain/shared/errors.ts';
 import { createLoginThrottle } from '../../../services/auth/loginThrottle.ts';
 import { withDatabase } from '../../support/database.ts';
 
@@ -53,4 +54,34 @@ test('six hundred steps of single sign-on from an address are the most', async (
   await throttle.countStep('10.2.0.1');
   await expect(throttle.countStep('10.2.0.1')).rejects.toMatchObject(REFUSAL);
   await throttle.countStep('10.2.0.2');
+});
+
+test('a check that a busy server does not make is no attempt', async () => {
+  const throttle = createLoginThrottle({ db });
+  const busy = new AppError('server_busy', 'The server is busy.');
+  const attempt = () => throttle.attempt({ account: 'local:eve', address: '10.3.0.1' });
+  for (let n = 1; n <= 11; n++) {
+    const { check } = await attempt();
+    await expect(check(() => Promise.reject(busy))).rejects.toBe(busy);
+  }
+  const { check } = await attempt();
+  expect(await check(() => Promise.resolve(false))).toBe(false);
+});
+
+test('only a limit that is exceeded is a throttled attempt, not a busy database', async () => {
+  let throttled = 0;
+  const onThrottled = () => Promise.resolve(void (throttled += 1));
+  const attempt = (on: Knex) =>
+    createLoginThrottle({ db: on }).attempt({
+      account: 'local:joe',
+      address: '10.4.0.1',
+      onThrottled,
+    });
+  for (let n = 1; n <= 10; n++) await attempt(db);
+  const busy = new AppError('server_busy', 'The server is busy.');
+  const client = { acquireConnection: () => Promise.reject(busy) };
+  await expect(attempt({ client } as unknown as Knex)).rejects.toBe(busy);
+  expect(throttled).toBe(0);
+  await expect(attempt(db)).rejects.toMatchObject(REFUSAL);
+  expect(throttled).toBe(1);
 });

@@ -252,7 +252,10 @@ export function createLdap(outbound: ProviderOutbound) {
         const dn = person?.dn ?? `cn=${randomBytes(8).toString('hex')},${config.userBaseDn}`;
         await withConnection(config, guard, async (binding) => {
           await binding.bind(dn, password).catch((error: unknown) => {
-            throw CREDENTIAL_ERRORS.has(resultCode(error)) || !person
+            const isRefused = person
+              ? CREDENTIAL_ERRORS.has(resultCode(error))
+              : !isOutage(resultCode(error));
+            throw isRefused
               ? new SignInRefused(person ? `wrong password for ${person.dn}` : 'unknown')
               : error;
           });
@@ -331,8 +334,18 @@ export function createLdap(outbound: ProviderOutbound) {
   };
 }
 
-/** LDAP result code of an error (RFC 4511, A.1), or -1. */
-const resultCode = (error: unknown): number => (error as { code?: number }).code ?? -1;
+/** LDAP result code of an error (RFC 4511, A.1), or -1. Errors of the connection have texts as codes. */
+function resultCode(error: unknown): number {
+  const { code } = error as { code?: unknown };
+  return typeof code === 'number' ? code : NO_RESULT;
+}
+
+const NO_RESULT = -1;
+const BUSY = 51;
+const UNAVAILABLE = 52;
+
+/** True if the directory has not answered, or could not: nothing is known of the password then. */
+const isOutage = (code: number): boolean => [NO_RESULT, BUSY, UNAVAILABLE].includes(code);
 
 const SIZE_LIMIT_EXCEEDED = 4;
 const INVALID_CREDENTIALS = 49;

@@ -304,6 +304,8 @@ type ErrorCause = {
   message?: string;
   claim?: string;
   error?: string;
+  /** Of an answer of the provider. */
+  status?: number;
   cause?: ErrorCause;
 };
 
@@ -318,14 +320,25 @@ function errorTexts({ name, message, claim, error, cause }: ErrorCause): string[
   return cause ? [...texts, ...errorTexts(cause)] : texts;
 }
 
-/** Converts an error of the flow to `SignInRefused`, unless the provider could not be reached. */
-function toSignInError(error: unknown): unknown {
+/** Errors of OAuth (RFC 6749, 4.1.2.1) with which a provider says that it is not available. */
+const OUTAGE_ERRORS: readonly unknown[] = ['server_error', 'temporarily_unavailable'];
+
+/**
+ * True if the provider could not be reached, or has decided nothing: it has answered with an error of a server, or with
+ * a page in place of JSON, as by a proxy before it.
+ */
+function isOutage({ code, name, error, status, cause }: ErrorCause): boolean {
+  if (code === 'OAUTH_TIMEOUT' || [name, cause?.name].includes('OutboundError')) return true;
+  if (OUTAGE_ERRORS.includes(error)) return true;
+  const answered = status ?? cause?.status;
+  if (answered !== undefined && (answered >= 500 || answered === 429)) return true;
+  return code === 'OAUTH_RESPONSE_IS_NOT_CONFORM' || code === 'OAUTH_RESPONSE_IS_NOT_JSON';
+}
+
+/** Converts an error of the flow to `SignInRefused`, unless it is an outage of the provider. */
+function toSignInError(error: unknown): Error {
   if (error instanceof SignInRefused) return error;
   const failure = error as ErrorCause;
-  const network =
-    failure.code === 'OAUTH_TIMEOUT' ||
-    [failure.name, failure.cause?.name].includes('OutboundError');
-  return network
-    ? error
-    : new SignInRefused([...new Set(errorTexts(failure))].join(': ').slice(0, 300));
+  const reason = [...new Set(errorTexts(failure))].join(': ').slice(0, 300);
+  return isOutage(failure) ? new Error(reason) : new SignInRefused(reason);
 }

@@ -5,6 +5,7 @@ import {
   type Profile,
   type TestStep,
 } from '../../../../domain/auth/providers.ts';
+import { AppError } from '../../../../domain/shared/errors.ts';
 import type { ProviderOutbound } from '../../../../platform/providerOutbound.ts';
 import {
   createThreadPool,
@@ -19,6 +20,7 @@ import type { SamlConfig } from './samlConfig.ts';
 import type { SamlOutcome, SamlVerification } from './samlVerification.ts';
 
 const TIMEOUT_MS = 10_000;
+const RETRY_AFTER_SECONDS = 2;
 
 /**
  * What a response may consist of. One with 1,000 groups has about 1,100 elements, 3,000 attributes
@@ -71,7 +73,7 @@ export function createSaml(
 
     /**
      * Verifies a response and returns the profile. Errors: `SignInRefused`; `too_many_requests` if
-     * too many responses are being verified.
+     * too many responses are being verified; `server_busy` if it could not be verified in time.
      */
     async finish(config: SamlConfig, pending: SamlPending, samlResponse: string): Promise<Profile> {
       const xml = Buffer.from(samlResponse, 'base64').toString('utf8');
@@ -83,7 +85,10 @@ export function createSaml(
         .run({ config: publicConfig, pending, samlResponse })
         .catch((error: unknown) => {
           if (error instanceof ThreadLimitExceeded)
-            throw new SignInRefused('it takes too long to verify');
+            // What a response may consist of is limited above: the machine is busy, or the process stops.
+            throw new AppError('server_busy', 'The response could not be verified in time.', {
+              retryAfterSeconds: RETRY_AFTER_SECONDS,
+            });
           throw error;
         });
       if ('refused' in outcome) throw new SignInRefused(outcome.refused.slice(0, 300));
