@@ -148,6 +148,11 @@ export function createActivity(deps: Deps) {
       const prepared = await preparing;
       if (started && type && prepared)
         await makeAttempt({ ...deps, host: { ...host, prepared } }, type, jobId, started);
+    } catch (error) {
+      if (error instanceof ApplicationFailure || error instanceof CancelledFailure) throw error;
+      // Temporal stores no text of another error, which may quote what the API has answered.
+      jobLog(log, jobId).error({ err: error }, 'an activity failed unexpectedly');
+      throw failure('unexpected', BEGIN_AGAIN_MS);
     } finally {
       clearInterval(heartbeats);
       await (await preparing)?.discard();

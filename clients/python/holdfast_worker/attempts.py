@@ -72,7 +72,7 @@ class Attempt:
         self._api, self._token = api, started["attemptToken"]
         self._lease = started["leaseMs"] / 1_000
         self._timeout = started["timeoutMs"] / 1_000
-        self._is_only = started.get("maxAttempts") == 1
+        self._is_last = self.number >= started.get("maxAttempts", math.inf)
         self._mask: Callable[[str], str] = lambda _: MASK
         self._lines: deque[bytes] = deque()
         self._have = self._left_out = 0
@@ -173,8 +173,8 @@ class Attempt:
         while True:
             # A heartbeat without details would take those of `_begin` away.
             activity.heartbeat(*details)
-            # Another attempt may start when the lease has ended. Of a job with one attempt there is none.
-            if now() - self._answered > 0.8 * self._lease and not self._is_only:
+            # Another attempt may start when the lease has ended, but not after the last one.
+            if now() - self._answered > 0.8 * self._lease and not self._is_last:
                 self.stop("attempt_lost")
             elif now() > deadline:
                 self.stop("timed_out")
@@ -279,16 +279,29 @@ class Attempt:
             await repeat_within(LAST_LINES_SECONDS, self._send_all)
         except ApiError as error:
             activity.logger.warning("The last lines of %s are lost: %s", self.job_id, error)
-        path = f"/jobs/{self.job_id}/end"
-        more = {"attempt_token": self._token}
         try:
-            answer = await self._api.post_within(END_SECONDS, path, body, **more)
+            answer = await self._send_end(body)
         except ApiError as error:
-            if error.is_transient:
-                raise
-            answer = await self._api.post_within(END_SECONDS, path, _instead(body, error), **more)
+            activity.logger.warning("Holdfast did not take the end of %s: %s", self.job_id, error)
+            # If it knows nothing of the attempt any more, it decides whether another one follows.
+            may_follow = error.is_transient or error.status in (401, 403, 404, 409)
+            raise _failure(error.code, BEGIN_AGAIN_MS if may_follow else None) from None
         if answer["status"] not in ("succeeded", "cancelled"):
             raise _failure(answer["code"] or "failed", answer["retryInMs"])
+
+    async def _send_end(self, body: dict[str, Any]) -> Any:
+        """Ends the attempt; one that is refused ends with the reason. Errors: `AttemptLost`, `ApiError`."""
+
+        async def send(end: dict[str, Any]) -> Any:
+            path = f"/jobs/{self.job_id}/end"
+            return await self._api.post_within(END_SECONDS, path, end, attempt_token=self._token)
+
+        try:
+            return await send(body)
+        except ApiError as error:
+            if not error.is_refusal:
+                raise
+            return await send(_instead(body, error))
 
     def success(self) -> dict[str, Any]:
         """The end of an attempt that has succeeded."""

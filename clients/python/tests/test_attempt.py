@@ -435,8 +435,9 @@ async def test_without_an_answer_the_work_stops_before_its_lease_ends(fake, run)
     assert stopped[0] < 10
 
 
-async def test_the_only_attempt_goes_on_without_an_answer_and_reports_late(fake, run):
-    fake.begin.update(leaseMs=200, maxAttempts=1)
+@pytest.mark.parametrize("number", [1, 3])
+async def test_the_last_attempt_goes_on_without_an_answer_and_reports_late(fake, run, number):
+    fake.begin.update(leaseMs=200, attempt=number, maxAttempts=number)
     fake.before_lines = lambda count: problem(503, "unavailable") if count < 5 else None
 
     async def work(job):

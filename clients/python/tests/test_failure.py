@@ -1,10 +1,11 @@
 from datetime import timedelta
 
 import pytest
+from aiohttp import web
 from conftest import problem
 from temporalio.exceptions import ApplicationError
 
-from holdfast_worker import JobFailure
+from holdfast_worker import JobFailure, attempts
 
 
 @pytest.mark.parametrize(
@@ -90,3 +91,45 @@ async def test_a_failure_that_is_refused_is_replaced(fake, run, status, retryabl
         }
     ]
     assert info.value.type == "unexpected"
+
+
+SECRET = "a text of the job"
+
+
+def page() -> web.Response:
+    return web.Response(status=404, text=SECRET, content_type="text/html")
+
+
+def refusal(status: int, code: str) -> web.Response:
+    return web.json_response(
+        {"code": code, "detail": SECRET}, status=status, content_type="application/problem+json"
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "ends"),
+    [
+        (lambda: refusal(503, "unavailable"), "unavailable", None),
+        (lambda: refusal(403, "permission_denied"), "permission_denied", 1),
+        (lambda: refusal(404, "not_found"), "not_found", 1),
+        (lambda: refusal(400, "invalid_request"), "invalid_request", 2),
+        (page, "http_404", None),
+    ],
+)
+async def test_temporal_gets_no_text_of_an_end_that_holdfast_does_not_take(
+    fake, run, monkeypatch, answer, code, ends
+):
+    monkeypatch.setattr(attempts, "END_SECONDS", 0.5)
+    fake.before_end = lambda _count: answer()
+
+    async def work(_job):
+        return {}
+
+    with pytest.raises(ApplicationError) as info:
+        await run(work)
+    error = info.value
+    assert (error.type, error.message) == (code, f"The attempt failed with {code}")
+    assert error.__cause__ is None
+    # What is never accepted is final; of anything else Holdfast decides whether another attempt follows.
+    assert error.non_retryable == (code == "invalid_request")
+    assert ends in (None, len(fake.ends))

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { ActivityCancellationDetails } from '@temporalio/common';
+import { ApplicationFailure } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { randomUUID } from 'node:crypto';
 import { readdir, rename, writeFile } from 'node:fs/promises';
@@ -34,12 +35,21 @@ type ActivityOptions = {
   refusal?: number;
   /** That refusal comes from a proxy before the API. */
   isOfProxy?: boolean;
+  /** What the API answers to the end; by default that the job has succeeded. */
+  endAnswer?: () => object;
 };
 
+const succeeded = (): object => ({ status: 'succeeded', code: null, retryInMs: null });
 const NOT_ANNOUNCED = { outcome: 'wait', code: 'not_announced', retryInMs: 1_000 };
 
 /** The activity of a job with a command, in the SDK's environment of activities. */
-async function runActivity({ script, preparer, refusal, isOfProxy }: ActivityOptions) {
+async function runActivity({
+  script,
+  preparer,
+  refusal,
+  isOfProxy,
+  endAnswer = succeeded,
+}: ActivityOptions) {
   const type = await types.declare(script, {
     run: { secrets: { KEY: { file: 'activity-key' } } },
     stop: { graceSeconds: 0.1 },
@@ -65,7 +75,7 @@ async function runActivity({ script, preparer, refusal, isOfProxy }: ActivityOpt
       ends.push(end);
       if (refusal !== undefined && ends.length === 1)
         return Promise.reject(new RunnerApiError(refusal, 'refused', 'Refused \0', { isOfProxy }));
-      return Promise.resolve({ status: 'succeeded', code: null, retryInMs: null });
+      return Promise.resolve(endAnswer());
     },
   };
   const runner = new AbortController();
@@ -209,6 +219,22 @@ test.each([
   await ended;
   expect(ends).toHaveLength(2);
   expect(ends[1]).toEqual({ failure: { message: 'Refused \uFFFD', ...failure } });
+});
+
+test('Temporal gets no text of an unexpected error', async () => {
+  const { ended } = await runActivity({
+    script: 'true',
+    endAnswer: () => {
+      throw new Error('a text of the job');
+    },
+  });
+  const failure = await ended;
+  expect(failure).toBeInstanceOf(ApplicationFailure);
+  expect(failure).toMatchObject({
+    type: 'unexpected',
+    message: 'The attempt failed with unexpected',
+  });
+  expect((failure as ApplicationFailure).cause).toBeUndefined();
 });
 
 test.each([400, 403, 404, 409, 413])(
