@@ -114,6 +114,32 @@ describePages('changes', (console) => {
     );
   });
 
+  test('reach those whose rights are at a site, of which the stream has no events', async () => {
+    const site = await admin(console.app)
+      .post<{ id: string }>('/api/inventory/sites', { name: 'Hall' })
+      .expect(201);
+    const siteId = site.id;
+    const operator = await createUser(console.app, { roleId: 'operator', siteId });
+    const context = await console.profileOf(operator);
+    const page = await context.newPage();
+    await page.clock.install();
+    const streams = page.waitForResponse((response) =>
+      response.url().includes('/api/events?follow'),
+    );
+    await page.goto('/inventory/locations');
+    expect((await streams).status()).toBe(200);
+    await operator.client.post('/api/inventory/locations', { siteId, name: 'Cage 7' }).expect(201);
+    const row = page.getByRole('row', { name: 'Cage 7' });
+    const appears = async () => {
+      await page.clock.fastForward(15_000);
+      return row.waitFor({ timeout: 1_000 }).then(
+        () => true,
+        () => false,
+      );
+    };
+    await eventually(appears, (isThere) => isThere);
+  });
+
   test('reach a page again after the server was stopped, which the page says once', async () => {
     const operator = await createUser(console.app, 'operator');
     const { pages, requests } = await openTabs(operator, 1);

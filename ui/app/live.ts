@@ -10,15 +10,15 @@ import { localNow } from '../parts/clock.ts';
 export type LiveEvent = Schemas['Event'];
 
 /**
- * Whether changes on the server reach the pages: `live` by the event stream, `waiting` until it is
- * connected, `polling` for users who may not read events.
+ * Whether events reach the pages: `live` by the stream, `waiting` until it is connected, `refused` for
+ * users who may not read events.
  */
-export type LiveState = 'live' | 'waiting' | 'polling';
+export type LiveState = 'live' | 'waiting' | 'refused';
 
 type Message =
   | { kind: 'event'; event: LiveEvent }
-  /** Events may have been missed, or are not followed: everything on screen is read again. */
-  | { kind: 'gap'; polled: boolean }
+  /** Events may have been missed: everything on screen is read again. */
+  | { kind: 'gap' }
   | { kind: 'state'; state: LiveState }
   /** A tab has opened and asks for the state. */
   | { kind: 'hello' };
@@ -50,7 +50,7 @@ function receive(message: Message): void {
     for (const listener of [...listeners]) listener(message.event);
     // A restore has no event for each record that it changes.
     if (message.event.type === 'restore.completed') void queryClient.invalidateQueries();
-  } else if (message.kind === 'gap') rereading.soon(message.polled);
+  } else if (message.kind === 'gap') rereading.soon(false);
   else if (message.kind === 'state') {
     state = message.state;
     for (const listener of stateListeners) listener();
@@ -71,8 +71,12 @@ onLeader((leads) => {
   else if (users > 0) open();
 });
 
-/** Follows the events while a user is signed in. One tab of the browser reads them for all. */
-export function useLiveStream(): void {
+/**
+ * Follows the events while a user is signed in. One tab of the browser reads them for all. The stream has
+ * only events of tenants in which the user may read them, while pages also show records of sites,
+ * devices, other tenants and the platform. Unless it has all (`hasAllEvents`), what the page shows is polled, too.
+ */
+export function useLiveStream(hasAllEvents: boolean): void {
   useEffect(() => {
     users += 1;
     if (isLeader) open();
@@ -82,6 +86,13 @@ export function useLiveStream(): void {
       if (users === 0) close();
     };
   }, []);
+  const current = useLiveState();
+  const isPolled = current === 'refused' || (current === 'live' && !hasAllEvents);
+  useEffect(() => {
+    if (!isPolled) return undefined;
+    const timer = setInterval(() => rereading.soon(true), POLL_MS);
+    return () => clearInterval(timer);
+  }, [isPolled]);
 }
 
 function open(): void {
@@ -109,7 +120,7 @@ async function follow(signal: AbortSignal): Promise<void> {
     failures = 0;
     lastMessageAt = localNow();
     if (state !== 'live') publish({ kind: 'state', state: 'live' });
-    if (mayHaveMissed) publish({ kind: 'gap', polled: false });
+    if (mayHaveMissed) publish({ kind: 'gap' });
     mayHaveMissed = false;
   };
   while (!signal.aborted) {
@@ -124,13 +135,10 @@ async function follow(signal: AbortSignal): Promise<void> {
     } catch (error) {
       if (signal.aborted) return;
       const status = error instanceof Problem ? error.status : 0;
-      publish({ kind: 'state', state: status === 403 ? 'polling' : 'waiting' });
+      publish({ kind: 'state', state: status === 403 ? 'refused' : 'waiting' });
       // The events after the last one are purged.
       if (status === 410) forget();
-      if (status === 403) {
-        publish({ kind: 'gap', polled: true });
-        pauseMs = POLL_MS;
-      }
+      if (status === 403) pauseMs = POLL_MS;
     }
     // Also after a stream that the server has ended, as it does when the token of the stream expires.
     failures += 1;

@@ -47,12 +47,12 @@ export function Shell() {
   const [isPaletteOpen, palette] = useDisclosure(false);
   const [isHelpOpen, help] = useDisclosure(false);
   const main = useRef<HTMLElement>(null);
-  const { user } = useSession();
+  const { user, canEverywhere } = useSession();
   const widthStore = useMemo(() => widthsOf(user.id), [user.id]);
   const outage = useHealth()?.outage;
   const isAway = outage !== undefined && outage !== 'temporal';
   usePageChange(main);
-  useLiveStream();
+  useLiveStream(canEverywhere('event:read'));
   useLiveRefresh(['rbac.*'], SUMMARY_KEY);
   useKeyboard();
   useFrameKeys({ onSearch: palette.open, onHelp: help.open });
