@@ -106,6 +106,26 @@ describePages('the inventory', (console) => {
     await page.getByRole('link', { name: 'lon1' }).waitFor();
   });
 
+  test('counts again what refers to a record, all records, and what uses a prefix', async () => {
+    const site = await create('sites', { name: 'counted' });
+    await create('prefixes', { cidr: '10.99.0.0/24' });
+    const [record, all, prefixes] = [
+      await console.open(viewer, `/inventory/sites/${site}`),
+      await console.open(viewer, '/inventory'),
+      await console.open(viewer, '/inventory/prefixes'),
+    ];
+    const racks = all.getByRole('listitem').filter({ hasText: /^Racks/ });
+    const used = prefixes.getByRole('row', { name: /10\.99\.0\.0\/24/ });
+    await record.getByText('No record refers to it.').waitFor();
+    await racks.getByText('1', { exact: true }).waitFor();
+    await used.getByText('0 %').waitFor();
+    await create('racks', { name: 'counted-r1', siteId: site });
+    await create('ip-addresses', { address: '10.99.0.7' });
+    await record.getByRole('link', { name: '1 rack' }).waitFor();
+    await racks.getByText('2', { exact: true }).waitFor();
+    await used.getByText('0.4 %').waitFor();
+  });
+
   test('creates and changes records, and shows what changes before it is saved', async () => {
     const page = await console.open(administrator, '/inventory/sites');
     await page.getByRole('link', { name: 'ams1' }).waitFor();

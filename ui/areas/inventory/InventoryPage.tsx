@@ -8,6 +8,7 @@ import classes from './Inventory.module.css';
 import { resourcesQuery } from '../../parts/records/resources.ts';
 import { recordCountQuery, type Resource } from './inventoryQueries.ts';
 import { groupsOf, titleOf } from './resources.ts';
+import { useCountRefresh } from './useCountRefresh.ts';
 
 /** All resources of the inventory, each with the number of its records that the reader may see. */
 export function InventoryPage() {
@@ -43,6 +44,7 @@ export function InventoryPage() {
 
 function ResourceEntry({ resource }: { resource: Resource }) {
   const { data: count } = useQuery(recordCountQuery(resource.name));
+  useCountRefresh(resource);
   return (
     <li className={classes.resource}>
       <PageLink

@@ -7,6 +7,7 @@ import { Section } from '../../parts/Section.tsx';
 import classes from './Inventory.module.css';
 import { recordCountQuery, type Resource, type ResourceField } from './inventoryQueries.ts';
 import { referrersOf } from './resources.ts';
+import { useCountRefresh } from './useCountRefresh.ts';
 
 type Props = { resource: Resource; all: readonly Resource[]; id: string };
 
@@ -47,6 +48,7 @@ type ReferrerProps = {
 };
 
 function Referrer({ resource, field, isOnly, id, count }: ReferrerProps) {
+  useCountRefresh(resource, { [field.name]: [id] });
   if (count?.value === 0) return null;
   return (
     <li>

@@ -16,8 +16,10 @@ import { RecordExport } from './RecordExport.tsx';
 import { PageLink } from '../../parts/PageLink.tsx';
 import { usePermissions } from '../../parts/permissions.tsx';
 import {
+  DERIVED_MS,
   readRecords,
   resourceKey,
+  USAGE_EVENTS,
   type InventoryRecord,
   type Resource,
 } from './inventoryQueries.ts';
@@ -60,6 +62,8 @@ function useRecords(resource: Resource, search: ListSearch) {
       readRecords(resource.name, listQuery(filters, search, now, part), signal),
   });
   useLiveRefresh([`inventory.${resource.kind}.*`], key);
+  const usage = resource.name === 'prefixes' ? USAGE_EVENTS : [];
+  useLiveRefresh(usage, key, () => true, DERIVED_MS);
   return { filters, list };
 }
 

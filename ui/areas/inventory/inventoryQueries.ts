@@ -23,6 +23,16 @@ const NAMES = 'labels,people';
 /** The key of everything that is read of a resource. */
 export const resourceKey = (resource: string) => ['inventory', resource] as const;
 
+/** Events after which prefixes may be used otherwise. */
+export const USAGE_EVENTS = [
+  'inventory.prefix.*',
+  'inventory.ip-address.*',
+  'inventory.ip-range.*',
+];
+
+/** Pages read what depends on many records again at most once in this time. */
+export const DERIVED_MS = 5_000;
+
 /** The key of everything that is read of a record. */
 export const recordKey = (resource: string, id: string) =>
   [...resourceKey(resource), 'of', id] as const;

@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useLiveRefresh } from '../../../app/live.ts';
 import { ProblemNote } from '../../../parts/ProblemNote.tsx';
 import { Reading } from '../../../parts/Reading.tsx';
+import { USAGE_EVENTS } from '../inventoryQueries.ts';
 import { networkOf } from '../space/networks.ts';
 import { pathQuery, SPACE_KEY } from '../space/spaceQueries.ts';
 import { Neighbours } from './Neighbours.tsx';
@@ -13,10 +14,7 @@ type Props = { address: string; vrf: string | undefined };
 /** Where an address is: the networks around it, what is beside it, and the next free one. */
 export function AddressContext({ address, vrf }: Props) {
   const { data: path, error, refetch } = useQuery(pathQuery(address, vrf));
-  useLiveRefresh(
-    ['inventory.prefix.*', 'inventory.ip-address.*', 'inventory.ip-range.*'],
-    SPACE_KEY,
-  );
+  useLiveRefresh(USAGE_EVENTS, SPACE_KEY);
   if (error && !path) return <ProblemNote problem={error} retry={() => void refetch()} />;
   if (!path) return <Reading height={160} label="The networks are being read" />;
   const innermost = path.at(-1);

@@ -1,5 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { answer, api } from '../../../app/api.ts';
+import { useLiveRefresh } from '../../../app/live.ts';
 import { Icon } from '../../../parts/icons.tsx';
 import { labelOfField } from '../../../parts/format.ts';
 import { ProblemNote } from '../../../parts/ProblemNote.tsx';
@@ -20,7 +21,12 @@ const endsQuery = (cableId: string, ids: readonly string[]) => ({
 /** Both ends of a cable, with the devices that they are on. */
 export function CablePath({ record }: { record: InventoryRecord }) {
   const ids = [String(record.aInterfaceId), String(record.bInterfaceId)];
-  const { data, error, refetch } = useQuery(endsQuery(record.id, ids));
+  const query = endsQuery(record.id, ids);
+  const { data, error, refetch } = useQuery(query);
+  const shown = new Set([...ids, ...(data?.items.map(({ deviceId }) => deviceId) ?? [])]);
+  useLiveRefresh(['inventory.interface.*', 'inventory.device.*'], query.queryKey, ({ subject }) =>
+    shown.has(subject.id),
+  );
   const [one, other] = ids.map((id) => {
     const found = data?.items.find((each) => each.id === id);
     return (

@@ -1,9 +1,11 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import type { Schemas } from '../../../app/api.ts';
+import { useLiveRefresh } from '../../../app/live.ts';
 import { ConfirmDialog } from '../../../parts/ConfirmDialog.tsx';
 import { DeleteDialog } from '../DeleteDialog.tsx';
 import {
   inventoryRecordQuery,
+  recordKey,
   resourceKey,
   type InventoryRecord,
   type Resource,
@@ -23,6 +25,11 @@ type Props = {
 export function DisconnectDialog({ device, all, from, connection, onClose }: Props) {
   const client = useQueryClient();
   const { data: cable, error } = useQuery(inventoryRecordQuery('cables', connection.cableId));
+  useLiveRefresh(
+    ['inventory.cable.*'],
+    recordKey('cables', connection.cableId),
+    ({ subject }) => subject.id === connection.cableId,
+  );
   const resource = all.find(({ name }) => name === 'cables');
   const { deviceName, interfaceName } = connection;
   const far = [deviceName, interfaceName].filter((name) => name !== null).join(' ');

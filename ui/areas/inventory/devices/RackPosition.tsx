@@ -1,10 +1,11 @@
 import { useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
+import { useLiveRefresh } from '../../../app/live.ts';
 import { RecordLink } from '../../../parts/RecordLink.tsx';
 import { Section } from '../../../parts/Section.tsx';
-import type { InventoryRecord } from '../inventoryQueries.ts';
+import { DERIVED_MS, type InventoryRecord } from '../inventoryQueries.ts';
 import { createRackModel, FACES, unitsText } from '../racks/rackModel.ts';
-import { rackQuery } from '../racks/rackQueries.ts';
+import { MOUNT_EVENTS, rackQuery } from '../racks/rackQueries.ts';
 import { RackThumb } from '../racks/RackThumb.tsx';
 import classes from '../racks/Racks.module.css';
 
@@ -15,7 +16,9 @@ export function RackPosition({ device }: { device: InventoryRecord }) {
 }
 
 function Drawing({ device, rackId }: { device: InventoryRecord; rackId: string }) {
-  const { data } = useQuery(rackQuery(rackId));
+  const query = rackQuery(rackId);
+  const { data } = useQuery(query);
+  useLiveRefresh(MOUNT_EVENTS, query.queryKey, () => true, DERIVED_MS);
   const model = useMemo(() => data && createRackModel(data.rack.uHeight, data.mounts), [data]);
   // A rack that the user may not read has no drawing: the field Rack says that there is one.
   if (!data || !model) return null;

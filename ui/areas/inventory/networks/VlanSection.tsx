@@ -8,7 +8,7 @@ import { RecordLink } from '../../../parts/RecordLink.tsx';
 import { Section } from '../../../parts/Section.tsx';
 import { StatusBadge } from '../../../parts/StatusBadge.tsx';
 import links from '../Inventory.module.css';
-import { recordKey, type InventoryRecord } from '../inventoryQueries.ts';
+import { DERIVED_MS, recordKey, USAGE_EVENTS, type InventoryRecord } from '../inventoryQueries.ts';
 import { UsageBar } from '../Usage.tsx';
 import classes from './Networks.module.css';
 
@@ -46,6 +46,7 @@ const interfacesQuery = (id: string) => ({
 /** The prefixes and interfaces that use a VLAN. */
 export function VlanSection({ record: { id } }: { record: InventoryRecord }) {
   useLiveRefresh(['inventory.prefix.*', 'inventory.interface.*'], usersKey(id));
+  useLiveRefresh(USAGE_EVENTS, usersKey(id), () => true, DERIVED_MS);
   return (
     <>
       <Prefixes id={id} />

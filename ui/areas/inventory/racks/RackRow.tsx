@@ -6,9 +6,10 @@ import { ProblemNote } from '../../../parts/ProblemNote.tsx';
 import { RecordLink } from '../../../parts/RecordLink.tsx';
 import { Section } from '../../../parts/Section.tsx';
 import { StatusBadge } from '../../../parts/StatusBadge.tsx';
+import { DERIVED_MS } from '../inventoryQueries.ts';
 import links from '../Inventory.module.css';
 import { createRackModel } from './rackModel.ts';
-import { racksOfQuery, type MountedRack } from './rackQueries.ts';
+import { MOUNT_EVENTS, racksOfQuery, type MountedRack } from './rackQueries.ts';
 import { RackThumb } from './RackThumb.tsx';
 import classes from './Racks.module.css';
 
@@ -18,7 +19,7 @@ type Props = { field: 'siteId' | 'locationId'; id: string };
 export function RackRow({ field, id }: Props) {
   const query = racksOfQuery(field, id);
   const { data, error, refetch } = useQuery(query);
-  useLiveRefresh(['inventory.rack.*', 'inventory.device.*'], query.queryKey, () => true, PAUSE_MS);
+  useLiveRefresh(MOUNT_EVENTS, query.queryKey, () => true, DERIVED_MS);
   if (error && !data) return <ProblemNote problem={error} retry={() => void refetch()} />;
   if (!data || data.racks.length === 0) return null;
   return (
@@ -45,9 +46,6 @@ export function RackRow({ field, id }: Props) {
     </Section>
   );
 }
-
-/** Devices of a busy site change all the time. */
-const PAUSE_MS = 5_000;
 
 function SmallRack({ rack, mounts }: MountedRack) {
   const model = useMemo(() => createRackModel(rack.uHeight, mounts), [rack, mounts]);

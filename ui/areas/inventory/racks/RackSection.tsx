@@ -10,14 +10,14 @@ import { ProblemNote } from '../../../parts/ProblemNote.tsx';
 import { recordPath } from '../../../parts/recordIds.ts';
 import { Section } from '../../../parts/Section.tsx';
 import { Reading } from '../../../parts/Reading.tsx';
-import { recordKey, type InventoryRecord } from '../inventoryQueries.ts';
+import type { InventoryRecord } from '../inventoryQueries.ts';
 import { ChosenSlot } from './ChosenSlot.tsx';
 import { LooseDevices } from './LooseDevices.tsx';
 import { newDeviceSearch } from './newDevice.ts';
 import { RackFace } from './RackFace.tsx';
 import { RackLegend } from './RackLegend.tsx';
 import { createRackModel, FACES, type Slot } from './rackModel.ts';
-import { rackQuery } from './rackQueries.ts';
+import { MOUNT_EVENTS, rackQuery } from './rackQueries.ts';
 import { slotText } from './rackStyle.ts';
 import { UnitTable } from './UnitTable.tsx';
 import classes from './Racks.module.css';
@@ -42,7 +42,7 @@ function useOpen(rack: InventoryRecord) {
 /** Both faces of a rack, and what is in it as a table. */
 export function RackSection({ record }: { record: InventoryRecord }) {
   const { data, error, refetch } = useQuery(rackQuery(record.id));
-  useLiveRefresh(['inventory.device.*', 'inventory.device-type.*'], recordKey('racks', record.id));
+  useLiveRefresh(MOUNT_EVENTS, rackQuery(record.id).queryKey);
   const [chosenKey, setChosen] = useState<string>();
   const open = useOpen(record);
   const model = useMemo(() => data && createRackModel(data.rack.uHeight, data.mounts), [data]);

@@ -15,6 +15,9 @@ const withMounts = (
   included: Schemas['Included'] | undefined,
 ): MountedRack => ({ rack, mounts: included?.mounts?.[rack.id] ?? [] });
 
+/** Events after which other units of racks may be taken. */
+export const MOUNT_EVENTS = ['inventory.rack.*', 'inventory.device.*', 'inventory.device-type.*'];
+
 /** A rack and the units that devices take in it. */
 export const rackQuery = (id: string) => ({
   queryKey: [...recordKey('racks', id), 'mounts'],

@@ -18,6 +18,7 @@ import { StatusBadge } from '../../../parts/StatusBadge.tsx';
 import { formatCount } from '../../../parts/format.ts';
 import { isSingle } from '../addresses/neighbours.ts';
 import { inventoryRecordQuery, recordCountQuery } from '../inventoryQueries.ts';
+import { useCountRefresh } from '../useCountRefresh.ts';
 import { whereOf } from '../whereOf.ts';
 import { UsageBar } from '../Usage.tsx';
 import { AllocateDialog } from './AllocateDialog.tsx';
@@ -171,20 +172,21 @@ function Free({ item: { block, cidr, node }, vrf }: Props) {
 }
 
 const CONTENTS = [
-  { resource: 'ip-addresses', noun: ['IP address', 'IP addresses'] },
-  { resource: 'ip-ranges', noun: ['IP range', 'IP ranges'] },
+  { name: 'ip-addresses', kind: 'ip-address', noun: ['IP address', 'IP addresses'] },
+  { name: 'ip-ranges', kind: 'ip-range', noun: ['IP range', 'IP ranges'] },
 ] as const;
 
 /** Addresses and ranges that are in a network without a prefix: it is not quite free. */
 function Contents({ cidr, vrf }: { cidr: string; vrf: string | undefined }) {
   const search = { within: cidr, vrfId: vrf ?? 'none' };
+  const filter = { within: [cidr], vrfId: [search.vrfId] };
   const queries = useQueries({
-    queries: CONTENTS.map(({ resource }) =>
-      recordCountQuery(resource, { within: [cidr], vrfId: [vrf ?? 'none'] }),
-    ),
+    queries: CONTENTS.map(({ name }) => recordCountQuery(name, filter)),
   });
-  const found = CONTENTS.map(({ resource, noun }, at) => ({
-    ...{ resource, noun },
+  useCountRefresh(CONTENTS[0], filter);
+  useCountRefresh(CONTENTS[1], filter);
+  const found = CONTENTS.map(({ name, noun }, at) => ({
+    ...{ resource: name, noun },
     count: queries[at]?.data,
   }));
   if (found.every(({ count }) => count?.value === 0))

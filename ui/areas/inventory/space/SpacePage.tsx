@@ -9,6 +9,7 @@ import { PageLink } from '../../../parts/PageLink.tsx';
 import { ProblemNote } from '../../../parts/ProblemNote.tsx';
 import { RecordPicker } from '../../../parts/records/RecordPicker.tsx';
 import { Reading } from '../../../parts/Reading.tsx';
+import { USAGE_EVENTS } from '../inventoryQueries.ts';
 import { ChosenPanel } from './ChosenPanel.tsx';
 import type { MapItem } from './mapModel.ts';
 import { networkOf } from './networks.ts';
@@ -20,8 +21,6 @@ import { useSpaceTree } from './useSpaceTree.ts';
 import classes from './Space.module.css';
 
 const route = getRouteApi('/frame/inventory/prefixes/space');
-
-const LIVE = ['inventory.prefix.*', 'inventory.ip-address.*', 'inventory.ip-range.*'];
 
 const NO_PATH: readonly SpacePrefix[] = [];
 
@@ -60,7 +59,7 @@ function Space() {
   const root = useRoot(path, tree.rows);
   const [shown, setShown] = useState<readonly string[]>([]);
   const { model, marks, isPartial, isDense, error, retry } = useMapModel(root, shown);
-  useLiveRefresh(LIVE, SPACE_KEY);
+  useLiveRefresh(USAGE_EVENTS, SPACE_KEY);
   const choose = (at: string) =>
     void navigate({ search: (old) => ({ ...old, at }), replace: true });
   const chosen: MapItem | undefined = network && model?.find(network);
