@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { useId } from 'react';
 import { answer, api, type Schemas } from '../../app/api.ts';
+import { useLiveRefresh } from '../../app/live.ts';
 import { Actor } from '../../parts/Actor.tsx';
 import { Exact } from '../../parts/Exact.tsx';
 import { FieldDiff } from '../../parts/diff/FieldDiff.tsx';
@@ -30,8 +31,10 @@ type DriftProps = { drift: Drift; names: Names; requestedAt: string };
 
 /** What others have done with a record since the request was made. */
 function ChangesSince({ drift: { resource, id }, names, requestedAt }: DriftProps) {
+  const queryKey = ['approvals', 'changes', resource, id];
+  useLiveRefresh(['inventory.*'], queryKey, ({ subject }) => subject.id === id);
   const { data } = useQuery({
-    queryKey: ['approvals', 'changes', resource, id],
+    queryKey,
     queryFn: ({ signal }) =>
       answer(
         api.GET(changesPath(resource), {
@@ -44,6 +47,7 @@ function ChangesSince({ drift: { resource, id }, names, requestedAt }: DriftProp
   });
   const changes = changesAfter(data?.items ?? [], requestedAt);
   if (changes.length === 0) return null;
+  const hasEarlier = changes.length === data?.items.length && data.nextCursor !== null;
   const all = mergeNames([names, data?.included]);
   return (
     <ul className={classes.changes}>
@@ -56,6 +60,9 @@ function ChangesSince({ drift: { resource, id }, names, requestedAt }: DriftProp
           <FieldDiff resource={resource} rows={rowsOf(change)} names={all} />
         </li>
       ))}
+      {hasEarlier && (
+        <li>Earlier changes since the request may be in the history of the record.</li>
+      )}
     </ul>
   );
 }
