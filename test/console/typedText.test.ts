@@ -121,5 +121,11 @@ describePages('what is typed', (console) => {
       await page.getByRole('option', { name: `${type}:` }).click();
     }
     expect(JSON.parse(await payload.inputValue())).toEqual({ message: 'kept' });
+    // What is no object stays as it is typed.
+    await payload.fill('');
+    await payload.pressSequentially('[12]');
+    expect(await payload.inputValue()).toBe('[12]');
+    await payload.blur();
+    await page.getByText('must be a JSON object').first().waitFor();
   });
 });

@@ -12,6 +12,7 @@ import {
   fieldPointers,
   initialValue,
   parseJson,
+  parseJsonObject,
   parseNumber,
 } from '../../../ui/parts/schemaForm/check.ts';
 import { moved } from '../../../ui/parts/schemaForm/moved.ts';
@@ -270,6 +271,9 @@ describe('JSON that is typed', () => {
     const outcome = parseJson('{\n  "a": 1,\n  b\n}');
     expect('error' in outcome && outcome.error).toMatch(/^is not JSON: .* in line 3, column 3$/);
     expect(parseJson('{"a":')).toHaveProperty('error');
+    expect(parseJsonObject('{"a": 1}')).toEqual({ value: { a: 1 } });
+    for (const text of ['', '12', '[1]', 'null', '{"a":'])
+      expect(parseJsonObject(text)).toHaveProperty('error');
   });
 
   test.each([

@@ -281,6 +281,14 @@ export function parseJson(text: string): { value: unknown } | { error: string } 
   return loss ? { error: problemText(loss) } : { value };
 }
 
+/** Reads the JSON of a whole form, which is an object: other values, and no text, are errors. */
+export function parseJsonObject(text: string): { value: unknown } | { error: string } {
+  const outcome = parseJson(text);
+  return 'error' in outcome || isJsonObject(outcome.value)
+    ? outcome
+    : { error: 'must be a JSON object' };
+}
+
 /** The digits of a number in decimal or exponential form, without zeros before them. */
 const digitsOf = (number: string): string =>
   number.replace(/e.*/, '').replaceAll(/\D/g, '').replace(/^0+/, '');

@@ -4,7 +4,7 @@ import { MASK } from '../mask.ts';
 import { TimeField } from '../TimeField.tsx';
 import { codeText } from '../CodeText.tsx';
 import { formatNumber } from '../format.ts';
-import { parseJson, parseNumber } from './check.ts';
+import { parseJson, parseJsonObject, parseNumber } from './check.ts';
 import {
   useDraft,
   useEmptyValue,
@@ -300,6 +300,7 @@ export function JsonField(props: FieldProps<'json'>) {
   const input = useInput(props);
   const empty = useEmptyValue(shape, pointer, isRequired);
   const { text, change } = useText(props, writeJson, (typed) => {
+    if (pointer === '') return parseJsonObject(typed);
     const outcome = parseJson(typed);
     return 'value' in outcome && outcome.value === undefined ? { value: empty } : outcome;
   });
