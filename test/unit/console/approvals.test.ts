@@ -9,6 +9,7 @@ import {
 } from '../../../ui/parts/approvals/states.ts';
 import { partsOfText } from '../../../ui/parts/approvals/words.ts';
 import { statusDisplay } from '../../../ui/parts/statuses.ts';
+import { followProgress, type Live } from '../../../ui/areas/approvals/jobProgress.ts';
 import { changesAfter } from '../../../ui/areas/approvals/changesAfter.ts';
 
 describe('the state of a request', () => {
@@ -69,4 +70,31 @@ test('the changes of a record since a request are those after it, also when a re
   expect(changesAfter(changes, '2026-11-27T10:00:00Z')).toEqual(changes.slice(0, 2));
   expect(changesAfter(changes, '2026-11-27T12:00:00Z')).toEqual([]);
   expect(changesAfter(changes.slice(0, 2), '2026-11-27T10:00:00Z')).toEqual(changes.slice(0, 2));
+});
+
+test('the progress of a job goes on after its stream was cut off, and is not kept until then', async () => {
+  const job = (percent: number) => ({ event: 'job', data: `{"progress":{"percent":${percent}}}` });
+  const log = (id: string) => ({ id, event: 'log', data: `{"message":"Line ${id}"}` });
+  const streams = [
+    [{ id: undefined, ...job(10) }, log('1')],
+    [
+      { id: '1', ...job(60) },
+      { id: '1', event: 'end', data: '{}' },
+    ],
+  ];
+  const asked: (string | undefined)[] = [];
+  const shown: Live<{ percent: number }>[] = [];
+  await followProgress<{ percent: number }>({
+    read: async function* (lastEventId) {
+      asked.push(lastEventId);
+      await Promise.resolve();
+      yield* streams.shift() ?? [];
+    },
+    onLive: (live) => shown.push(live),
+    wait: () => Promise.resolve(),
+    signal: new AbortController().signal,
+  });
+  expect(asked).toEqual([undefined, '1']);
+  expect(shown.map(({ progress }) => progress?.percent)).toEqual([10, 10, undefined, 60]);
+  expect(shown.at(-1)?.lastLine).toBe('Line 1');
 });

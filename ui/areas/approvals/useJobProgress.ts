@@ -1,36 +1,25 @@
 import { useEffect, useState } from 'react';
 import type { Schemas } from '../../app/api.ts';
 import { readStream } from '../../app/stream.ts';
+import { followProgress, type Live } from './jobProgress.ts';
 
-type Progress = Schemas['JobProgress'];
-type Live = { progress: Progress | null | undefined; lastLine: string | undefined };
+type JobLive = Live<Schemas['JobProgress']>;
 
-const NOTHING: Live = { progress: undefined, lastLine: undefined };
-
-/** What is kept of a message of a log stream. */
-function after(state: Live, event: string, data: string): Live {
-  if (event === 'log') {
-    const { message } = JSON.parse(data) as { message: string };
-    return { ...state, lastLine: message };
-  }
-  if (event !== 'job') return state;
-  const { progress } = JSON.parse(data) as { progress: Progress | null };
-  return { ...state, progress };
-}
+const NOTHING: JobLive = { progress: undefined, lastLine: undefined };
 
 /** The progress of a job while it runs, and the last line of its log. */
-export function useJobProgress(jobId: string, isRunning: boolean): Live {
+export function useJobProgress(jobId: string, isRunning: boolean): JobLive {
   const [live, setLive] = useState(NOTHING);
   useEffect(() => {
     if (!isRunning) return undefined;
     const ending = new AbortController();
-    const follow = async () => {
-      const path = `/api/jobs/${jobId}/logs?follow`;
-      for await (const { event, data } of readStream(path, { signal: ending.signal }))
-        setLive((state) => after(state, event, data));
-    };
-    // Without the stream the state of the job is still live: its events refresh it.
-    follow().catch(() => undefined);
+    const { signal } = ending;
+    void followProgress<Schemas['JobProgress']>({
+      read: (lastEventId) => readStream(`/api/jobs/${jobId}/logs?follow`, { signal, lastEventId }),
+      onLive: setLive,
+      wait: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+      signal,
+    });
     return () => ending.abort();
   }, [jobId, isRunning]);
   return isRunning ? live : NOTHING;
