@@ -6,7 +6,7 @@ import { describeConsole } from '../support/console/console.ts';
 import { accessibilityProblems } from '../support/console/page.ts';
 import { eventually } from '../support/eventually.ts';
 import { listRuns } from '../support/schedules.ts';
-import { createUser, type TestUser } from '../support/users.ts';
+import { admin, createUser, type TestUser } from '../support/users.ts';
 
 const createSchedule = ({ client }: TestUser, fields: object): Promise<ScheduleRecord> =>
   client
@@ -234,5 +234,25 @@ describeConsole('schedules', (console) => {
     expect(
       await viewer.getByRole('button', { name: /Run now|Pause|Backfill|Edit|Delete/ }).count(),
     ).toBe(0);
+  });
+
+  test('that cancel jobs say what those lack who may not cancel any', async () => {
+    const owner = await createUser(console.app, 'operator');
+    const fields = { name: 'Replaces', overlapPolicy: 'cancelOther', enabled: false };
+    const { id } = await createSchedule(owner, fields);
+    const permissions = ['schedule:read', 'schedule:write', 'job:read', 'job:write'];
+    const role = await admin(console.app)
+      .post<{ id: string }>('/api/rbac/roles', { name: 'planner', permissions })
+      .expect(201);
+    const page = await console.open(
+      await createUser(console.app, role.id, 'viewer'),
+      `/schedules/${id}`,
+    );
+    for (const name of ['Run now', 'Resume', 'Take over'])
+      await page.locator('button[aria-disabled=true]', { hasText: name }).waitFor();
+    await page.getByRole('button', { name: 'Backfill', disabled: false }).waitFor();
+    await page.getByRole('link', { name: 'Edit', exact: true }).click();
+    const policy = page.getByRole('radio', { name: /^Cancel/ });
+    expect(await policy.isDisabled()).toBe(true);
   });
 });

@@ -7,7 +7,13 @@ import {
   whyNotCancel,
   whyNotRetry,
 } from '../../../ui/areas/jobs/jobText.ts';
-import { whereOfTarget, whyNotRun } from '../../../ui/areas/jobs/jobTarget.ts';
+import {
+  inTenant,
+  whereOfTarget,
+  whyNotCreate,
+  whyNotRun,
+  whyNotStart,
+} from '../../../ui/parts/records/jobTarget.ts';
 import { targetRequest } from '../../../ui/parts/records/target.ts';
 
 const line = (attempt: number, second: number, message: string, level = 'info') => ({
@@ -135,6 +141,20 @@ describe('a job type', () => {
     expect(whyNotRun(backup, holds('job:write'))).toContain('backup:write');
     expect(whyNotRun({ ...type, access: 'granted' }, all)).toContain('names the type net.audit');
     expect(whyNotRun(type, all)).toBe('You may not create such jobs here.');
+    // The rights of another tenant are known by their permissions only.
+    const elsewhere = inTenant(backup, false);
+    expect(whyNotCreate(elsewhere, all)).toBeUndefined();
+    expect(whyNotCreate(elsewhere, holds('job:write'))).toContain('backup:write');
+  });
+
+  it('of a schedule needs its permission, and a role that names it, but no job:write by itself', () => {
+    const all = holds('job:write', 'backup:write');
+    const granted = { ...type, access: 'granted' } as const;
+    expect(whyNotStart(type, holds())).toBeUndefined();
+    expect(whyNotStart({ ...type, permission: 'backup:write' }, holds())).toContain('backup:');
+    expect(whyNotStart(granted, holds())).toContain('job:write');
+    expect(whyNotStart(granted, all)).toContain('names the type net.audit');
+    expect(whyNotStart({ ...granted, mayRun: true }, all)).toBeUndefined();
   });
 
   it('has jobs where their target is', () => {

@@ -4,6 +4,7 @@ import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { answer, api, Problem } from '../../app/api.ts';
 import { useJobTypes } from '../../app/jobTypes.ts';
+import { useSession } from '../../app/session/useSession.ts';
 import { consoleSettings } from '../../app/settings.ts';
 import { useCreation } from '../../app/useCreation.ts';
 import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx';
@@ -11,7 +12,8 @@ import { Icon } from '../../parts/icons.tsx';
 import { PageLink } from '../../parts/PageLink.tsx';
 import { PermissionButton, ReasonButton } from '../../parts/PermissionButton.tsx';
 import { usePermissions, type Where } from '../../parts/permissions.tsx';
-import { jobQuery, type Job } from './jobQueries.ts';
+import { inTenant, whyNotCreate } from '../../parts/records/jobTarget.ts';
+import { jobQuery, type Job, type JobType } from './jobQueries.ts';
 import { isFinal, temporalLink, whyNotCancel, whyNotRetry } from './jobText.ts';
 
 /** What can be done with a job. */
@@ -21,11 +23,7 @@ export function JobActions({ job }: { job: Job }) {
     <>
       <TemporalButton job={job} />
       <CopyAsNew job={job} isCreatable={types.some(isOfType(job.type))} />
-      {isFinal(job.status) ? (
-        <RetryButton job={job} reason={whyNotRetry(job, types)} />
-      ) : (
-        <CancelButton job={job} />
-      )}
+      {isFinal(job.status) ? <RetryButton job={job} types={types} /> : <CancelButton job={job} />}
     </>
   );
 }
@@ -77,7 +75,16 @@ function CopyAsNew({ job, isCreatable }: { job: Job; isCreatable: boolean }) {
   );
 }
 
-function RetryButton({ job, reason }: { job: Job; reason: string | undefined }) {
+type RetryProps = { job: Job; types: readonly JobType[] };
+
+function RetryButton({ job, types }: RetryProps) {
+  const { whyNot } = usePermissions();
+  const { tenant } = useSession();
+  const type = types.find(({ name }) => name === job.type);
+  const whyNotThere = (permission: string) => whyNot(permission, whereOfJob(job));
+  const reason =
+    whyNotRetry(job, types) ??
+    (type && whyNotCreate(inTenant(type, job.tenantId === tenant), whyNotThere));
   const [isOpen, setOpen] = useState(false);
   const navigate = useNavigate();
   const client = useQueryClient();

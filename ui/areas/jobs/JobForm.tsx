@@ -18,8 +18,9 @@ import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { TargetField } from '../../parts/records/TargetField.tsx';
 import { targetKindOf, targetRequest } from '../../parts/records/target.ts';
 import { INCOMPLETE, SchemaForm } from '../../parts/schemaForm/SchemaForm.tsx';
-import { whereQuery, type JobType } from './jobQueries.ts';
-import { whyNotRun } from './jobTarget.ts';
+import type { JobType } from './jobQueries.ts';
+import { inTenant, whyNotCreate } from '../../parts/records/jobTarget.ts';
+import { whereQuery } from '../../parts/records/whereQuery.ts';
 import classes from './Jobs.module.css';
 import { PolicyPart } from './PolicyPart.tsx';
 
@@ -209,14 +210,7 @@ function useReasons(type: JobType, tenantId: string, targetId: string | undefine
   const whyNotThere = (permission: string) => whyNot(permission, where);
   if (kind !== undefined && targetId === undefined) return { missing: `Choose a ${kind}.`, where };
   if (where.complete === false) return { where };
-  // What the service says of a type is for the tenant of the session.
-  const known = tenantId === present ? type : { ...type, mayRun: true };
-  const refused =
-    whyNotRun(known, whyNotThere) ??
-    ['job:write', ...(type.permission === null ? [] : [type.permission])]
-      .map(whyNotThere)
-      .find((each) => each !== undefined);
-  return { refused, where };
+  return { refused: whyNotCreate(inTenant(type, tenantId === present), whyNotThere), where };
 }
 
 function Buttons({ missing, refused, where, reason, isBusy, onAsk }: ButtonsProps) {

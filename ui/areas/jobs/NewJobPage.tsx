@@ -11,7 +11,7 @@ import { RecordPage } from '../../parts/RecordPage.tsx';
 import { Reading } from '../../parts/Reading.tsx';
 import { JobForm, type JobDraft } from './JobForm.tsx';
 import { jobQuery, type Job, type JobType } from './jobQueries.ts';
-import { whyNotRun } from './jobTarget.ts';
+import { whyNotRun } from '../../parts/records/jobTarget.ts';
 import classes from './Jobs.module.css';
 
 const route = getRouteApi('/frame/jobs/new');

@@ -1,6 +1,4 @@
 import { answer, api, type Schemas } from '../../app/api.ts';
-import type { TargetKind } from '../../parts/records/target.ts';
-import { whereOfTarget } from './jobTarget.ts';
 
 export type Job = Schemas['Job'];
 export type JobSummary = Schemas['JobSummary'];
@@ -33,18 +31,4 @@ export const retriesQuery = (jobId: string) => ({
   queryKey: ['jobs', 'retries', jobId],
   queryFn: ({ signal }: Reading) =>
     answer(api.GET('/api/jobs', { params: { query: { retryOf: [jobId], limit: 10 } }, signal })),
-});
-
-/** Where a job about this record would be. */
-export const whereQuery = (kind: TargetKind, id: string) => ({
-  queryKey: ['jobs', 'where', kind, id],
-  queryFn: async ({ signal }: Reading) => {
-    const options = { params: { path: { id } }, signal };
-    return whereOfTarget(
-      kind,
-      kind === 'site'
-        ? await answer(api.GET('/api/inventory/sites/{id}', options))
-        : await answer(api.GET('/api/inventory/devices/{id}', options)),
-    );
-  },
 });

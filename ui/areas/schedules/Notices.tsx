@@ -9,6 +9,7 @@ import { PermissionButton } from '../../parts/PermissionButton.tsx';
 import { Exact } from '../../parts/Exact.tsx';
 import { Time } from '../../parts/Time.tsx';
 import { scheduleKey, type Schedule } from './scheduleQueries.ts';
+import { useScheduleRights } from './useScheduleRights.ts';
 import classes from './Schedules.module.css';
 
 const warningsKey = (id: string) => [...scheduleKey(id), 'warnings'];
@@ -65,7 +66,9 @@ function StateNotice({ schedule }: { schedule: Schedule }) {
 }
 
 /** Makes who asks the owner: the jobs then have their permissions. */
-export function TakeOver({ schedule: { id, tenantId, owner, name } }: { schedule: Schedule }) {
+export function TakeOver({ schedule }: { schedule: Schedule }) {
+  const { id, tenantId, owner, name } = schedule;
+  const { cancel } = useScheduleRights(schedule);
   const { user } = useSession();
   const [isOpen, setOpen] = useState(false);
   const client = useQueryClient();
@@ -86,6 +89,7 @@ export function TakeOver({ schedule: { id, tenantId, owner, name } }: { schedule
       <PermissionButton
         permission="schedule:write"
         where={{ tenantId }}
+        reason={cancel}
         variant="default"
         onClick={() => setOpen(true)}
       >

@@ -6,6 +6,7 @@ import { formatDuration } from '../../parts/format.ts';
 import { errorAt, errorsUnder } from '../../parts/form/fieldErrors.ts';
 import { RetryPolicyFields } from '../../parts/form/RetryPolicyFields.tsx';
 import { Icon } from '../../parts/icons.tsx';
+import { usePermissions } from '../../parts/permissions.tsx';
 import type { FieldsProps } from './formFields.ts';
 import classes from './Schedules.module.css';
 import { OVERLAP_TEXTS } from './scheduleText.ts';
@@ -22,6 +23,8 @@ const inWords = (seconds: number | ''): string =>
 /** What happens if something is late or still runs. */
 export function PolicyFields(props: FieldsProps) {
   const { draft, onChange, errors } = props;
+  const { canAnywhere, whyNot } = usePermissions();
+  const whyNotCancel = canAnywhere('job:cancel') ? undefined : whyNot('job:cancel');
   return (
     <fieldset className={classes.group}>
       <legend className={classes.legendTitle}>If a job still runs, or it is late</legend>
@@ -33,7 +36,14 @@ export function PolicyFields(props: FieldsProps) {
       >
         <div className={classes.choices}>
           {OVERLAPS.map(([policy, { label, detail }]) => (
-            <Radio key={policy} size="xs" value={policy} label={label} description={detail} />
+            <Radio
+              key={policy}
+              size="xs"
+              value={policy}
+              label={label}
+              description={(policy === 'cancelOther' && whyNotCancel) || detail}
+              disabled={policy === 'cancelOther' && whyNotCancel !== undefined}
+            />
           ))}
         </div>
       </Radio.Group>

@@ -3,7 +3,6 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useState, type ReactNode } from 'react';
 import { answer, api } from '../../app/api.ts';
-import { useJobTypes } from '../../app/jobTypes.ts';
 import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx';
 import { Icon } from '../../parts/icons.tsx';
 import { PageLink } from '../../parts/PageLink.tsx';
@@ -15,18 +14,16 @@ import type { Schedule } from './scheduleQueries.ts';
 import { PauseButton } from './PauseButton.tsx';
 import { scheduleQuery } from './scheduleQueries.ts';
 import { TriggerButton } from './TriggerButton.tsx';
+import { useScheduleRights } from './useScheduleRights.ts';
 
 type Props = { schedule: Schedule; onNote: (note: ReactNode) => void };
 
 /** What can be done with a schedule. */
 export function ScheduleActions({ schedule, onNote }: Props) {
   const [isBackfilling, setBackfilling] = useState(false);
-  const { whyNot } = usePermissions();
   const where = { tenantId: schedule.tenantId };
-  const types = useJobTypes();
-  // Running jobs of such a type needs its permission too.
-  const permission = types.data?.items.find(({ name }) => name === schedule.jobType)?.permission;
-  const runReason = permission == null ? undefined : whyNot(permission, where);
+  const { start, cancel } = useScheduleRights(schedule);
+  const runReason = start ?? cancel;
   return (
     <>
       <TriggerButton schedule={schedule} onNote={onNote} reason={runReason} />
@@ -34,7 +31,7 @@ export function ScheduleActions({ schedule, onNote }: Props) {
       <PermissionButton
         permission="schedule:write"
         where={where}
-        reason={runReason}
+        reason={start}
         icon="history"
         variant="default"
         onClick={() => setBackfilling(true)}
