@@ -290,7 +290,7 @@ describe('artifacts', () => {
     const removal = (remove: (name: string) => Promise<void>) =>
       createArtifacts({
         ...app.deps,
-        removeMs: 50,
+        removeMs: 1_000,
         archives: {
           targetStore: () => 'folder',
           storeOf: ({ store }) =>
