@@ -20,7 +20,7 @@ const REFRESH_MS = 30_000;
 /** Types that could not be read are read again after this time. */
 const RETRY_MS = 1_000;
 
-/** A record of a type as a job type of this process. */
+/** A record of a type as a job type of this process. Error: the record has no payload schema. */
 export function toJobType(
   {
     name,
@@ -39,7 +39,10 @@ export function toJobType(
   return {
     name,
     summary: known.summary,
-    payload: known.payload as unknown as RemoteJobType['payload'],
+    payload: assertDefined(
+      known.payload,
+      'definition.payload',
+    ) as unknown as RemoteJobType['payload'],
     permission: null,
     access: known.access,
     targets: known.targets,
@@ -84,17 +87,50 @@ function createSecretSchemas(db: Knex) {
   };
 }
 
+/** The types of those records that can be read: a bad one must not stop the others. */
+export function toJobTypes<R extends RemoteType>(
+  records: readonly R[],
+  schemasOf: (name: string) => readonly object[] = () => [],
+  onUnreadable: (record: R, error: unknown) => void = () => undefined,
+): { record: R; type: RemoteJobType }[] {
+  return records.flatMap((record) => {
+    try {
+      return [{ record, type: toJobType(record, schemasOf(record.name)) }];
+    } catch (error) {
+      onUnreadable(record, error);
+      return [];
+    }
+  });
+}
+
+/** Logs each record that cannot be read once, until it changes or can be read again. */
+function createUnreadableLog(log: Log) {
+  let logged = new Map<string, number>();
+  return (): { note(record: RemoteType, error: unknown): void } => {
+    const before = logged;
+    logged = new Map();
+    return {
+      note({ name, version }, error) {
+        logged.set(name, version);
+        if (before.get(name) !== version)
+          log.error({ type: name, err: error }, 'a job type of runners cannot be read');
+      },
+    };
+  };
+}
+
 type Deps = { db: Knex; jobTypes: JobTypes; notifications: Notifications; log: Log };
 
 /** Keeps the job types of runners in the registry of this process as they are in the database. */
 export function createRemoteTypes({ db, jobTypes, notifications, log }: Deps) {
   let unsubscribe: (() => void) | undefined;
   const secretSchemas = createSecretSchemas(db);
+  const unreadable = createUnreadableLog(log);
   notifications.onConnected(secretSchemas.forget);
   jobTypes.useRemote(async () => {
     const records = await listKnownTypes(db, MAX_REMOTE_TYPES);
     const schemasOf = await secretSchemas.read(records);
-    return records.map((record) => toJobType(record, schemasOf(record.name)));
+    return toJobTypes(records, schemasOf, unreadable().note).map(({ type }) => type);
   });
   const loop = createLoop({ name: 'job types of runners', everyMs: REFRESH_MS, log }, async () => {
     try {

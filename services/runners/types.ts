@@ -17,7 +17,7 @@ import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, checkVersion, notFound } from '../../domain/shared/errors.ts';
 import type { Access } from '../access/access.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
-import { MAX_REMOTE_TYPES, toJobType } from './remoteTypes.ts';
+import { MAX_REMOTE_TYPES, toJobTypes } from './remoteTypes.ts';
 import { remoteTypeRecord } from './typeAudit.ts';
 
 export type RunnerTypes = ReturnType<typeof createRunnerTypes>;
@@ -56,9 +56,9 @@ export function createRunnerTypes({ db, commit, access, jobTypes }: Deps) {
       limit: MAX_REMOTE_TYPES,
     });
     const runners = await countRunners(db, [...new Set(records.map(({ pool }) => pool))]);
-    return records.map((record) => ({
+    return toJobTypes(records).map(({ record, type }) => ({
       record,
-      type: toJobType(record),
+      type,
       runners: runners.get(record.pool) ?? 0,
       versions: [],
     }));

@@ -61,6 +61,8 @@ async function poolWith(acceptTypes: string[]) {
   return { pool, name, client, accept, runner, current };
 }
 
+const accepted = (digest: string) => ({ state: 'accepted', digest: digestOf(digest) });
+
 /** Calls of the compiler of schemas while something is done. */
 async function compiled(what: () => Promise<unknown>): Promise<number> {
   const spy = jest.spyOn(Ajv2020.prototype, 'compile');
@@ -86,6 +88,26 @@ test('schemas of types that are announced again are not compiled again, refused 
   ]);
 });
 
+test.each([
+  ['no payload schema', {}],
+  ['retries that cannot be read', { payload: { type: 'object' }, retry: null }],
+])('a stored type with %s stops the announcement and the list of no other', async (_what, bad) => {
+  const [spoiled, other] = [await poolWith(['announced.*']), await poolWith(['announced.*'])];
+  const first = spoiled.runner();
+  await first.announce('first');
+  const { db, jobTypes } = app.deps;
+  await db('job_types')
+    .where({ name: spoiled.name })
+    .update({ definition: JSON.stringify(bad) });
+  expect(await other.runner().announce('first')).toMatchObject([accepted('first')]);
+  expect(await other.current()).toEqual(accepted('first'));
+  expect(jobTypes.find(other.name)).toBeDefined();
+  expect(jobTypes.find(spoiled.name)).toBeUndefined();
+  // Another version of it mends it.
+  await first.announce('second');
+  expect(await spoiled.current()).toEqual(accepted('second'));
+});
+
 test('a schedule of a type that is disabled can be changed, with a warning', async () => {
   const { runner, name } = await poolWith(['announced.*']);
   await runner().announce('first');
@@ -100,7 +122,6 @@ test('a schedule of a type that is disabled can be changed, with a warning', asy
 });
 
 const CHANGED = { payload: { type: 'object', required: ['more'] } };
-const accepted = (digest: string) => ({ state: 'accepted', digest: digestOf(digest) });
 
 describe('a declaration that goes back to an earlier version', () => {
   test('is accepted by a pool that accepts its name', async () => {
