@@ -86,10 +86,12 @@ export function createBackupReconcile({
   }
 
   /** Aborts uploads of archives that have ended. Other installations may use the store, too. */
-  async function clearUnfinishedUploads(store: ArchiveStore): Promise<void> {
+  async function clearUnfinishedUploads(store: ArchiveStore, signal: AbortSignal): Promise<void> {
     const unfinished = await store.listUnfinished();
     const ended = unfinished.length === 0 ? [] : await findEndedArchives(db, unfinished);
-    for (const name of ended) await store.abortUploads(name);
+    await mapConcurrently(log, signal, 'aborting unfinished uploads', ended, (name) =>
+      store.abortUploads(name).then(() => false),
+    );
   }
 
   async function repair(backup: Backup, hasPendingTask: boolean): Promise<boolean> {
@@ -120,8 +122,8 @@ export function createBackupReconcile({
 
   /** Aborted uploads are no repairs. */
   const clearStores = (signal: AbortSignal): Promise<number> =>
-    mapConcurrently(log, signal, 'aborting unfinished uploads', archives.listStores(), (store) =>
-      clearUnfinishedUploads(store).then(() => false),
+    mapConcurrently(log, signal, 'listing unfinished uploads', archives.listStores(), (store) =>
+      clearUnfinishedUploads(store, signal).then(() => false),
     );
 
   const failRestores = async (signal: AbortSignal): Promise<number> =>

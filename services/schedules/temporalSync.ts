@@ -77,7 +77,7 @@ export function createTemporalSync({
         now,
         limit: FULL_COMPARISONS,
       });
-      await repairNextRuns({ db, writeUnaudited, log }, claimed, now);
+      await repairNextRuns({ db, writeUnaudited, log }, claimed, now, signal);
       const suspects = new Set(claimed);
       // At its limit, a list says nothing about what is not in it.
       const [knowsAll, listsAll] = [expected, existing].map(

@@ -58,6 +58,26 @@ describe('an occurrence to come that new time zone data have moved', () => {
     expect(await repaired(await createDaily(at, later(at, HOUR_MS)))).toEqual(at);
   });
 
+  test('is repaired when the repair of another one fails', async () => {
+    const at = minutesFromNow(40);
+    const ids = [
+      await createDaily(at, later(at, HOUR_MS)),
+      await createDaily(at, later(at, HOUR_MS)),
+    ];
+    let writes = 0;
+    const sync = createTemporalSync({
+      ...app.deps,
+      writeUnaudited: (write) =>
+        ++writes === 1 ? Promise.reject(new Error('bad')) : app.deps.writeUnaudited(write),
+      graceMs: 0,
+      compareWithTemporal: () => Promise.resolve(null),
+      listTemporalSchedules: () => Promise.resolve(new Map()),
+    });
+    await sync.reconcile(timeoutSignal());
+    const next = await Promise.all(ids.map(nextOf));
+    expect(next.filter((each) => each.getTime() === at.getTime())).toHaveLength(1);
+  });
+
   test('back is due at its new time, after its former one', async () => {
     const at = minutesFromNow(90);
     expect(await repaired(await createDaily(at, later(at, -HOUR_MS)))).toEqual(later(at, -HOUR_MS));
