@@ -23,8 +23,7 @@ const inWords = (seconds: number | ''): string =>
 /** What happens if something is late or still runs. */
 export function PolicyFields(props: FieldsProps) {
   const { draft, onChange, errors } = props;
-  const { canAnywhere, whyNot } = usePermissions();
-  const whyNotCancel = canAnywhere('job:cancel') ? undefined : whyNot('job:cancel');
+  const { canAnywhere } = usePermissions();
   return (
     <fieldset className={classes.group}>
       <legend className={classes.legendTitle}>If a job still runs, or it is late</legend>
@@ -38,11 +37,8 @@ export function PolicyFields(props: FieldsProps) {
           {OVERLAPS.map(([policy, { label, detail }]) => (
             <Radio
               key={policy}
-              size="xs"
-              value={policy}
-              label={label}
-              description={(policy === 'cancelOther' && whyNotCancel) || detail}
-              disabled={policy === 'cancelOther' && whyNotCancel !== undefined}
+              {...{ size: 'xs', value: policy, label, description: detail }}
+              disabled={policy === 'cancelOther' && !canAnywhere('job:cancel')}
             />
           ))}
         </div>
