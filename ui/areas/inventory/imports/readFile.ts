@@ -1,3 +1,5 @@
+import { MAX_IMPORT_BYTES } from '../../../../domain/inventory/importLimits.ts';
+
 /** What a file is, as far as can be seen before it is sent. */
 export type ChosenFile = {
   file: File;
@@ -28,7 +30,9 @@ const NDJSON = /\.(?:ndjson|jsonl|json)$/i;
 
 /** Reads what is needed to say what a file is. Error: that of the browser, if it cannot be read. */
 export async function readChosen(file: File): Promise<ChosenFile> {
-  const [start, lines] = await Promise.all([file.slice(0, HEAD_BYTES).text(), countLines(file)]);
+  // The rows of a file that is refused for its size are not counted.
+  const counted = file.slice(0, MAX_IMPORT_BYTES);
+  const [start, lines] = await Promise.all([file.slice(0, HEAD_BYTES).text(), countLines(counted)]);
   const head = start.split('\n', 1)[0] ?? '';
   const isNdjson = NDJSON.test(file.name) || head.trimStart().startsWith('{');
   return {

@@ -1,4 +1,4 @@
-import { useState } from 'react';
+import { useRef, useState } from 'react';
 import { MAX_IMPORT_BYTES, maxRowsOf } from '../../../../domain/inventory/importLimits.ts';
 import { formatCount, formatNumberOf } from '../../../parts/format.ts';
 import type { Resource } from '../inventoryQueries.ts';
@@ -54,10 +54,14 @@ export function useNewImport(given: string | undefined, all: readonly Resource[]
   const resource = all.find(({ name }) => name === options.resource);
   const problem = unreadable ?? (chosen && fileProblem(chosen, resource, all));
 
+  // Large files are read for some seconds: only the one that was chosen last counts.
+  const last = useRef<File>(undefined);
   async function choose(file: File): Promise<void> {
+    last.current = file;
     setUnreadable(undefined);
     try {
       const read = await readChosen(file);
+      if (last.current !== file) return;
       setChosen(read);
       // A file of mutations is one of several resources; other files may say it by their columns.
       const [only, ...others] =
@@ -66,7 +70,8 @@ export function useNewImport(given: string | undefined, all: readonly Resource[]
       else if (options.resource === '' && only && others.length === 0)
         change({ resource: only.name });
     } catch {
-      setUnreadable('The browser cannot read the file. Choose it again.');
+      if (last.current === file)
+        setUnreadable('The browser cannot read the file. Choose it again.');
     }
   }
 
