@@ -1,8 +1,9 @@
 import { useMutation } from '@tanstack/react-query';
-import type { ReactNode } from 'react';
+import { useState, type ReactNode } from 'react';
 import { ConfirmDialog } from './ConfirmDialog.tsx';
 import type { IconName } from './icons.tsx';
 import { IconButton, PermissionButton } from './PermissionButton.tsx';
+import { problemFields } from './problems.ts';
 import { useAsked } from './useAsked.ts';
 import type { Where } from './permissions.tsx';
 import type { Named } from './typedName.ts';
@@ -32,12 +33,23 @@ export type ConfirmedButtonProps = {
 /** A button for what is asked about first. */
 export function ConfirmedButton(props: ConfirmedButtonProps) {
   const { permission, where, icon, label, isIcon = false, reason } = props;
-  const { asked, isOpen, ask, close } = useAsked(props);
+  const question = useAsked(props);
+  const { isOpen, close } = question;
+  const [isRefused, setRefused] = useState(false);
+  // After a 412 the question goes on with the present record, unless that changes what is asked.
+  const asked = isRefused && props.confirm === question.asked.confirm ? props : question.asked;
+  const ask = () => {
+    setRefused(false);
+    question.ask();
+  };
   const action = useMutation({
     mutationFn: asked.run,
     onSuccess: async () => {
       close();
       await asked.onDone?.();
+    },
+    onError: (error) => {
+      if (problemFields(error).status === 412) setRefused(true);
     },
     onSettled: () => asked.onSettled(),
   });

@@ -4,7 +4,6 @@ import { answer, api } from '../../app/api.ts';
 import { useIdempotencyKeys } from '../../app/idempotency.ts';
 import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx';
 import { PermissionButton } from '../../parts/PermissionButton.tsx';
-import { usePermissions } from '../../parts/permissions.tsx';
 import { RecordLink } from '../../parts/RecordLink.tsx';
 import type { Schedule } from './scheduleQueries.ts';
 
@@ -20,7 +19,7 @@ type Props = {
 function useTrigger({ id, jobType }: Schedule, onDone: (note: ReactNode) => void) {
   const client = useQueryClient();
   const keys = useIdempotencyKeys();
-  return useMutation({
+  const trigger = useMutation({
     mutationFn: () =>
       keys.once(id, (header) =>
         answer(api.POST('/api/schedules/{id}/trigger', { params: { path: { id }, header } })),
@@ -37,14 +36,19 @@ function useTrigger({ id, jobType }: Schedule, onDone: (note: ReactNode) => void
         ),
       ),
   });
+  /** The next question is about another run, also if the answer to this one was lost. */
+  const end = () => {
+    keys.end();
+    trigger.reset();
+  };
+  return { trigger, end };
 }
 
 /** Runs a schedule now, after a question. */
 export function TriggerButton({ schedule, reason, onNote }: Props) {
   const { tenantId, jobType, name, state, overlapPolicy } = schedule;
   const [isOpen, setOpen] = useState(false);
-  const { whyNot } = usePermissions();
-  const trigger = useTrigger(schedule, (note) => {
+  const { trigger, end } = useTrigger(schedule, (note) => {
     setOpen(false);
     onNote(note);
   });
@@ -54,7 +58,7 @@ export function TriggerButton({ schedule, reason, onNote }: Props) {
       <PermissionButton
         permission="schedule:write"
         where={{ tenantId }}
-        reason={reason ?? (cancels ? whyNot('job:cancel', { tenantId }) : undefined)}
+        reason={reason}
         icon="play"
         onClick={() => setOpen(true)}
       >
@@ -64,7 +68,7 @@ export function TriggerButton({ schedule, reason, onNote }: Props) {
         opened={isOpen}
         onClose={() => {
           setOpen(false);
-          trigger.reset();
+          end();
         }}
         title={`Run ${name} now`}
         confirm="Run now"
