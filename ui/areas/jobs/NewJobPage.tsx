@@ -33,10 +33,13 @@ export function NewJobPage() {
   const found = creatable.find((each) => each.name === name);
   const type = useOpenType(found, whyNotType);
   const error = types.error ?? copied.error;
+  const retry = () => {
+    for (const query of [types, copied]) if (query.error) void query.refetch();
+  };
   const isReading = types.isPending || (from !== undefined && copied.isPending);
   return (
     <RecordPage parent={PARENT} title="New job">
-      {error && <ProblemNote problem={error} retry={() => void types.refetch()} />}
+      {error && <ProblemNote problem={error} retry={retry} />}
       {isReading && !error && <Reading height={240} label="The job types are being read" />}
       {types.data && !isReading && (
         <div className={classes.chooser}>

@@ -5,7 +5,7 @@ import { KINDS_WITHOUT_CABLE } from '../../../../domain/inventory/cabling.ts';
 import { answer, api, type Schemas } from '../../../app/api.ts';
 import { useCreation } from '../../../app/useCreation.ts';
 import { ConfirmDialog } from '../../../parts/ConfirmDialog.tsx';
-import { labelOfField } from '../../../parts/format.ts';
+import { formatCount, labelOfField } from '../../../parts/format.ts';
 import { RecordPicker } from '../../../parts/records/RecordPicker.tsx';
 import { AskButton } from '../AskButton.tsx';
 import type { InventoryRecord, Resource } from '../inventoryQueries.ts';
@@ -139,12 +139,17 @@ function FarInterface({ draft, onChange }: Omit<FieldsProps, 'all'>) {
     ...deviceInterfacesQuery(deviceId ?? ''),
     enabled: deviceId !== undefined,
   });
+  const most =
+    data?.hasMore === true
+      ? `The device has more interfaces than the first ${formatCount(data.interfaces.length)}, which are offered here.`
+      : undefined;
   const ports = (data?.interfaces ?? []).filter(
     ({ record }) => !KINDS_WITHOUT_CABLE.includes(record.kind),
   );
   return (
     <Select
       label="Interface"
+      description={most}
       searchable
       disabled={deviceId === undefined}
       placeholder={deviceId === undefined ? 'Choose the device first' : 'Search interfaces'}
