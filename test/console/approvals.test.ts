@@ -165,6 +165,11 @@ describeConsole('approvals', (console) => {
     const bar = page.getByRole('region', { name: 'The records have changed since the request' });
     await bar.getByText('changed by hand').waitFor();
     await bar.getByText(`${asker.username} changed it`).waitFor();
+    await asker.client
+      .put(`/api/inventory/prefixes/${prefix.id}`, { description: 'changed again' })
+      .expect(200);
+    await bar.getByText('changed again').first().waitFor();
+    expect(await bar.getByText(`${asker.username} changed it`).count()).toBe(2);
     expect(await accessibilityProblems(page)).toEqual([]);
     const approve = page.getByRole('button', { name: 'Approve 2 changes' });
     expect(await approve.getAttribute('aria-disabled')).toBe('true');
