@@ -78,6 +78,8 @@ function useRecordForm(resource: Resource, record: InventoryRecord) {
   });
 }
 
+const NO_ERRORS: ReturnType<typeof problemFields>['errors'] = [];
+
 type EditorProps = { resource: Resource; all: readonly Resource[]; record: InventoryRecord };
 
 /** What is typed, and what it would change. */
@@ -96,6 +98,15 @@ function useEditor(resource: Resource, record: InventoryRecord) {
   return { form, mutation, plan, reason, setIncomplete };
 }
 
+/** What was found when saving, while the form is as it was sent: later it is for the plan to say. */
+function useSentErrors(problem: unknown, sent: RecordValues) {
+  const values = JSON.stringify(sent);
+  const [refused, setRefused] = useState({ problem, values });
+  if (refused.problem !== problem) setRefused({ problem, values });
+  const errors = useMemo(() => problemFields(problem).errors, [problem]);
+  return refused.values === values ? errors : NO_ERRORS;
+}
+
 function Editor({ resource, all, record }: EditorProps) {
   const [{ name }, { id }] = [resource, record];
   const navigate = route.useNavigate();
@@ -107,7 +118,7 @@ function Editor({ resource, all, record }: EditorProps) {
     leave: () =>
       navigate({ to: '/inventory/$resource/$recordId', params: { resource: name, recordId: id } }),
   });
-  const sent = useMemo(() => problemFields(problem).errors, [problem]);
+  const sent = useSentErrors(problem, form.values);
   const where = whereOf(name, record);
   const label = labelIn(resource, record);
   return (
