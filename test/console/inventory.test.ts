@@ -181,6 +181,32 @@ describePages('the inventory', (console) => {
       );
   });
 
+  test('has in a form the custom fields of the tenant of the record', async () => {
+    const ofTenant = (tenant: string) =>
+      console.app.client.as({ actor: 'root', roles: 'platform-admin', tenant });
+    const grants = ['red', 'blue'].map((tenantId) => ({ roleId: 'operator', tenantId }));
+    const user = await createUser(console.app, ...grants);
+    for (const tenant of ['red', 'blue'])
+      await ofTenant(tenant)
+        .post('/api/inventory/custom-fields', {
+          ...{ resource: 'sites', name: `${tenant}_owner`, type: 'text' },
+        })
+        .expect(201);
+    const { id } = await ofTenant('red')
+      .post<WithId>('/api/inventory/sites', { name: 'red1' })
+      .expect(201);
+    await admin(console.app).put(`/api/users/${user.id}`, { tenantId: 'blue' }).expect(200);
+    const page = await console.open(user, `/inventory/sites/${id}/edit`);
+    await page.getByLabel(/red.owner/i).waitFor();
+    expect(await page.getByLabel(/blue.owner/i).count()).toBe(0);
+    await page.goto(`/inventory/sites/${id}`);
+    await page.getByText('red_owner').waitFor();
+    expect(await page.getByText('blue_owner').count()).toBe(0);
+    await page.goto('/inventory/sites/new');
+    await page.getByLabel(/blue.owner/i).waitFor();
+    expect(await page.getByLabel(/red.owner/i).count()).toBe(0);
+  });
+
   test('shows who uses a record before it is deleted', async () => {
     const page = await console.open(administrator, `/inventory/sites/${ids.site}`);
     await page.getByRole('button', { name: 'Delete', exact: true }).click();

@@ -21,7 +21,7 @@ import { whyNotApply } from './planState.ts';
 import { changesOf } from './recordChanges.ts';
 import { RecordFormFields } from './RecordFormFields.tsx';
 import { valuesOf, type RecordValues } from './recordSchema.ts';
-import { labelIn } from './resources.ts';
+import { labelIn, useResourceOf } from './resources.ts';
 import { whereOf } from './whereOf.ts';
 import { commonWhere } from '../../parts/where.ts';
 import { usePlan, type Mutation } from './usePlan.ts';
@@ -43,7 +43,8 @@ type LoadingProps = { resource: Resource; all: readonly Resource[]; id: string }
 
 function Loading({ resource, all, id }: LoadingProps) {
   const { data, error, refetch } = useQuery(inventoryRecordQuery(resource.name, id));
-  if (data) return <Editor resource={resource} all={all} record={data} />;
+  const own = useResourceOf(resource, data?.tenantId);
+  if (data && own) return <Editor resource={own} all={all} record={data} />;
   return (
     <RecordPage parent={parentOf(resource)} title={`Edit ${resource.singular}`} id={id}>
       {error ? (

@@ -19,7 +19,7 @@ import {
 import { RecordFacts, RecordFields } from './RecordFields.tsx';
 import { Related } from './Related.tsx';
 import { RecordActions } from './RecordActions.tsx';
-import { labelIn, referenceOf } from './resources.ts';
+import { labelIn, referenceOf, useResourceOf } from './resources.ts';
 import { SpaceLink } from './SpaceLink.tsx';
 import { SpecialAside, SpecialParts } from './SpecialParts.tsx';
 import { TimeMachine } from './TimeMachine.tsx';
@@ -60,6 +60,7 @@ function useRecord({ resource, id }: LoadingProps) {
 function Loading(props: LoadingProps) {
   const { resource, all, id } = props;
   const { at, record, error, refetch, now } = useRecord(props);
+  const own = useResourceOf(resource, record?.tenantId) ?? resource;
   if (!record)
     return (
       <RecordPage parent={parentOf(resource)} title={resource.singular} id={id}>
@@ -101,7 +102,7 @@ function Loading(props: LoadingProps) {
       <TimeMachine at={at} />
       {at !== undefined && <Since resource={resource} then={record} now={now} />}
       {at === undefined && <SpecialParts resource={resource} all={all} record={record} />}
-      <RecordFields resource={resource} record={record} />
+      <RecordFields resource={own} record={record} />
       {at === undefined && <Related resource={resource} all={all} id={id} />}
       <History resource={resource} id={id} />
     </RecordPage>

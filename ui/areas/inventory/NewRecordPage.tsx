@@ -13,6 +13,7 @@ import { PlanPanel } from './PlanPanel.tsx';
 import { whyNotApply } from './planState.ts';
 import { RecordFormFields } from './RecordFormFields.tsx';
 import { isComplete, type RecordValues } from './recordSchema.ts';
+import { useResourceOf } from './resources.ts';
 import { startValues } from './startValues.ts';
 import { parentOf, WithResource } from './WithResource.tsx';
 import { usePlan, type Mutation } from './usePlan.ts';
@@ -25,9 +26,18 @@ export function NewRecordPage() {
   const { resource } = route.useParams();
   return (
     <WithResource name={resource}>
-      {(found, all) => <NewRecord key={found.name} resource={found} all={all} />}
+      {(found, all) => <InTenant key={found.name} resource={found} all={all} />}
     </WithResource>
   );
+}
+
+type InTenantProps = { resource: Resource; all: readonly Resource[] };
+
+/** The form has the custom fields of its tenant, also after a switch of the session. */
+function InTenant({ resource, all }: InTenantProps) {
+  const tenant = useFormTenant();
+  const own = useResourceOf(resource, tenant.tenant);
+  return own ? <NewRecord resource={own} all={all} tenant={tenant} /> : null;
 }
 
 /** Creates the record and opens its page. */
@@ -52,7 +62,7 @@ function useCreateRecord(resource: Resource, { headers }: FormTenant, onMade: ()
   });
 }
 
-type Props = { resource: Resource; all: readonly Resource[] };
+type Props = InTenantProps & { tenant: FormTenant };
 
 /** What is typed, and what it would change. */
 function useNewRecord(resource: Resource, tenant: FormTenant) {
@@ -72,10 +82,9 @@ function useNewRecord(resource: Resource, tenant: FormTenant) {
   };
 }
 
-function NewRecord({ resource, all }: Props) {
+function NewRecord({ resource, all, tenant }: Props) {
   const { name, singular } = resource;
   const isSent = useRef(false);
-  const tenant = useFormTenant();
   const form = useNewRecord(resource, tenant);
   const { mutation, plan, reason, fields } = form;
   const { create, isBusy, error } = useCreateRecord(

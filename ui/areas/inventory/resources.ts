@@ -1,4 +1,6 @@
-import { useQuery } from '@tanstack/react-query';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { answer, api } from '../../app/api.ts';
+import { TENANT_HEADER } from '../../app/session/tenant.ts';
 import { nounOf } from '../../parts/nouns.ts';
 import { resourcesQuery } from '../../parts/records/resources.ts';
 import type { Resource, ResourceField } from './inventoryQueries.ts';
@@ -40,6 +42,30 @@ export function useResource(name: string) {
     error,
     retry: () => void refetch(),
   };
+}
+
+const resourcesIn = (tenantId: string) => ({
+  queryKey: [...resourcesQuery.queryKey, tenantId],
+  queryFn: ({ signal }: { signal: AbortSignal }) =>
+    answer(api.GET('/api/inventory/resources', { headers: { [TENANT_HEADER]: tenantId }, signal })),
+  staleTime: resourcesQuery.staleTime,
+});
+
+/**
+ * The description of a resource for the records of a tenant, which has custom fields of its own; undefined until it
+ * is read. Without a tenant, and where it cannot be read, that of the session.
+ */
+export function useResourceOf(resource: Resource, tenantId: unknown): Resource | undefined {
+  const tenant = typeof tenantId === 'string' ? tenantId : undefined;
+  const { data, error } = useQuery({
+    ...resourcesIn(tenant ?? ''),
+    enabled: tenant !== undefined,
+    // A form that is taken to another tenant stays.
+    placeholderData: keepPreviousData,
+    retry: false,
+  });
+  if (tenant === undefined || error) return resource;
+  return data?.items.find(({ name }) => name === resource.name);
 }
 
 /** The title of a list of records: `IP addresses`. */
