@@ -30,6 +30,8 @@ function useRotation(token: Schemas['Token']) {
   const { started, watch } = useStarted(token);
   const { id, version } = started;
   const rotate = useMutation({
+    // The cache forgets what was sent and answered with the page.
+    gcTime: 0,
     mutationFn: (overlapSeconds: number) => {
       const body = { overlapSeconds };
       return keys.once({ ...body, version }, (key) => {

@@ -61,6 +61,8 @@ function useCreate(accountId: string | undefined) {
   const { utc } = usePreferences();
   const last = useRef<{ form: Form; body: Schemas['TokenRequest'] }>(undefined);
   return useMutation({
+    // The cache forgets what was sent and answered with the page.
+    gcTime: 0,
     mutationFn: (form: Form) => {
       // The same request again, after an answer that was lost: its expiry was computed then.
       if (last.current?.form !== form)

@@ -34,6 +34,8 @@ export function PasswordForm({ label, known, onChanged }: Props) {
   const [next, setNext] = useState('');
   const [repeated, setRepeated] = useState('');
   const change = useMutation({
+    // The cache forgets what was sent and answered with the page.
+    gcTime: 0,
     mutationFn: (body: Schemas['PasswordChange']) =>
       answer(api.POST('/api/auth/password', { body })),
     onSuccess: onChanged,

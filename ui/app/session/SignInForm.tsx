@@ -76,6 +76,8 @@ export function SignInForm({ returnTo, failureTo, username, onProvider }: Props)
 
 function useLogin(account: Provider | undefined) {
   return useMutation({
+    // The cache forgets what was sent and answered with the page.
+    gcTime: 0,
     mutationFn: async (credentials: { username: string; password: string }) => {
       const user = await (account?.kind === 'ldap'
         ? signIn('ldap', { ...credentials, providerId: account.id })
