@@ -127,6 +127,7 @@ describePages('changes', (console) => {
       response.url().includes('/api/events?follow'),
     );
     await page.goto('/inventory/locations');
+    await page.getByText('No locations').first().waitFor();
     expect((await streams).status()).toBe(200);
     await operator.client.post('/api/inventory/locations', { siteId, name: 'Cage 7' }).expect(201);
     const row = page.getByRole('row', { name: 'Cage 7' });
