@@ -1,9 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
 import { whereOf, whereOfDeletion, whereOfNew } from '../../../ui/areas/inventory/whereOf.ts';
-import { can, heldAt } from '../../../ui/app/session/permissions.ts';
+import { can, hasAllEvents, heldAt } from '../../../ui/app/session/permissions.ts';
 import { commonWhere, whereToAsk, type Where } from '../../../ui/parts/where.ts';
 
-const HELD = { everywhere: false, complete: true, tenantIds: [], siteIds: [], deviceIds: [] };
+const NONE: readonly string[] = [];
+const HELD = {
+  ...{ everywhere: false, complete: true },
+  ...{ tenantIds: NONE, siteIds: NONE, deviceIds: NONE },
+};
 const MAY = 'inventory:write';
 
 const summaryOf = (held: Partial<Record<'tenantIds' | 'siteIds' | 'deviceIds', string[]>>) => ({
@@ -82,4 +86,19 @@ describe('a request for approval is made', () => {
     expect(asked(atSite, unknown)).toEqual({ siteId: 'sit_1' });
     expect(asked(summaryOf({ siteIds: ['sit_1', 'sit_2'] }), unknown)).toEqual({ tenantId: 'red' });
   });
+});
+
+test('the stream has all events only of tenants in which the user may read them', () => {
+  const inTenants = (...tenantIds: string[]) => ({ ...HELD, tenantIds });
+  const everywhere = { ...HELD, everywhere: true };
+  const answer = (events: typeof HELD | undefined, other: typeof HELD) =>
+    hasAllEvents({ tenantId: 'red', permissions: { 'event:read': events, [MAY]: other } });
+  expect(answer(everywhere, { ...HELD, siteIds: ['sit_1'] })).toBe(true);
+  expect(answer(inTenants('red', 'blue'), inTenants('red'))).toBe(true);
+  expect(answer(inTenants('red'), inTenants('red', 'blue'))).toBe(false);
+  expect(answer(inTenants('red'), { ...HELD, siteIds: ['sit_1'] })).toBe(false);
+  expect(answer(inTenants('red'), { ...HELD, deviceIds: ['dev_1'] })).toBe(false);
+  expect(answer(inTenants('red'), { ...HELD, complete: false })).toBe(false);
+  expect(answer(inTenants('red'), everywhere)).toBe(false);
+  expect(answer(undefined, HELD)).toBe(false);
 });

@@ -29,6 +29,24 @@ export function canAnywhere(summary: Summary, permission: string): boolean {
 export const canEverywhere = (summary: Summary, permission: string): boolean =>
   scopeOf(summary, permission)?.everywhere === true;
 
+/**
+ * Whether the stream of events, which is by tenants, has those of all records of tenants that the user may see: nothing is held
+ * in a tenant, at a site or at a device whose events the user may not read.
+ */
+export function hasAllEvents(summary: Summary): boolean {
+  const events = scopeOf(summary, 'event:read');
+  if (events === undefined) return false;
+  return Object.values(summary.permissions).every(
+    (held) =>
+      events.everywhere ||
+      held === undefined ||
+      (!held.everywhere &&
+        held.complete &&
+        held.siteIds.length + held.deviceIds.length === 0 &&
+        held.tenantIds.every((id) => events.tenantIds.includes(id))),
+  );
+}
+
 /** Whether the user holds no permission at all: nobody has assigned a role. */
 export const hasNoRole = (summary: Summary): boolean =>
   Object.entries(summary.permissions).every(

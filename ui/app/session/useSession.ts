@@ -23,6 +23,8 @@ export type Session = {
   canAnywhere(permission: string): boolean;
   /** Whether the user holds it everywhere, so that nothing is left out of what it lets them see. */
   canEverywhere(permission: string): boolean;
+  /** Whether the stream of events has all events about what the user may see. */
+  hasAllEvents: boolean;
   /** The sites and devices where the user holds it by itself. */
   heldAt(permission: string): readonly Where[];
   /** Why the service would not allow it, in words; undefined if it would. */

@@ -47,12 +47,12 @@ export function Shell() {
   const [isPaletteOpen, palette] = useDisclosure(false);
   const [isHelpOpen, help] = useDisclosure(false);
   const main = useRef<HTMLElement>(null);
-  const { user, canEverywhere } = useSession();
+  const { user, hasAllEvents } = useSession();
   const widthStore = useMemo(() => widthsOf(user.id), [user.id]);
   const outage = useHealth()?.outage;
   const isAway = outage !== undefined && outage !== 'temporal';
   usePageChange(main);
-  useLiveStream(canEverywhere('event:read'));
+  useLiveStream(hasAllEvents);
   useLiveRefresh(['rbac.*'], SUMMARY_KEY);
   useKeyboard();
   useFrameKeys({ onSearch: palette.open, onHelp: help.open });
