@@ -197,6 +197,9 @@ type RouteDefinition<P, Q, B> = {
 export type Route = RouteAccess &
   RouteDefinition<TObject | undefined, TObject | undefined, TSchema | undefined>;
 
+/** A request to any route, as its handler receives it. */
+export type HandlerRequest = Parameters<Route['handle']>[0];
+
 /** Declares a route. It must have a permission, or a reason to have none. */
 export const route = <
   P extends TObject | undefined = undefined,

@@ -5,7 +5,7 @@ import { AppError } from '../../domain/shared/errors.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import { parseAddress, withoutBrackets } from '../../platform/network.ts';
 import type { Readiness } from '../../services/shared/readiness.ts';
-import { rejectMethod, rejectMethodOfFixedPath } from '../http/mount.ts';
+import { rejectMethod, rejectMethodOfFixedPath } from '../http/routing.ts';
 
 type OperationDeps = {
   readiness: Readiness;

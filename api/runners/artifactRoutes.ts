@@ -9,7 +9,7 @@ import { invalidField } from '../../domain/shared/errors.ts';
 import type { Slots } from '../../platform/slots.ts';
 import type { Artifacts } from '../../services/runners/artifacts.ts';
 import { listSchema } from '../http/pagination.ts';
-import { requireRunner } from '../http/mount.ts';
+import { requireRunner } from '../http/authorize.ts';
 import { ok, streamResponse } from '../http/response.ts';
 import { route, type Route } from '../http/route.ts';
 import { closed, Id, Timestamp } from '../http/schemas.ts';

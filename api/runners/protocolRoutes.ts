@@ -15,7 +15,7 @@ import type { Announcements } from '../../services/runners/announcements.ts';
 import type { RemoteAttempts } from '../../services/runners/attempts.ts';
 import type { BeginAnswer as Begin } from '../../services/runners/beginAnswer.ts';
 import type { RemoteLine, RemoteLines } from '../../services/runners/lines.ts';
-import { requireRunner } from '../http/mount.ts';
+import { requireRunner } from '../http/authorize.ts';
 import { parseTime } from '../http/queryTime.ts';
 import { noContent, ok } from '../http/response.ts';
 import { route, type Route, type Upload } from '../http/route.ts';
