@@ -6,7 +6,7 @@ import { anonymousCaller, type Caller } from '../../domain/shared/caller.ts';
 import { AppError } from '../../domain/shared/errors.ts';
 import { connectionsAreFor } from '../../platform/connectionUser.ts';
 import type { ClientAddress } from '../middleware/clientAddress.ts';
-import { permissionsOf, type Route } from './route.ts';
+import { permissionsOf, type Exchange, type Route } from './route.ts';
 
 export type AuthorizeDeps = {
   access: Access;
@@ -18,18 +18,18 @@ export type AuthorizeDeps = {
  * Authenticates the caller and checks the permission of the route. Errors: those of `authenticate`;
  * `session_invalid`, `token_not_accepted`, `password_change_required`, `permission_denied`.
  */
-export async function authorizeCaller(
-  route: Route,
-  { clientAddress, authenticate, access }: AuthorizeDeps,
-  ctx: Context,
-): Promise<Caller> {
+export async function authorizeCaller({
+  route,
+  deps,
+  ctx,
+}: Exchange<AuthorizeDeps>): Promise<Caller> {
   if (route.public !== undefined) {
     return anonymousCaller({
       requestId: ctx.state.requestId as string,
-      address: clientAddress.addressOf(ctx),
+      address: deps.clientAddress.addressOf(ctx),
     });
   }
-  const caller = await authenticate(ctx, {
+  const caller = await deps.authenticate(ctx, {
     requiresTenantHeader: route.requiresTenantHeader ?? false,
   });
   ctx.state.isAuthenticated = true;
@@ -37,13 +37,13 @@ export async function authorizeCaller(
   if (route.runner !== undefined) requireRunner(caller);
   else if (caller.runner && !route.allowsRunners)
     throw new AppError('token_not_accepted', 'The token of a runner is for `/api/runner` only.');
-  if (caller.token) await authorizeToken(route, caller, caller.token, access);
+  if (caller.token) await authorizeToken(route, caller, caller.token, deps.access);
   if (route.session !== undefined) requireSessionId(caller);
   if (route.session !== undefined || route.allowsOneTimePassword) return caller;
   requireOwnPassword(caller);
   const [permission, ...others] = permissionsOf(route);
   if (permission !== undefined && !route.permissionCheckedInHandler)
-    await access.requireAnywhere(caller, permission, ...others);
+    await deps.access.requireAnywhere(caller, permission, ...others);
   return caller;
 }
 

@@ -4,7 +4,7 @@ import type { Access } from '../../services/access/access.ts';
 import { mismatchError, type Idempotency } from '../../services/shared/idempotency.ts';
 import { AppError, invalidField } from '../../domain/shared/errors.ts';
 import type { HttpResponse } from './response.ts';
-import { permissionsOf, type HandlerRequest, type Route } from './route.ts';
+import { permissionsOf, type Exchange, type HandlerRequest, type Route } from './route.ts';
 
 export type IdempotencyDeps = { access: Access; idempotency: Idempotency };
 
@@ -16,9 +16,7 @@ const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/;
  * `idempotency_in_progress`; `conflict` if nothing has the response any more.
  */
 export async function handleIdempotently(
-  route: Route,
-  { access, idempotency }: IdempotencyDeps,
-  ctx: Context,
+  { route, deps: { access, idempotency }, ctx }: Exchange<IdempotencyDeps>,
   request: HandlerRequest,
 ): Promise<HttpResponse> {
   const key = ctx.get('idempotency-key');

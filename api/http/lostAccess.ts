@@ -1,11 +1,10 @@
-import type { Context } from 'koa';
 import type { WatchAccess } from '../../services/access/watchAccess.ts';
 import { isBusyError } from '../../domain/shared/busy.ts';
 import { AppError } from '../../domain/shared/errors.ts';
 import { authorizeCaller, type AuthorizeDeps } from './authorize.ts';
 import { encodeError, EVENT_STREAM } from './eventStream.ts';
 import type { HttpResponse } from './response.ts';
-import { permissionsOf, type HandlerRequest, type Route } from './route.ts';
+import { permissionsOf, type Exchange, type HandlerRequest } from './route.ts';
 
 export type LostAccessDeps = AuthorizeDeps & {
   watchAccess: WatchAccess;
@@ -20,13 +19,12 @@ const ACCESS_RECHECK_MS = 10_000;
 
 /** Ends a stream, incompletely, when its caller loses the session or the permission. */
 export function endStreamOnLostAccess(
-  route: Route,
-  deps: LostAccessDeps,
-  ctx: Context,
+  exchange: Exchange<LostAccessDeps>,
   request: HandlerRequest,
   { contentType, source, recheck: onRechecked }: NonNullable<HttpResponse['stream']>,
   ended: AbortController,
 ): void {
+  const { route, deps, ctx } = exchange;
   const end = (error: AppError) => {
     if (contentType === EVENT_STREAM && ctx.res.headersSent) {
       source.unpipe(ctx.res);
@@ -39,7 +37,7 @@ export function endStreamOnLostAccess(
   };
   const recheck = async () => {
     try {
-      const caller = await authorizeCaller(route, deps, ctx);
+      const caller = await authorizeCaller(exchange);
       if (route.keepsScope)
         deps.access.assertSameScope(caller, request.caller, ...permissionsOf(route));
       await route.recheckAccess?.({ ...request, caller });

@@ -3,7 +3,6 @@ import Router from '@koa/router';
 import type { Context, Middleware } from 'koa';
 import type { AppError } from '../../domain/shared/errors.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
-import type { Slots } from '../../platform/slots.ts';
 import type { Strangers } from '../middleware/strangers.ts';
 import { authorizeCaller, requireOwnPassword, type AuthorizeDeps } from './authorize.ts';
 import type { ExpensiveReads } from './expensiveReads.ts';
@@ -16,20 +15,19 @@ import { toAppError } from './problem.ts';
 import { checkContentLength } from './requestBody.ts';
 import { compileInput, type RawInput } from './requestInput.ts';
 import type { HttpResponse } from './response.ts';
-import type { HandlerRequest, Route, StrangerLimits } from './route.ts';
+import type { Exchange, HandlerRequest, Route, StrangerLimits } from './route.ts';
 import { chooseRouter, fixedStart, rejectMethodOfFixedPath, rejectUnmatched } from './routing.ts';
 import { send } from './send.ts';
 import { allowSlowBody } from './slowBodies.ts';
-import { holdUnread, mayAnswerMuch } from './unread.ts';
+import { holdUnread, mayAnswerMuch, type UnreadDeps } from './unread.ts';
 
 export type MountDeps = AuthorizeDeps &
   LostAccessDeps &
-  IdempotencyDeps & {
+  IdempotencyDeps &
+  UnreadDeps & {
     findNames: FindNames;
     strangers: Strangers;
     expensiveReads: ExpensiveReads;
-    /** Bytes of large responses that their callers have not read yet. */
-    unreadBytes: Slots;
     /** Aborted when the server stops. */
     shutdownSignal: AbortSignal;
     /** Called with each response before it is sent; tests compare it with the declared schema. */
@@ -74,32 +72,26 @@ function createHandler(route: Route, routes: readonly Route[], deps: MountDeps) 
 
   async function handle(ctx: RouteContext): Promise<void> {
     const startedAt = performance.now();
-    const initialCaller = await authorizeCaller(route, deps, ctx);
+    const exchange = { route, deps, ctx };
+    const initialCaller = await authorizeCaller(exchange);
     if (route.upload?.maxSeconds) allowSlowBody(ctx.req, route.upload.maxSeconds * 1_000);
     // What is written is answered, however much its caller has not read: such a caller writes nothing more.
     if (mayAnswerMuch(route)) deps.unreadBytes.requireShare(initialCaller);
     // A client that sends its body slowly must not keep a permission that was revoked since. Bound, so that the end of
     // an upload, too, uses the connections of its caller.
     const presentCaller = AsyncResource.bind(async () =>
-      performance.now() - startedAt > CALLER_MAX_AGE_MS
-        ? authorizeCaller(route, deps, ctx)
-        : initialCaller,
+      performance.now() - startedAt > CALLER_MAX_AGE_MS ? authorizeCaller(exchange) : initialCaller,
     );
     const input = await read(ctx, ctx.params, presentCaller);
     try {
       const caller = await presentCaller();
       const ifMatch = ctx.get('if-match') || undefined;
-      const { params } = input;
-      input.body = await changedProperties(
-        route,
-        readOnly,
-        { caller, params: params, ifMatch },
-        input.body,
-      );
+      const put = { caller, params: input.params, ifMatch };
+      input.body = await changedProperties(route, readOnly, put, input.body);
       check(input);
       const included = takeInclude(route, input.query);
       if (included.size > 0) requireOwnPassword(caller);
-      await respond(route, deps, ctx, { ...input, caller }, (request, response) =>
+      await respond(exchange, { ...input, caller, ifMatch }, (request, response) =>
         included.size > 0 ? include(request, included, response) : response,
       );
     } finally {
@@ -145,21 +137,19 @@ const takesPrefer = ({ headers }: Route): boolean => headers?.includes('Prefer')
 
 /** Calls the handler and sends its response, with what `complete` adds to it. */
 async function respond(
-  route: Route,
-  deps: MountDeps,
-  ctx: Context,
-  input: RawInput & { caller: Caller },
+  exchange: Exchange<MountDeps>,
+  input: RawInput & { caller: Caller; ifMatch: string | undefined },
   complete: (
     request: HandlerRequest,
     response: HttpResponse,
   ) => HttpResponse | Promise<HttpResponse>,
 ): Promise<void> {
+  const { route, deps, ctx } = exchange;
   const prefer = readPrefer(ctx.get('prefer'));
   const ended = endOfResponse(ctx);
   const request = {
     ...input,
     prefer,
-    ifMatch: ctx.get('if-match') || undefined,
     header: (name: string) => ctx.get(name) || undefined,
     // Computed on demand: most routes never read it.
     get origin() {
@@ -168,7 +158,7 @@ async function respond(
     isOwnOrigin: (origin: string) => deps.clientAddress.isOwnOrigin(ctx, origin),
     signal: AbortSignal.any([deps.shutdownSignal, ended.signal]),
   } as unknown as HandlerRequest;
-  const handle = () => handleIdempotently(route, deps, ctx, request);
+  const handle = () => handleIdempotently(exchange, request);
   const startedAt = performance.now();
   let handled = await (route.public === undefined
     ? deps.expensiveReads.run(route, request, handle)
@@ -177,7 +167,7 @@ async function respond(
   // Who has waited long gets what they may read now. What was changed is answered as it was.
   const isRepeatable = ctx.state.waits === true && route.method === 'GET';
   if (isRepeatable && performance.now() - startedAt > CALLER_MAX_AGE_MS) {
-    const caller = await authorizeCaller(route, deps, ctx);
+    const caller = await authorizeCaller(exchange);
     reader = { ...request, caller, prefer: { ...prefer, waitMs: 0 } };
     handled = await route.handle(reader);
   }
@@ -186,11 +176,9 @@ async function respond(
   if (prefer.waitMs > 0 && takesPrefer(route))
     ctx.set('preference-applied', `wait=${prefer.waitMs / 1_000}`);
   if (response.stream && route.public === undefined)
-    endStreamOnLostAccess(route, deps, ctx, request, response.stream, ended);
+    endStreamOnLostAccess(exchange, request, response.stream, ended);
   ctx.compress = mayCompress(route, response);
-  await send(ctx, response, (bytes) =>
-    holdUnread(deps.unreadBytes, route, ctx, input.caller, bytes),
-  );
+  await send(ctx, response, (bytes) => holdUnread(exchange, input.caller, bytes));
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import type { Context } from 'koa';
 import type { Static, TObject, TSchema } from 'typebox';
 import type { Caller } from '../../domain/shared/caller.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
@@ -199,6 +200,9 @@ export type Route = RouteAccess &
 
 /** A request to any route, as its handler receives it. */
 export type HandlerRequest = Parameters<Route['handle']>[0];
+
+/** A request to a route from its first check to its response. */
+export type Exchange<Deps> = { route: Route; deps: Deps; ctx: Context };
 
 /** Declares a route. It must have a permission, or a reason to have none. */
 export const route = <

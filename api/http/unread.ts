@@ -1,8 +1,12 @@
-import type { Context } from 'koa';
 import type { Caller } from '../../domain/shared/caller.ts';
 import type { Slots } from '../../platform/slots.ts';
 import { REPLAYED } from './idempotentRequests.ts';
-import type { Route } from './route.ts';
+import type { Exchange, Route } from './route.ts';
+
+export type UnreadDeps = {
+  /** Bytes of large responses that their callers have not read yet. */
+  unreadBytes: Slots;
+};
 
 /**
  * True for a write whose response can be large. A runner must report, and strangers get short texts and documents
@@ -19,9 +23,7 @@ export const mayAnswerMuch = ({ method, runner, public: isPublic, responses }: R
  * `too_many_requests` if the client has not read too much already. The response of a write is not refused.
  */
 export function holdUnread(
-  unreadBytes: Slots,
-  { allowsReadOnly }: Route,
-  ctx: Context,
+  { route: { allowsReadOnly }, deps: { unreadBytes }, ctx }: Exchange<UnreadDeps>,
   caller: Caller,
   bytes: number,
 ): void {
