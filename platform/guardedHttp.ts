@@ -8,6 +8,7 @@ import {
   OutboundError,
   type GuardOptions,
 } from './addressGuard.ts';
+import { orAborted } from './within.ts';
 
 export type OutboundRequest = {
   url: string;
@@ -129,7 +130,7 @@ export function createGuardedHttp(options: GuardOptions) {
       return { ...response, ...(await readLimited(response.body, maxBodyBytes)) };
     };
     try {
-      return await Promise.race([run(), abortOf(signal)]);
+      return await orAborted(signal, run());
     } finally {
       openClients.delete(client);
       // The client does not close a connection that is still being made.
@@ -232,12 +233,6 @@ type FetchOptions = {
   body?: unknown;
   signal?: AbortSignal;
 };
-
-/** Rejects with the reason of a signal when it is aborted. */
-const abortOf = (signal: AbortSignal) =>
-  new Promise<never>((_resolve, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
-  });
 
 const joinHeader = (value: string | string[] | undefined) =>
   Array.isArray(value) ? value.join(', ') : value;

@@ -4,6 +4,7 @@ import { NativeConnection } from '@temporalio/worker';
 import { TRACE_HEADER } from '../domain/dispatch/workflowIds.ts';
 import type { TemporalSettings } from '../platform/config.ts';
 import { currentTrace } from '../platform/tracing.ts';
+import { within } from '../platform/within.ts';
 import { createCodec, createScheduleCodec } from './codec.ts';
 
 export type TemporalConnection = ReturnType<typeof createTemporalConnection>;
@@ -56,16 +57,9 @@ export function createTemporalConnection(settings: TemporalSettings) {
       connecting = undefined;
       throw error;
     });
-    let timer: NodeJS.Timeout | undefined;
-    const timedOut = new Promise<never>((_, reject) => {
-      timer = setTimeout(
-        () => reject(new Error(`No connection to Temporal within ${waitMs} ms`)),
-        waitMs,
-      );
+    return within(waitMs, connecting, () => {
+      throw new Error(`No connection to Temporal within ${waitMs} ms`);
     });
-    // The loser of the race must not be reported as an unhandled rejection.
-    connecting.catch(() => undefined);
-    return Promise.race([connecting, timedOut]).finally(() => clearTimeout(timer));
   }
 
   return {

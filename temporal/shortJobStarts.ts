@@ -1,7 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { OutboxRow } from '../db/core/unitOfWork.ts';
 import type { ImmediateJobs, StartJobTask } from '../domain/dispatch/tasks.ts';
 import { shortJobsWorkflowId } from '../domain/dispatch/workflowIds.ts';
+import { within } from '../platform/within.ts';
 
 /** The start of a short job, as a commit leaves it in the outbox. */
 export type ShortJobRow = OutboxRow & { task: StartJobTask };
@@ -86,10 +86,7 @@ export function createShortJobStarts({ attempts, startWorkflow }: Options) {
       })
       .finally(() => count(tenantId, -rows.length));
     if (kind.collected.length >= MAX_TOGETHER) startCollected(key);
-    const timer = new AbortController();
-    const delay = sleep(MAX_DELAY_MS, undefined, { signal: timer.signal }).catch(() => undefined);
-    await Promise.race([made, delay]);
-    timer.abort();
+    await within(MAX_DELAY_MS, made);
   }
 
   async function makeAll(key: string, kind: Kind, tenantId: string): Promise<void> {

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { within } from '../within.ts';
 
 /**
  * Asks one question at a time and waits at most `limitMs` for its answer; undefined if there is none
@@ -9,16 +9,10 @@ export function askWithin<T>(
   read: () => Promise<T>,
 ): () => Promise<T | undefined> {
   let asking: Promise<T | undefined> | undefined;
-  return async () => {
+  return () => {
     asking ??= read()
       .catch(() => undefined)
       .finally(() => (asking = undefined));
-    const waiting = new AbortController();
-    const limit = sleep(limitMs, undefined, { signal: waiting.signal }).catch(() => undefined);
-    try {
-      return await Promise.race([asking, limit]);
-    } finally {
-      waiting.abort();
-    }
+    return within(limitMs, asking);
   };
 }

@@ -26,6 +26,7 @@ import {
   TracerProvider,
   type Sampler,
 } from '@opentelemetry/sdk-trace';
+import { within } from '../within.ts';
 import type { ActiveSpan, ProcessIdentity, SpanOptions, TraceParent, Tracer } from './tracer.ts';
 import type { TracingConfig } from './config.ts';
 import { formatTraceParent, parseTraceParent } from './traceParent.ts';
@@ -152,8 +153,7 @@ export function createOpenTelemetry(
     },
     traceId: () => position()?.traceId,
     async stop() {
-      const limit = new Promise<void>((resolve) => setTimeout(resolve, STOP_LIMIT_MS).unref());
-      await Promise.race([provider.shutdown().catch(() => undefined), limit]);
+      await within(STOP_LIMIT_MS, provider.shutdown()).catch(() => undefined);
     },
   };
 }

@@ -12,6 +12,7 @@ import {
 } from '../../platform/connectionUser.ts';
 import { jobLog, type Log } from '../../platform/log.ts';
 import { waitUntilIdle } from '../../platform/waitUntilIdle.ts';
+import { orAborted } from '../../platform/within.ts';
 import type { JobAttempts, SharedRunRef } from './attempts.ts';
 import { jobCancelTopic } from './jobAudit.ts';
 import { AttemptFailed, INTERRUPTED, WorkerStopping } from './lifecycle.ts';
@@ -142,14 +143,7 @@ export function createImmediateAttempts({
      */
     async waitFor(jobIds: readonly string[], signal: AbortSignal): Promise<string[]> {
       const pending = new Set(jobIds.flatMap((id) => inProgress.get(id) ?? []));
-      if (pending.size > 0) {
-        const aborted = Promise.withResolvers<never>();
-        const abort = () => aborted.reject(signal.reason as Error);
-        signal.addEventListener('abort', abort, { once: true });
-        await Promise.race([Promise.all(pending), aborted.promise]).finally(() =>
-          signal.removeEventListener('abort', abort),
-        );
-      }
+      if (pending.size > 0) await orAborted(signal, Promise.all(pending));
       return jobIds.filter((id) => !ended.delete(id));
     },
 

@@ -1,6 +1,7 @@
 import type { Knex } from '../../db/core/knex.ts';
 import { endRemovals, findRemovals, postponeRemoval } from '../../db/runners/artifacts.ts';
 import type { Log } from '../../platform/log.ts';
+import { orAborted } from '../../platform/within.ts';
 import { StoreError, type ArchiveStore } from '../../platform/stores/store.ts';
 
 type Deps = {
@@ -29,20 +30,10 @@ const mustRest = (error: unknown): boolean => !(error instanceof StoreError) || 
  * used up. A store that fails does not hold up the removals of another one.
  */
 export function createArtifactRemoval({ db, log, storeOf, removeMs = REMOVE_MS }: Deps) {
-  async function removeWithin({ store, object }: Removal, signal: AbortSignal): Promise<void> {
-    const within = AbortSignal.any([signal, AbortSignal.timeout(removeMs)]);
-    const late = Promise.withResolvers<never>();
-    const onAbort = () => late.reject(within.reason);
-    within.addEventListener('abort', onAbort, { once: true });
-    try {
-      // A file system that hangs knows no signal.
-      await Promise.race([
-        storeOf(store).remove(object, { uploadedOnce: true, signal: within }),
-        late.promise,
-      ]);
-    } finally {
-      within.removeEventListener('abort', onAbort);
-    }
+  async function removeWithin({ store, object }: Removal, stopping: AbortSignal): Promise<void> {
+    const signal = AbortSignal.any([stopping, AbortSignal.timeout(removeMs)]);
+    // A file system that hangs knows no signal.
+    await orAborted(signal, storeOf(store).remove(object, { uploadedOnce: true, signal }));
   }
 
   /** Removes a batch. Returns the stores that must rest. */

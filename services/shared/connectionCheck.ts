@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Knex } from '../../db/core/knex.ts';
 import { readConnectionFacts } from '../../db/core/connectionFacts.ts';
 import { connectionBudget, type ConnectionBudget } from '../../domain/shared/connectionBudget.ts';
@@ -9,6 +8,7 @@ import { ConfigError } from '../../platform/config.ts';
 import type { Log } from '../../platform/log.ts';
 import { createLoop } from '../../platform/loop.ts';
 import type { ConnectionNeeds } from '../../platform/metrics/databasePool.ts';
+import { within } from '../../platform/within.ts';
 import { createClockCheck } from './clockCheck.ts';
 
 type Deps = {
@@ -77,12 +77,7 @@ export function createConnectionCheck({ db, log, metrics, config }: Deps) {
      * `ConfigError`, if the processes of Holdfast alone need more than PostgreSQL accepts.
      */
     async beforeStart(): Promise<void> {
-      const reading = readBudget().catch(reportFailure);
-      const limit = new AbortController();
-      const budget = await Promise.race([
-        reading,
-        sleep(START_LIMIT_MS, undefined, { signal: limit.signal }).catch(() => undefined),
-      ]).finally(() => limit.abort());
+      const budget = await within(START_LIMIT_MS, readBudget().catch(reportFailure));
       if (!budget) return;
       if (budget.result === 'impossible')
         throw new ConfigError(`Too few database connections: ${inWords(budget)}. ${ADVICE}`);

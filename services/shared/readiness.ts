@@ -2,6 +2,7 @@ import { ping, type Knex } from '../../db/core/knex.ts';
 import type { Log } from '../../platform/log.ts';
 import { createLoop } from '../../platform/loop.ts';
 import { APP_VERSION } from '../../platform/version.ts';
+import { within } from '../../platform/within.ts';
 import type { SchemaState } from './schemaState.ts';
 
 export type Readiness = ReturnType<typeof createReadiness>;
@@ -41,13 +42,16 @@ export function createReadiness({ db, schema, temporal, worker, workerRequired, 
 
   /** Errors: why PostgreSQL cannot be used. */
   async function checkPostgres(): Promise<ComponentState> {
-    const answer = await answerWithin(CHECK_TIMEOUT_MS, ping(db));
+    const isLate = await within(
+      CHECK_TIMEOUT_MS,
+      ping(db).then(() => false),
+      () => true,
+    );
     // One late answer of a database that was there may be a busy moment.
-    const isLateOnce = answer === 'late' && !wasLate;
-    wasLate = answer === 'late';
+    const isLateOnce = isLate && !wasLate;
+    wasLate = isLate;
     if (isLateOnce && postgres === 'ready') return postgres;
-    if (answer === 'late') throw new Error(`No answer within ${CHECK_TIMEOUT_MS} ms`);
-    if (answer !== 'done') throw answer.error;
+    if (isLate) throw new Error(`No answer within ${CHECK_TIMEOUT_MS} ms`);
     const fit = await schema.check();
     return fit === 'current' ? 'ready' : `schema_${fit}`;
   }
@@ -67,15 +71,18 @@ export function createReadiness({ db, schema, temporal, worker, workerRequired, 
   }
 
   async function round(): Promise<number> {
-    const [postgresState, answer] = await Promise.all([
+    const [postgresState, isConnected] = await Promise.all([
       checkPostgres().catch((error: unknown): ComponentState => {
         // Of all code that needs PostgreSQL, this runs in every process from its start on.
         log.warn({ err: error }, 'PostgreSQL cannot be used');
         return 'unavailable';
       }),
-      answerWithin(CHECK_TIMEOUT_MS, temporal.check(CHECK_TIMEOUT_MS)),
+      within(
+        CHECK_TIMEOUT_MS,
+        temporal.check(CHECK_TIMEOUT_MS).then(() => true),
+      ).catch(() => false),
     ]);
-    [postgres, temporalState] = [postgresState, answer === 'done' ? 'ready' : 'unavailable'];
+    [postgres, temporalState] = [postgresState, isConnected ? 'ready' : 'unavailable'];
     return INTERVALS_MS[report().status === 'ready' ? 'ready' : 'missing'];
   }
 
@@ -102,15 +109,3 @@ export function createReadiness({ db, schema, temporal, worker, workerRequired, 
     stop: loop.stop,
   };
 }
-
-const answerWithin = (
-  ms: number,
-  work: PromiseLike<unknown>,
-): Promise<'done' | 'late' | { error: unknown }> =>
-  Promise.race([
-    Promise.resolve(work).then(
-      () => 'done' as const,
-      (error: unknown) => ({ error }),
-    ),
-    new Promise<'late'>((resolve) => setTimeout(resolve, ms, 'late' as const).unref()),
-  ]);

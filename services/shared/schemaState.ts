@@ -4,6 +4,7 @@ import type { Migrations } from '../../db/core/migration.ts';
 import { readSchemaFit, type SchemaFit } from '../../db/core/schemaFit.ts';
 import type { Log } from '../../platform/log.ts';
 import { createLoop } from '../../platform/loop.ts';
+import { within } from '../../platform/within.ts';
 
 export type SchemaState = ReturnType<typeof createSchemaState>;
 
@@ -91,8 +92,7 @@ export function createSchemaState({ db, log, migrations, intervalMs = INTERVAL_M
      * process that has just started wait a moment for the answer.
      */
     async isOpen(): Promise<boolean> {
-      if (isWaiting && last === undefined)
-        await Promise.race([checked.promise, sleep(FIRST_CHECK_MS, undefined, { ref: false })]);
+      if (isWaiting && last === undefined) await within(FIRST_CHECK_MS, checked.promise);
       return !isClosed();
     },
 

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { errorMessage } from '../../../domain/shared/errorMessage.ts';
 import { configError } from '../../../platform/config.ts';
+import { within } from '../../../platform/within.ts';
 import { definitionProblems } from './definition.ts';
 import { JOB_TYPE_MARK, type ModuleJobType } from './jobType.ts';
 
@@ -127,7 +128,11 @@ async function typesOf(
     const loading: Promise<unknown> = specifier.startsWith('file:')
       ? import(specifier)
       : importFrom(folder, specifier);
-    const types = Object.values((await withinMs(loadMs, loading)) as Record<string, unknown>)
+    // A module that waits for something at its top level must not keep the process from starting.
+    const loaded = await within(loadMs, loading, () => {
+      throw new Error(`it was not ready after ${loadMs / 1_000} s`);
+    });
+    const types = Object.values(loaded as Record<string, unknown>)
       .flat()
       .filter(isModuleJobType);
     return types.length > 0
@@ -136,16 +141,6 @@ async function typesOf(
   } catch (error) {
     return `cannot be loaded: ${firstLine(error)}`;
   }
-}
-
-/** A module that waits for something at its top level must not keep the process from starting. */
-async function withinMs<T>(limitMs: number, work: Promise<T>): Promise<T> {
-  const late = Promise.withResolvers<never>();
-  const timer = setTimeout(
-    () => late.reject(new Error(`it was not ready after ${limitMs / 1_000} s`)),
-    limitMs,
-  );
-  return Promise.race([work, late.promise]).finally(() => clearTimeout(timer));
 }
 
 const isModuleJobType = (value: unknown): value is ModuleJobType =>
