@@ -2,12 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { mkdir, open, readdir, rename, rm, stat, unlink } from 'node:fs/promises';
 import path from 'node:path';
+import { createStore, type StoreAccess } from './createStore.ts';
 import {
   checkedName,
   isArchiveName,
   StoreError,
   type ArchiveStore,
-  type PendingUpload,
+  type ArchiveUpload,
 } from './store.ts';
 
 const newPart = (name: string): string =>
@@ -42,14 +43,6 @@ function toStoreError(error: unknown): unknown {
   return error;
 }
 
-async function withStoreErrors<T>(step: () => Promise<T>): Promise<T> {
-  try {
-    return await step();
-  } catch (error) {
-    throw toStoreError(error);
-  }
-}
-
 /** Makes a rename or removal in the folder durable. */
 async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, 'r');
@@ -70,8 +63,39 @@ const unlinkIfExists = (file: string): Promise<boolean> =>
     },
   );
 
+function nullIfMissing(error: unknown): null {
+  if (codeOf(error) === 'ENOENT') return null;
+  throw error;
+}
+
+const emptyIfMissing = (error: unknown): [] => nullIfMissing(error) ?? [];
+
 /** Stores archives in a local or shared folder. */
-export function createFolderStore(folder: string): ArchiveStore {
+export const createFolderStore = (folder: string): ArchiveStore =>
+  createStore('folder', () => Promise.resolve(createFolderAccess(folder)));
+
+async function startUpload(file: string, part: string): Promise<ArchiveUpload> {
+  const handle = await open(file, 'wx', 0o600);
+  let sizeBytes = 0;
+  return {
+    async write(bytes) {
+      for (let written = 0; written < bytes.length;)
+        written += (await handle.write(bytes, written)).bytesWritten;
+      sizeBytes += bytes.length;
+    },
+    async finish() {
+      await handle.sync();
+      await handle.close();
+      return { kind: 'folder', part, sizeBytes };
+    },
+    async abort() {
+      await handle.close().catch(() => undefined);
+      await rm(file, { force: true });
+    },
+  };
+}
+
+function createFolderAccess(folder: string): StoreAccess {
   const pathOf = (name: string) => path.join(folder, checkedName(name));
 
   async function abortUploads(name: string): Promise<void> {
@@ -80,110 +104,65 @@ export function createFolderStore(folder: string): ArchiveStore {
   }
 
   return {
-    kind: 'folder',
+    toStoreError,
 
-    startUpload: (name) =>
-      withStoreErrors(async () => {
-        await mkdir(folder, { recursive: true, mode: 0o700 });
-        const part = newPart(name);
-        const handle = await open(pathOf(part), 'wx', 0o600);
-        let sizeBytes = 0;
-        return {
-          write: (bytes) =>
-            withStoreErrors(async () => {
-              for (let written = 0; written < bytes.length;)
-                written += (await handle.write(bytes, written)).bytesWritten;
-              sizeBytes += bytes.length;
-            }),
-          finish: () =>
-            withStoreErrors(async (): Promise<PendingUpload> => {
-              await handle.sync();
-              await handle.close();
-              return { kind: 'folder', part, sizeBytes };
-            }),
-          abort: () =>
-            withStoreErrors(async () => {
-              await handle.close().catch(() => undefined);
-              await rm(pathOf(part), { force: true });
-            }),
-        };
-      }),
-
-    finalize: (name, pending) =>
-      withStoreErrors(async () => {
-        if (pending.kind !== 'folder')
-          throw new StoreError('store_refused', 'The upload was started in another store.', false);
-        try {
-          await rename(pathOf(pending.part), pathOf(name));
-        } catch (error) {
-          // An earlier attempt has renamed the file, but its result was lost.
-          if (codeOf(error) !== 'ENOENT' || (await stat(pathOf(name))).size !== pending.sizeBytes)
-            throw error;
-        }
-        await syncFolder(folder);
-      }),
-
-    async *read(name) {
-      try {
-        yield* createReadStream(pathOf(name), { highWaterMark: 1 << 18 }) as AsyncIterable<Buffer>;
-      } catch (error) {
-        throw toStoreError(error);
-      }
+    async startUpload(name) {
+      await mkdir(folder, { recursive: true, mode: 0o700 });
+      const part = newPart(name);
+      return startUpload(pathOf(part), part);
     },
 
-    sizeOf: async (name) =>
-      stat(pathOf(name)).then(
-        ({ size }) => size,
-        (error: unknown) => {
-          if (codeOf(error) === 'ENOENT') return null;
-          throw toStoreError(error);
-        },
-      ),
+    async finalize(name, pending) {
+      if (pending.kind !== 'folder')
+        throw new StoreError('store_refused', 'The upload was started in another store.', false);
+      try {
+        await rename(pathOf(pending.part), pathOf(name));
+      } catch (error) {
+        // An earlier attempt has renamed the file, but its result was lost.
+        if (codeOf(error) !== 'ENOENT' || (await stat(pathOf(name))).size !== pending.sizeBytes)
+          throw error;
+      }
+      await syncFolder(folder);
+    },
+
+    read: (name) =>
+      createReadStream(pathOf(name), { highWaterMark: 1 << 18 }) as AsyncIterable<Buffer>,
+
+    sizeOf: async (name) => stat(pathOf(name)).then(({ size }) => size, nullIfMissing),
 
     // Uploads are removed first: otherwise one could be finalized after the removal.
     // A missing folder is probably not mounted, so its archives still exist.
-    remove: (name, { uploadedOnce = false } = {}) =>
-      withStoreErrors(async () => {
-        await stat(folder).catch((error: unknown) => {
-          throw codeOf(error) === 'ENOENT'
-            ? new StoreError('store_unavailable', 'The backup folder does not exist.', true)
-            : error;
-        });
-        const isArchive = uploadedOnce && (await unlinkIfExists(pathOf(name)));
-        if (!isArchive) {
-          await abortUploads(name);
-          await rm(pathOf(name), { force: true });
-        }
-        await syncFolder(folder);
-      }),
+    async remove(name, { uploadedOnce = false } = {}) {
+      await stat(folder).catch((error: unknown) => {
+        throw codeOf(error) === 'ENOENT'
+          ? new StoreError('store_unavailable', 'The backup folder does not exist.', true)
+          : error;
+      });
+      const isArchive = uploadedOnce && (await unlinkIfExists(pathOf(name)));
+      if (!isArchive) {
+        await abortUploads(name);
+        await rm(pathOf(name), { force: true });
+      }
+      await syncFolder(folder);
+    },
 
-    abortUploads: (name) => withStoreErrors(() => abortUploads(name)),
+    abortUploads,
 
-    listUnfinished: () =>
-      withStoreErrors(async () => {
-        const files = await readdir(folder).catch(emptyIfMissing);
-        const names = files.flatMap((file) => archiveOfPart(file) ?? []);
-        return [...new Set(names.filter(isArchiveName))];
-      }),
+    async listUnfinished() {
+      const files = await readdir(folder).catch(emptyIfMissing);
+      const names = files.flatMap((file) => archiveOfPart(file) ?? []);
+      return [...new Set(names.filter(isArchiveName))];
+    },
 
     async *list() {
       for (const name of (await readdir(folder).catch(emptyIfMissing))
         .filter(isArchiveName)
         .sort()) {
-        const found = await stat(pathOf(name)).catch(undefinedIfMissing);
+        const found = await stat(pathOf(name)).catch(nullIfMissing);
         if (found?.isFile()) yield { name, sizeBytes: found.size, modifiedAt: found.mtime };
       }
     },
 
     close: () => undefined,
   };
-}
-
-function undefinedIfMissing(error: unknown): undefined {
-  if (codeOf(error) !== 'ENOENT') throw toStoreError(error);
-}
-
-function emptyIfMissing(error: unknown): string[] {
-  undefinedIfMissing(error);
-  return [];
 }

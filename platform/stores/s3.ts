@@ -22,14 +22,8 @@ import {
   OutboundError,
   PRIVATE_NETWORKS,
 } from '../addressGuard.ts';
-import {
-  checkedName,
-  isArchiveName,
-  StoreError,
-  type ArchiveStore,
-  type ArchiveUpload,
-  type PendingUpload,
-} from './store.ts';
+import type { StoreAccess } from './createStore.ts';
+import { checkedName, isArchiveName, StoreError, type ArchiveUpload } from './store.ts';
 
 /** `endpoint` is undefined for AWS. `prefix` is put in front of every name. */
 export type S3Settings = {
@@ -86,14 +80,6 @@ function toStoreError(error: unknown): unknown {
     `The object store cannot be reached (${typeof code === 'string' ? code : nameOf(error)}).`,
     true,
   );
-}
-
-async function withStoreErrors<T>(step: () => Promise<T>): Promise<T> {
-  try {
-    return await step();
-  } catch (error) {
-    throw toStoreError(error);
-  }
 }
 
 /**
@@ -158,20 +144,18 @@ function createUpload(
   }
 
   return {
-    write: (bytes) =>
-      withStoreErrors(async () => {
-        chunks.push(bytes);
-        bufferedBytes += bytes.length;
-        sizeBytes += bytes.length;
-        if (bufferedBytes >= partBytes(etags.length)) await sendPart();
-      }),
-    finish: () =>
-      withStoreErrors(async (): Promise<PendingUpload> => {
-        await sendPart();
-        await sending;
-        return { kind: 's3', uploadId, etags, sizeBytes };
-      }),
-    abort: async () => {
+    async write(bytes) {
+      chunks.push(bytes);
+      bufferedBytes += bytes.length;
+      sizeBytes += bytes.length;
+      if (bufferedBytes >= partBytes(etags.length)) await sendPart();
+    },
+    async finish() {
+      await sendPart();
+      await sending;
+      return { kind: 's3', uploadId, etags, sizeBytes };
+    },
+    async abort() {
       await sending.catch(() => undefined);
       await client
         .send(new AbortMultipartUploadCommand({ ...target, UploadId: uploadId }))
@@ -180,8 +164,8 @@ function createUpload(
   };
 }
 
-/** Stores archives in a bucket of an S3-compatible object store. `allow`: see `createClient`. */
-export function createS3Store(settings: S3Settings, allow: readonly string[]): ArchiveStore {
+/** Opens a bucket of an S3-compatible object store. `allow`: see `createClient`. */
+export function createBucketAccess(settings: S3Settings, allow: readonly string[]): StoreAccess {
   const client = createClient(settings, allow);
   const { bucket: Bucket, prefix } = settings;
   const target = (name: string) => ({ Bucket, Key: `${prefix}${checkedName(name)}` });
@@ -191,7 +175,7 @@ export function createS3Store(settings: S3Settings, allow: readonly string[]): A
       ({ ContentLength }) => ContentLength ?? 0,
       (error: unknown) => {
         if (isMissing(error)) return null;
-        throw toStoreError(error);
+        throw error;
       },
     );
 
@@ -223,80 +207,66 @@ export function createS3Store(settings: S3Settings, allow: readonly string[]): A
   }
 
   return {
-    kind: 's3',
+    toStoreError,
 
-    startUpload: (name) =>
-      withStoreErrors(async () => {
-        const { UploadId } = await client.send(
-          new CreateMultipartUploadCommand({
+    async startUpload(name) {
+      const { UploadId } = await client.send(
+        new CreateMultipartUploadCommand({
+          ...target(name),
+          ContentType: 'application/octet-stream',
+        }),
+      );
+      return createUpload(client, target(name), UploadId ?? '');
+    },
+
+    async finalize(name, pending) {
+      if (pending.kind !== 's3')
+        throw new StoreError('store_refused', 'The upload was started in another store.', false);
+      const Parts = pending.etags.map((ETag, at) => ({ ETag, PartNumber: at + 1 }));
+      await client
+        .send(
+          new CompleteMultipartUploadCommand({
             ...target(name),
-            ContentType: 'application/octet-stream',
+            UploadId: pending.uploadId,
+            MultipartUpload: { Parts },
           }),
-        );
-        return createUpload(client, target(name), UploadId ?? '');
-      }),
-
-    finalize: (name, pending) =>
-      withStoreErrors(async () => {
-        if (pending.kind !== 's3')
-          throw new StoreError('store_refused', 'The upload was started in another store.', false);
-        const Parts = pending.etags.map((ETag, at) => ({ ETag, PartNumber: at + 1 }));
-        await client
-          .send(
-            new CompleteMultipartUploadCommand({
-              ...target(name),
-              UploadId: pending.uploadId,
-              MultipartUpload: { Parts },
-            }),
-          )
-          .catch(async (error: unknown) => {
-            // An earlier attempt has completed the upload, but its result was lost.
-            if (nameOf(error) !== 'NoSuchUpload' || (await sizeOf(name)) !== pending.sizeBytes)
-              throw error;
-          });
-      }),
+        )
+        .catch(async (error: unknown) => {
+          // An earlier attempt has completed the upload, but its result was lost.
+          if (nameOf(error) !== 'NoSuchUpload' || (await sizeOf(name)) !== pending.sizeBytes)
+            throw error;
+        });
+    },
 
     async *read(name) {
-      try {
-        const { Body } = await client.send(new GetObjectCommand(target(name)));
-        if (Body) yield* Body as Readable as AsyncIterable<Buffer>;
-      } catch (error) {
-        throw toStoreError(error);
-      }
+      const { Body } = await client.send(new GetObjectCommand(target(name)));
+      if (Body) yield* Body as Readable as AsyncIterable<Buffer>;
     },
 
     sizeOf,
 
-    remove: (name, { signal } = {}) =>
-      withStoreErrors(async () => {
-        const request = signal ? { abortSignal: signal } : {};
-        // Uploads are removed first: otherwise one could be finalized after the removal.
-        await abortUploads(name, request);
-        await client.send(new DeleteObjectCommand(target(name)), request);
-      }),
+    async remove(name, { signal } = {}) {
+      const request = signal ? { abortSignal: signal } : {};
+      // Uploads are removed first: otherwise one could be finalized after the removal.
+      await abortUploads(name, request);
+      await client.send(new DeleteObjectCommand(target(name)), request);
+    },
 
-    abortUploads: (name) => withStoreErrors(() => abortUploads(name)),
+    abortUploads,
 
-    listUnfinished: () =>
-      withStoreErrors(async () => {
-        const names = (await listUploads(prefix)).map(({ Key }) => Key.slice(prefix.length));
-        return [...new Set(names.filter(isArchiveName))];
-      }),
+    async listUnfinished() {
+      const names = (await listUploads(prefix)).map(({ Key }) => Key.slice(prefix.length));
+      return [...new Set(names.filter(isArchiveName))];
+    },
 
     async *list() {
-      try {
-        for await (const { Contents } of paginateListObjectsV2(
-          { client },
-          { Bucket, Prefix: prefix },
-        )) {
-          for (const { Key = '', Size = 0, LastModified } of Contents ?? []) {
-            const name = Key.slice(prefix.length);
-            if (isArchiveName(name))
-              yield { name, sizeBytes: Size, modifiedAt: LastModified ?? new Date(0) };
-          }
+      const pages = paginateListObjectsV2({ client }, { Bucket, Prefix: prefix });
+      for await (const { Contents } of pages) {
+        for (const { Key = '', Size = 0, LastModified } of Contents ?? []) {
+          const name = Key.slice(prefix.length);
+          if (isArchiveName(name))
+            yield { name, sizeBytes: Size, modifiedAt: LastModified ?? new Date(0) };
         }
-      } catch (error) {
-        throw toStoreError(error);
       }
     },
 

@@ -9,7 +9,7 @@ import { readArchive, readHeader, type ArchiveHeader } from '../../platform/arch
 import { readArchiveConfig, readCommandConfig, readDatabaseConfig } from '../../platform/config.ts';
 import { createLog, type Log } from '../../platform/log.ts';
 import { createFolderStore } from '../../platform/stores/folder.ts';
-import { createS3Store } from '../../platform/stores/s3.ts';
+import { createS3Store } from '../../platform/stores/lazyS3.ts';
 import { StoreError, type ArchiveStore } from '../../platform/stores/store.ts';
 import { createVault } from '../../platform/vault.ts';
 import { entryOf, readSegment } from '../../services/audit/segmentFile.ts';

@@ -1,6 +1,6 @@
 import type { Config } from '../../platform/config.ts';
 import { createFolderStore } from '../../platform/stores/folder.ts';
-import { createLazyS3Store } from '../../platform/stores/lazyS3.ts';
+import { createS3Store } from '../../platform/stores/lazyS3.ts';
 import { APP_VERSION } from '../../platform/version.ts';
 import { createAuditArchives } from '../../services/audit/auditArchives.ts';
 import { createAuditArchiver } from '../../services/audit/archiver.ts';
@@ -20,7 +20,7 @@ import type { Core } from './core.ts';
 
 const composeStores = ({ backups: { folder, s3 }, outboundAllow }: Config) => ({
   ...(folder !== undefined && { folder: createFolderStore(folder) }),
-  ...(s3 && { s3: createLazyS3Store(s3, outboundAllow) }),
+  ...(s3 && { s3: createS3Store(s3, outboundAllow) }),
 });
 
 /** Builds backups and restores. */
