@@ -7,6 +7,9 @@ import type { Knex } from 'knex';
  * `site_id` is part of the content, which never changes. `followed_site_id` is the site of the device if
  * that is another one by now, and '' if the device has none of its tenant; null if the device has not moved. So
  * rows of earlier versions are right as they are.
+ *
+ * The site is locked before the device, as writes of the inventory do. The locks do not depend on the tenant: a site or a
+ * device that is just moving into the tenant is waited for, and is where the request belongs afterwards.
  */
 export async function up(knex: Knex): Promise<void> {
   await knex.raw('ALTER TABLE approvals ADD followed_site_id text COLLATE "C"');
@@ -29,19 +32,35 @@ export async function up(knex: Knex): Promise<void> {
 }
 
 const FUNCTIONS = `
+  -- Where a device belongs, with both locked. Its site is read before the locks, and again after them.
+  CREATE FUNCTION lock_device(device text, OUT tenant text, OUT site text) LANGUAGE plpgsql AS $$
+  DECLARE
+    seen text;
+  BEGIN
+    FOR attempt IN 1..5 LOOP
+      SELECT d.site_id INTO seen FROM devices AS d WHERE d.id = device;
+      PERFORM FROM sites AS s WHERE s.id = seen FOR SHARE;
+      SELECT d.tenant_id, d.site_id INTO tenant, site FROM devices AS d WHERE d.id = device FOR SHARE;
+      EXIT WHEN site IS NOT DISTINCT FROM seen;
+    END LOOP;
+  END $$;
+
+  CREATE FUNCTION lock_site(site text, OUT tenant text) LANGUAGE sql AS $$
+    SELECT s.tenant_id FROM sites AS s WHERE s.id = site FOR SHARE
+  $$;
+
   CREATE OR REPLACE FUNCTION set_approval_scope() RETURNS trigger LANGUAGE plpgsql AS $$
   DECLARE
-    device_site text;
+    device record;
     is_following boolean;
+    own_site text;
   BEGIN
-    -- FOR SHARE waits for a move of the device or the site: its trigger does not see this row yet.
-    SELECT id, site_id INTO NEW.scope_device_id, device_site FROM devices
-      WHERE id = NEW.device_id AND tenant_id = NEW.tenant_id FOR SHARE;
+    SELECT l.tenant = NEW.tenant_id AS is_own, l.site INTO device FROM lock_device(NEW.device_id) AS l;
+    NEW.scope_device_id := CASE WHEN device.is_own THEN NEW.device_id END;
     is_following := NEW.scope_device_id IS NOT NULL
       AND (NEW.status = 'pending' OR NEW.execution IN ('queued', 'running'));
-    SELECT id INTO NEW.scope_site_id FROM sites
-      WHERE id = CASE WHEN is_following THEN device_site ELSE coalesce(NEW.followed_site_id, NEW.site_id) END
-        AND tenant_id = NEW.tenant_id FOR SHARE;
+    own_site := CASE WHEN is_following THEN device.site ELSE coalesce(NEW.followed_site_id, NEW.site_id) END;
+    NEW.scope_site_id := CASE WHEN lock_site(own_site) = NEW.tenant_id THEN own_site END;
     IF is_following AND coalesce(NEW.followed_site_id, NEW.site_id, '') <> coalesce(NEW.scope_site_id, '') THEN
       NEW.followed_site_id := coalesce(NEW.scope_site_id, '');
     END IF;
@@ -123,6 +142,7 @@ const FUNCTIONS_BEFORE = `
 
 export async function down(knex: Knex): Promise<void> {
   await knex.raw(FUNCTIONS_BEFORE);
+  await knex.raw('DROP FUNCTION lock_device, lock_site');
   await knex.raw('DROP FUNCTION approvals_follow_device, move_open_approvals CASCADE');
   await knex.raw('ALTER TABLE approvals DROP followed_site_id');
   await knex.raw('SELECT recalculate_approval_scopes()');
