@@ -1,5 +1,4 @@
 import { Gauge, type Registry } from '@prometheus-io/client';
-import { askWithin } from './askWithin.ts';
 
 /**
  * The state of the installation: what waits, what is late, and which backups there are. Ages are in
@@ -29,7 +28,8 @@ export type InstallationState = {
   lastTestedBackupAgeSeconds: number | null;
 };
 
-export type ReadInstallationState = () => Promise<InstallationState>;
+/** Reads the state, of which all metrics of a scrape ask; undefined before the first answer. */
+export type ReadInstallationState = () => Promise<InstallationState | undefined>;
 
 /** The metric of each value, and its help. Counts are exact up to 100,000. */
 export const INSTALLATION_GAUGES: Readonly<
@@ -93,29 +93,9 @@ export const INSTALLATION_GAUGES: Readonly<
   ],
 };
 
-/** How long a scrape waits for the database. */
-const READ_LIMIT_MS = 1_000;
-
 /** Registers the metrics of the installation. Returns what sets how its state is read. */
 export function installationGauges(registers: Registry[]): (read: ReadInstallationState) => void {
-  let readState: ReadInstallationState | undefined;
-  const ask = askWithin(READ_LIMIT_MS, () =>
-    readState
-      ? readState()
-      : Promise.reject(new Error('The state of the installation is not read')),
-  );
-  let last: { at: number; state: InstallationState } | undefined;
-
-  /** The state; without an answer in time the last one, whose age grows. */
-  async function read(): Promise<InstallationState | undefined> {
-    const state = await ask();
-    if (state) last = { at: performance.now(), state };
-    else if (last) {
-      const ageSeconds = last.state.ageSeconds + (performance.now() - last.at) / 1_000;
-      return { ...last.state, ageSeconds };
-    }
-    return state;
-  }
+  let readState: ReadInstallationState = () => Promise.resolve(undefined);
 
   for (const key of Object.keys(INSTALLATION_GAUGES) as (keyof InstallationState)[]) {
     const [name, help] = INSTALLATION_GAUGES[key];
@@ -124,7 +104,7 @@ export function installationGauges(registers: Registry[]): (read: ReadInstallati
       help,
       registers,
       async collect() {
-        const value = (await read())?.[key];
+        const value = (await readState())?.[key];
         if (value === undefined) return;
         if (value === null) this.remove();
         else this.set(value);

@@ -4,6 +4,7 @@ import {
   readInstallationState,
 } from '../../db/operations/installationState.ts';
 import { useConnectionsForProcess } from '../../platform/connectionUser.ts';
+import { askWithin } from '../../platform/metrics/askWithin.ts';
 import type {
   InstallationState,
   ReadInstallationState,
@@ -15,10 +16,13 @@ const MAX_AGE_SECONDS = 10;
 /** Within this time a process asks the database once, in milliseconds. */
 const CACHE_MS = 5_000;
 
+/** How long a scrape waits for the database. */
+const LIMIT_MS = 1_000;
+
 /**
  * Reads the state of the installation for the metrics. All processes share one measurement: the process
  * whose metrics are read when it is old makes the next one. A process whose metrics nobody reads asks
- * nothing.
+ * nothing. Without an answer in time the last values stay, and get older.
  */
 export function createReadInstallationState({
   db,
@@ -38,20 +42,15 @@ export function createReadInstallationState({
     return state;
   }
 
-  /** The last values with their age now. */
-  function aged({ at, state }: NonNullable<typeof last>): InstallationState {
-    return { ...state, ageSeconds: state.ageSeconds + (performance.now() - at) / 1_000 };
-  }
+  const refresh = askWithin(LIMIT_MS, async () => {
+    const state = await useConnectionsForProcess(read);
+    last = { at: performance.now(), state };
+  });
 
   return async () => {
-    if (last && performance.now() - last.at < cacheMs) return aged(last);
-    try {
-      const state = await useConnectionsForProcess(read);
-      last = { at: performance.now(), state };
-      return state;
-    } catch (error) {
-      if (last) return aged(last);
-      throw error;
-    }
+    if (!last || performance.now() - last.at >= cacheMs) await refresh();
+    if (!last) return undefined;
+    const { at, state } = last;
+    return { ...state, ageSeconds: state.ageSeconds + (performance.now() - at) / 1_000 };
   };
 }

@@ -1,14 +1,11 @@
 import { afterEach, expect, test } from '@jest/globals';
-import { Registry } from '@prometheus-io/client';
 import type { Notifications } from '../../../db/core/notifications.ts';
-import {
-  installationGauges,
-  type InstallationState,
-} from '../../../platform/metrics/installationGauges.ts';
 import { createSlots } from '../../../platform/slots.ts';
 import { retryWrite } from '../../../services/jobs/retryWrite.ts';
+import { createReadInstallationState } from '../../../services/operations/installationState.ts';
 import { createWaitForEnd } from '../../../services/shared/waitForEnd.ts';
 import { eventually } from '../../support/eventually.ts';
+import { createFakeState } from '../../support/installationState.ts';
 
 const RealDate = Date;
 afterEach(() => void (globalThis.Date = RealDate));
@@ -58,15 +55,13 @@ test('a write that fails is given up in time', async () => {
 });
 
 test('the state of the installation gets older', async () => {
-  const registry = new Registry();
-  const state = { ageSeconds: 5, jobsQueued: 2 } as InstallationState;
-  const setRead = installationGauges([registry]);
-  const ageIn = async () =>
-    Number(/^holdfast_state_age_seconds (.+)$/m.exec(await registry.metrics())?.[1]);
-  setRead(() => Promise.resolve(state));
-  expect(await ageIn()).toBe(5);
+  const { db, goAway } = createFakeState({ ageSeconds: 5, state: {} });
+  const read = createReadInstallationState({ db, cacheMs: 0 });
+  const age = async () => (await read())?.ageSeconds ?? NaN;
+  const first = await age();
+  expect(Math.floor(first)).toBe(5);
   setClockBack();
-  setRead(() => Promise.reject(new Error('away')));
-  await eventually(ageIn, (age) => age > 5);
-  expect(await ageIn()).toBeLessThan(60);
+  goAway();
+  await eventually(age, (seconds) => seconds > first);
+  expect(await age()).toBeLessThan(60);
 });

@@ -1,10 +1,9 @@
 import { Registry } from '@prometheus-io/client';
 import { expect, test } from '@jest/globals';
 import { askWithin } from '../../../platform/metrics/askWithin.ts';
-import {
-  installationGauges,
-  type InstallationState,
-} from '../../../platform/metrics/installationGauges.ts';
+import { installationGauges } from '../../../platform/metrics/installationGauges.ts';
+import { createReadInstallationState } from '../../../services/operations/installationState.ts';
+import { createFakeState } from '../../support/installationState.ts';
 import { eventually } from '../../support/eventually.ts';
 
 test('a scrape waits for the database only so long, and asks one question at a time', async () => {
@@ -28,13 +27,14 @@ test('the values of the installation get older while the database does not answe
   const registry = new Registry();
   const setRead = installationGauges([registry]);
   const ageIn = async () =>
-    /^holdfast_state_age_seconds (.+)$/m.exec(await registry.metrics())?.[1] ?? 'none';
+    Number(/^holdfast_state_age_seconds (.+)$/m.exec(await registry.metrics())?.[1]);
   // 0 would say that all is well.
-  expect(await ageIn()).toBe('none');
-  const state = { ageSeconds: 5, jobsQueued: 2 } as InstallationState;
-  setRead(() => Promise.resolve(state));
-  expect(await ageIn()).toBe('5');
-  setRead(() => Promise.reject(new Error('away')));
-  await eventually(ageIn, (age) => Number(age) > 5);
+  expect(await ageIn()).toBeNaN();
+  const { db, goAway } = createFakeState({ ageSeconds: 5, state: { jobsQueued: 2 } });
+  setRead(createReadInstallationState({ db, cacheMs: 0 }));
+  const first = await ageIn();
+  expect(Math.floor(first)).toBe(5);
+  goAway();
+  await eventually(ageIn, (age) => age > first);
   expect(await registry.metrics()).toContain('holdfast_jobs_queued 2');
 });
