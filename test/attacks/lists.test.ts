@@ -389,8 +389,10 @@ testPlans('no question to a list reads a large table as a whole', async () => {
         choices.add(name.replaceAll(/[A-Z]/g, (l) => `_${l.toLowerCase()}`));
     for (const query of planQuestions(route)) {
       const note = ({ sql, bindings }: Statement) => {
-        // A recursion, which resolves names of the people of a page, is estimated by a guess.
-        if (/^\(?select\b/i.test(sql) && !statements.has(sql))
+        // A recursion, which resolves names of the people of a page, is estimated by a guess, and so are the members of
+        // a group, which an index finds: as 5,000 of a million users.
+        const isGuess = !/^\(?select\b/i.test(sql) || sql.includes('external_groups @>');
+        if (!isGuess && !statements.has(sql))
           statements.set(sql, {
             sql,
             bindings,

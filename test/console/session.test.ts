@@ -101,21 +101,29 @@ describePages(
       for (const page of pages) await frameOf(page).waitFor();
     });
 
-    test('outlives a server that cannot be reached', async () => {
+    test('outlives a server that cannot be reached, and a proxy that answers instead of it', async () => {
       const context = await console.profileOf(await createUser(console.app, 'viewer'));
       const refreshes = countRefreshes(context);
       const page = await context.newPage();
       await page.goto('/');
       await frameOf(page).waitFor();
+      const refreshTwice = async () => {
+        const before = refreshes(page);
+        await eventually(
+          () => refreshes(page),
+          (count) => count >= before + 2,
+        );
+        expect(await frameOf(page).isVisible()).toBe(true);
+      };
       await context.setOffline(true);
       console.expectProblem(/ERR_INTERNET_DISCONNECTED/);
-      const before = refreshes(page);
-      await eventually(
-        () => refreshes(page),
-        (count) => count >= before + 2,
-      );
-      expect(await frameOf(page).isVisible()).toBe(true);
+      await refreshTwice();
       await context.setOffline(false);
+      await context.route('**/api/auth/refresh', (route) =>
+        route.fulfill({ status: 401, contentType: 'text/html', body: '<h1>Unauthorized</h1>' }),
+      );
+      await refreshTwice();
+      await context.unroute('**/api/auth/refresh');
       await expectSignedIn(page);
     });
 

@@ -66,6 +66,10 @@ export const putTenant = (tenantId: string, token: string): Promise<unknown> =>
     body: JSON.stringify({ tenantId }),
   });
 
+/** True if Holdfast says that the session has ended. The 401 of a proxy says nothing about it. */
+export const isSessionInvalid = (error: unknown): error is Problem =>
+  error instanceof Problem && error.code === 'session_invalid';
+
 const REPEATS = 3;
 
 /**
@@ -78,7 +82,7 @@ export async function exchangeCookie(): Promise<Tokens | undefined> {
     try {
       return await send<Tokens>('/api/auth/refresh', { method: 'POST', keepalive: true });
     } catch (error) {
-      if (!(error instanceof Problem) || error.status !== 401) throw error;
+      if (!isSessionInvalid(error)) throw error;
       // The cookie was replaced moments ago; the browser has the next one now, or will have it soon.
       if (error.retryAfterSeconds === undefined || repeat === REPEATS) return undefined;
       await new Promise((resolve) => setTimeout(resolve, 300 * (repeat + 1)));

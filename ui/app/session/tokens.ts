@@ -6,6 +6,7 @@ import { compete, isHeldElsewhere, withLock } from './locks.ts';
 import {
   exchangeCookie,
   isBehindGateway,
+  isSessionInvalid,
   post,
   putTenant,
   tokenFrom,
@@ -161,7 +162,7 @@ function refresh(spent: Token | undefined): Promise<void> {
 /** Nobody has used the pages for as long as a session may be idle: they do not keep it. Error: Problem. */
 async function endIdle(token: Token): Promise<void> {
   await logOut(token).catch((error: unknown) => {
-    if (!(error instanceof Problem) || error.status !== 401) throw error;
+    if (!isSessionInvalid(error)) throw error;
   });
   broadcast({ kind: 'expired', token });
   end(token);
@@ -276,7 +277,7 @@ export const signOut = ({ everywhere = false } = {}): Promise<void> =>
   withLock(REFRESH, async () => {
     await logOut(currentToken(), everywhere).catch((error: unknown) => {
       // The session has ended already.
-      if (!(error instanceof Problem) || error.status !== 401) throw error;
+      if (!isSessionInvalid(error)) throw error;
     });
     broadcast({ kind: 'signedOut' });
     leave();
