@@ -28,7 +28,8 @@ const ROUNDS = 3;
 export async function bench(): Promise<BenchResult[]> {
   const environment = await startBenchEnvironment();
   const endpoint = await startEndpoint();
-  const product = await startProduct(environment);
+  // A tenth of the streams is left to other tenants.
+  const product = await startProduct(environment, [], { HOLDFAST_MAX_EVENT_STREAMS: '600' });
   const agent = new Agent({ connections: 20 });
   const api: BenchApi = async (method, path, body, tenant = 'bench') => {
     const answer = await request(`http://127.0.0.1:${product.ready}${path}`, {
