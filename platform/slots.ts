@@ -29,7 +29,7 @@ type Release = () => void;
 export type Slots = ReturnType<typeof createSlots>;
 
 /** In all, of one tenant, and of one caller. */
-export const bounds = (total: number, perTenant: number, perCaller: number): SlotBounds => ({
+export const boundsOf = (total: number, perTenant: number, perCaller: number): SlotBounds => ({
   total,
   perTenant,
   perCaller,

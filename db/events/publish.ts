@@ -13,13 +13,12 @@ export type PublishBatch = {
 export type Published = { types: string[]; deliveries: number; areLeft: boolean };
 
 /**
- * Publishes up to `limit` committed events in one call: assigns the next sequences, in the order in which the
- * events were written. Then adds up to
- * `maxDeliveries` deliveries of published events, of each tenant in turn: one for each enabled webhook of the
- * event's tenant and of the platform that subscribes to it, unless the event was published before the webhook
- * was enabled. The call takes a bounded time, however many webhooks an event matches; the next one goes on. With a `maxDeliveries` of 0 it only assigns
- * sequences, and waits for no other process if all events have theirs. The function `publish_batch` is in the
- * schema.
+ * Publishes up to `limit` committed events in one call: assigns the next sequences, in the order in which the events
+ * were written. Then adds up to `maxDeliveries` deliveries of published events, of each tenant in turn: one for each
+ * enabled webhook of the event's tenant and of the platform that subscribes to it, unless the event was published
+ * before the webhook was enabled. The call takes a bounded time, however many webhooks an event matches; the next one
+ * goes on. With a `maxDeliveries` of 0 it only assigns sequences, and waits for no other process if all events have
+ * theirs. The function `publish_batch` is in the schema.
  *
  * The lock of `event_head` admits one process at a time, and a batch is visible before the next process
  * reads the head. So no smaller sequence appears later, and every event is matched exactly once. The

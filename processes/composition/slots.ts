@@ -1,6 +1,6 @@
 import type { Config } from '../../platform/config.ts';
 import type { Metrics } from '../../platform/metrics.ts';
-import { bounds, createSlots, sharesOf } from '../../platform/slots.ts';
+import { boundsOf, createSlots, sharesOf } from '../../platform/slots.ts';
 
 /** What callers can hold of this process for longer than a moment, and how much of it each may. */
 export function composeSlots(config: Pick<Config, 'maxEventStreams'>, metrics: Metrics) {
@@ -24,38 +24,38 @@ const requestSlots = () => ({
   /** Fewer than the connections to the store of archives, which backups and runners need as well. */
   downloads: createSlots({
     of: 'downloads of artifacts',
-    ...bounds(10, 4, 2),
+    ...boundsOf(10, 4, 2),
     waiting: { ...sharesOf(40), maxMs: 10_000 },
   }),
   waits: createSlots({ of: 'waiting requests', ...sharesOf(1_000) }),
   uploads: createSlots({
     of: 'uploads',
-    ...bounds(16, 4, 2),
+    ...boundsOf(16, 4, 2),
     waiting: { ...sharesOf(40), maxMs: 10_000 },
-    long: { ...bounds(8, 2, 1), afterMs: 60_000 },
+    long: { ...boundsOf(8, 2, 1), afterMs: 60_000 },
   }),
   /** Files that runners send. Up to 16 MiB of each are in memory. They share the connections to the store. */
   artifactUploads: createSlots({
     of: 'uploads of artifacts',
-    ...bounds(10, 5, 2),
-    waiting: { ...bounds(400, 200, 20), maxMs: 10_000 },
-    long: { ...bounds(6, 2, 1), afterMs: 60_000 },
+    ...boundsOf(10, 5, 2),
+    waiting: { ...boundsOf(400, 200, 20), maxMs: 10_000 },
+    long: { ...boundsOf(6, 2, 1), afterMs: 60_000 },
   }),
   /** Many lines of logs that runners send together. The wait is shorter than that of a runner with a short lease. */
   logLines: createSlots({
     of: 'large reports of lines',
     retryAfterSeconds: 1,
-    ...bounds(16, 4, 4),
-    waiting: { ...bounds(100, 25, 25), maxMs: 500 },
-    long: { ...bounds(8, 2, 2), afterMs: 2_000 },
+    ...boundsOf(16, 4, 4),
+    waiting: { ...boundsOf(100, 25, 25), maxMs: 500 },
+    long: { ...boundsOf(8, 2, 2), afterMs: 2_000 },
   }),
   /** Counts of what a purge would delete. Each reads many records. */
   previews: createSlots({
     of: 'previews of retention',
-    ...bounds(2, 1, 1),
-    waiting: { ...bounds(16, 4, 2), maxMs: 5_000 },
+    ...boundsOf(2, 1, 1),
+    waiting: { ...boundsOf(16, 4, 2), maxMs: 5_000 },
   }),
-  webhookTests: createSlots({ of: 'webhook tests', ...bounds(20, 3, 3) }),
+  webhookTests: createSlots({ of: 'webhook tests', ...boundsOf(20, 3, 3) }),
 });
 
 /** Plans, allocations and writes of many records. */
@@ -63,26 +63,26 @@ const inventorySlots = () => ({
   /** Plans that are not written. They keep connections and processor time busy for seconds. */
   questions: createSlots({
     of: 'validations',
-    ...bounds(4, 2, 1),
-    waiting: { ...bounds(40, 16, 8), maxMs: 2_000 },
+    ...boundsOf(4, 2, 1),
+    waiting: { ...boundsOf(40, 16, 8), maxMs: 2_000 },
   }),
   /** Reads that search, count or explain. */
   expensiveReads: createSlots({
     of: 'expensive reads',
-    ...bounds(8, 2, 1),
-    waiting: { ...bounds(400, 200, 100), maxMs: 10_000 },
+    ...boundsOf(8, 2, 1),
+    waiting: { ...boundsOf(400, 200, 100), maxMs: 10_000 },
   }),
   /** Searches for free networks. Each is short, and many may wait. */
   allocations: createSlots({
     of: 'allocations of prefixes',
-    ...bounds(12, 6, 4),
-    waiting: { ...bounds(400, 200, 100), maxMs: 10_000 },
+    ...boundsOf(12, 6, 4),
+    waiting: { ...boundsOf(400, 200, 100), maxMs: 10_000 },
   }),
   /** Writes of many records. */
   largeWrites: createSlots({
     of: 'bulk writes',
-    ...bounds(6, 3, 2),
-    waiting: { ...bounds(100, 40, 20), maxMs: 10_000 },
+    ...boundsOf(6, 3, 2),
+    waiting: { ...boundsOf(100, 40, 20), maxMs: 10_000 },
   }),
   /**
    * Dry runs of imports. Each has up to 300,000 records in memory. Few wait, and not for long: their
@@ -91,21 +91,21 @@ const inventorySlots = () => ({
   dryRuns: createSlots({
     of: 'dry runs of imports',
     retryAfterSeconds: 60,
-    ...bounds(2, 1, 1),
-    waiting: { ...bounds(4, 1, 1), maxMs: 10_000 },
+    ...boundsOf(2, 1, 1),
+    waiting: { ...boundsOf(4, 1, 1), maxMs: 10_000 },
   }),
   /** Transactions of imports, each with up to 500 rows. Imports take turns without a time limit. */
   importWrites: createSlots({
     of: 'imports',
     retryAfterSeconds: 10,
-    ...bounds(2, 1, 1),
-    waiting: bounds(400, 200, 200),
+    ...boundsOf(2, 1, 1),
+    waiting: boundsOf(400, 200, 200),
   }),
   /** Transactions of imports of the mode `all`: each writes a whole file. */
   wholeImports: createSlots({
     of: 'imports of the mode all',
     retryAfterSeconds: 10,
-    ...bounds(2, 1, 1),
-    waiting: { ...bounds(40, 8, 8), maxMs: 10_000 },
+    ...boundsOf(2, 1, 1),
+    waiting: { ...boundsOf(40, 8, 8), maxMs: 10_000 },
   }),
 });

@@ -1,4 +1,4 @@
-import { bounds, createSlots } from '../../platform/slots.ts';
+import { boundsOf, createSlots } from '../../platform/slots.ts';
 import { busyFailure } from '../jobs/busy.ts';
 import type { StepTools } from '../jobs/multiStep.ts';
 
@@ -14,8 +14,8 @@ export function createConcurrencyLimit() {
   const slots = createSlots({
     of: 'backups and restores',
     retryAfterSeconds: 10,
-    ...bounds(MAX_CONCURRENT_STEPS, 1, 2),
-    waiting: bounds(40, 20, 20),
+    ...boundsOf(MAX_CONCURRENT_STEPS, 1, 2),
+    waiting: boundsOf(40, 20, 20),
   });
   return async function runLimited<T>(
     { caller, signal }: Pick<StepTools, 'caller' | 'signal'>,
