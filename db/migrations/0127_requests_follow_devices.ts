@@ -70,7 +70,8 @@ const FUNCTIONS = `
   CREATE OR REPLACE FUNCTION update_approval_scopes() RETURNS trigger LANGUAGE plpgsql AS $$
   BEGIN
     IF TG_TABLE_NAME = 'sites' THEN
-      -- An open request has left the site with it. Closed before the site returns, it stays without one.
+      -- If the site has moved to another tenant, an open request at a device there has no site. It keeps that when it
+      -- is closed before the site returns.
       UPDATE approvals SET scope_site_id = CASE WHEN tenant_id = NEW.tenant_id THEN NEW.id END, version = version + 1,
           followed_site_id = CASE WHEN tenant_id <> NEW.tenant_id AND scope_device_id IS NOT NULL
             AND (status = 'pending' OR execution IN ('queued', 'running')) THEN '' ELSE followed_site_id END
