@@ -328,7 +328,7 @@ describePages(
       await page.getByRole('link', { name: 'Map a group' }).click();
       await field(page, 'Group').fill('net-admins');
       await pick(page, 'Role', 'Viewer');
-      await page.getByText('Nobody that you may see.').waitFor();
+      await page.getByText('No user that you may see.').waitFor();
       await page.getByRole('button', { name: 'Map group' }).click();
       await page
         .getByRole('heading', { name: 'Viewer for the members of the group net-admins of Company' })

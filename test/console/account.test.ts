@@ -111,7 +111,7 @@ describePages('the account', (console) => {
       })
       .expect(201);
     const page = await console.open(user, '/account');
-    await page.getByText('What uses these tokens stops soon.').waitFor();
+    await page.getByText('Programs that use these tokens will stop working.').waitFor();
     await page.getByRole('listitem').filter({ hasText: 'Expires soon' }).waitFor();
     expect(await accessibilityProblems(page)).toEqual([]);
     await page.getByRole('button', { name: 'Rename or narrow ci' }).click();

@@ -134,7 +134,7 @@ describeConsole('approvals', (console) => {
     await comment(page).fill('not today');
     await first.client.post(`/api/workflows/${id}/approve`, {}).expect(200);
     await page.getByRole('button', { name: 'Reject' }).click();
-    await page.getByRole('alert').getByText('was faster: the request is approved.').waitFor();
+    await page.getByRole('alert').getByText('decided first: the request is approved.').waitFor();
     expect(await page.getByRole('button', { name: 'Reject' }).count()).toBe(0);
     expect(await comment(page).inputValue()).toBe('not today');
     // What is typed while a comment is sent stays.

@@ -302,7 +302,7 @@ describePages('the frame', (console) => {
     await bar.waitFor();
     const [other] = await Promise.all([
       context.waitForEvent('page'),
-      bar.getByRole('link', { name: 'Sign in in another tab' }).click(),
+      bar.getByRole('link', { name: 'Sign in on another tab' }).click(),
     ]);
     await signIn(other, user.username);
     await bar.waitFor({ state: 'detached' });

@@ -158,7 +158,7 @@ const describePagesOf = (console: TestConsole) => {
       await heading(page).first().waitFor();
       await isComplete(page);
       expect([address, await heading(page).count()]).toEqual([address, 1]);
-      expect([address, await page.getByText('has a mistake').count()]).toEqual([address, 0]);
+      expect([address, await page.getByText('has an error').count()]).toEqual([address, 0]);
       expect(new URL(page.url()).origin).toBe(console.base);
     }
   });

@@ -207,7 +207,7 @@ describeConsole('schedules', (console) => {
     await Promise.all([page.waitForRequest((each) => each.method() === 'PUT'), save.click()]);
     await name.fill('After');
     answer();
-    await page.getByText('What you have typed since is not saved yet.').waitFor();
+    await page.getByText('Your latest changes are not saved yet.').waitFor();
     expect(await name.inputValue()).toBe('After');
     await page.unroute(`**/api/schedules/${id}`);
     await save.click();

@@ -45,7 +45,7 @@ describePages('saved views', (console) => {
     await item(page, 'Save what the list shows now').click();
     await menu(page, /^To build$/).waitFor();
     await menu(page, /^To build$/).click();
-    await item(page, 'Open the list with it').click();
+    await item(page, 'Open the list with this view').click();
     await page.goto('/inventory/sites');
     await menu(page, /^To build$/).waitFor();
     expect(new URL(page.url()).searchParams.get('columns')).toBe('name,status');
@@ -69,7 +69,7 @@ describePages('saved views', (console) => {
     await item(other, 'Amsterdam').click();
     await row(other, 'ber1').waitFor({ state: 'detached' });
     await menu(other, 'Amsterdam').click();
-    await item(other, 'Open the list with it').waitFor();
+    await item(other, 'Open the list with this view').waitFor();
     expect(await item(other, /Delete|Rename|Save what/).count()).toBe(0);
     await item(other, /Save as a new view/).click();
     await other.getByText('This needs the permission inventory:write.').waitFor();
@@ -112,7 +112,7 @@ describePages('saved views', (console) => {
     await change({ search: { status: 'active', q: 'ams' } });
     // The view is read again, and the list shows what it has shown.
     await menu(page, 'Live').click();
-    await item(page, 'Open the list with it').click();
+    await item(page, 'Open the list with this view').click();
     await menu(page, /Live changed/).waitFor();
     await page.getByRole('button', { name: /^Planned/ }).click();
     await row(page, 'ber1').waitFor();

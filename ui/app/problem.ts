@@ -121,7 +121,7 @@ export const toProblem = (error: unknown): Problem =>
     : new Problem({
         status: 0,
         code: 'console_error',
-        title: 'This page has a mistake',
+        title: 'This page has an error',
         detail: errorMessage(error),
         body: error,
       });

@@ -27,7 +27,7 @@ export function useEditPage<Values extends Record<string, unknown>>(options: Opt
     if (saving === 'failed') return;
     void client.invalidateQueries({ queryKey });
     if (saving === 'typedOn') {
-      notifyOutcome('Saved', 'What you have typed since is not saved yet.');
+      notifyOutcome('Saved', 'Your latest changes are not saved yet.');
       return;
     }
     isSaved.current = true;

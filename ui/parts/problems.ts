@@ -29,7 +29,7 @@ export const problemFields = (error: unknown): ProblemFields =>
     : {
         status: 0,
         code: 'console_error',
-        title: 'This page has a mistake',
+        title: 'This page has an error',
         detail: errorMessage(error),
         errors: [],
       };

@@ -28,9 +28,9 @@ export function RevokeDialog({ opened, token, onClose }: Props) {
       problem={revoke.error}
     >
       <p className={classes.text}>
-        Nothing works with it any more, and nothing that was asked for with it runs: its running
-        jobs are cancelled, queued ones fail, its schedules skip, its approval requests are not
-        carried out. This cannot be undone.
+        The token stops working, and so does what was created with it: running jobs are cancelled,
+        queued jobs fail, schedules skip their runs, and approval requests are not carried out. This
+        cannot be undone.
       </p>
       <p className={classes.text}>
         {lastUsedAt === null ? (

@@ -101,12 +101,12 @@ function RotateForm({ formerUntil, onSubmit, busy, problem, onCancel }: FormProp
       }}
     >
       <p className={classes.text}>
-        The token gets another secret. What it may do, and its expiry, stay as they are.
+        The token gets another secret. Its limits and its expiry stay as they are.
       </p>
       <Overlap until={formerUntil} />
       <Select
         label="How long the present secret stays valid"
-        description="As long as you need to replace it everywhere. If it has leaked: not at all."
+        description="As long as you need to replace it everywhere; not at all if it has leaked."
         data={OVERLAPS}
         value={overlap}
         onChange={(value) => value !== null && setOverlap(value)}
@@ -132,7 +132,7 @@ function Overlap({ until }: { until: string | null }) {
   return (
     <p className={classes.warning} role="note">
       The secret before the present one is valid until <Time value={until} />. It ends immediately:
-      programs that have not got the present one yet are refused then.
+      programs that still use it are refused.
     </p>
   );
 }

@@ -72,7 +72,7 @@ export function TokenFields(props: Props) {
     >
       {token && (
         <p className={classes.text}>
-          What a token may do can be narrowed, and never widened. For more, create another one.
+          The limits of a token can be narrowed, never widened. To allow more, create another token.
         </p>
       )}
       <NameAndExpiry {...fields} token={token} />
@@ -160,7 +160,7 @@ function OtherLimits({ form, change, errorOf }: FieldsProps) {
       <div className={classes.columns}>
         <TagsInput
           label="Networks"
-          description="CIDRs of the clients; none is all"
+          description="CIDRs of the clients. Empty: all addresses"
           placeholder={form.networks.length === 0 ? '10.20.0.0/16' : ''}
           size="xs"
           splitChars={[',', ' ', ';']}
@@ -171,7 +171,7 @@ function OtherLimits({ form, change, errorOf }: FieldsProps) {
         />
         <TagsInput
           label="Job types"
-          description="Only jobs of these types; none is all"
+          description="Only jobs of these types. Empty: all types"
           placeholder={form.jobTypes.length === 0 ? 'inventory.*' : ''}
           size="xs"
           data={jobTypes}
@@ -183,7 +183,7 @@ function OtherLimits({ form, change, errorOf }: FieldsProps) {
         />
         <NumberInput
           label="Requests a minute"
-          description="Empty is the limit of the installation"
+          description="Empty: the limit of the installation"
           min={1}
           max={1_000_000}
           allowDecimal={false}

@@ -10,7 +10,7 @@ export default function OtherUserPage() {
   return (
     <CardPage title="Another user has signed in">
       <Text size="sm" role="alert">
-        Another account has signed in in this browser. Reload the page to continue with it.
+        Another account has signed in with this browser. Reload the page to continue with it.
       </Text>
       <Group>
         <Button onClick={() => location.reload()}>Reload the page</Button>

@@ -82,7 +82,7 @@ function OpenRun({ id }: { id: string }) {
   return error ? (
     <ProblemNote problem={error} retry={() => void refetch()} />
   ) : (
-    <Reading height={120} label="The run is being read" />
+    <Reading height={120} label="Loading the run" />
   );
 }
 

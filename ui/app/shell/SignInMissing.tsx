@@ -8,14 +8,14 @@ export function SignInMissing({ retry }: FailedProps) {
     <div className={classes.bar} role="alert">
       <span>
         <strong>Your session has expired.</strong> The sign-in could not be loaded from the server.
-        Nothing on the page is lost: sign in in another tab, and this one continues.
+        Nothing on the page is lost: sign in on another tab, and this one continues.
       </span>
       <span className={classes.buttons}>
         <Button variant="default" onClick={retry}>
           Try again
         </Button>
         <Button component="a" href="/sign-in" target="_blank" rel="noopener">
-          Sign in in another tab
+          Sign in on another tab
         </Button>
       </span>
     </div>

@@ -16,6 +16,6 @@ export function OpenView({ id }: { id: string }) {
   return error ? (
     <ProblemNote problem={error} retry={() => void refetch()} />
   ) : (
-    <Reading height={120} label="The view is being read" />
+    <Reading height={120} label="Loading the view" />
   );
 }

@@ -38,8 +38,7 @@ export function RenameViewDialog({ view, whyNotShare, onClose }: Props) {
     readAgain: async () => versionOf(await readView(id)),
   });
   // Only its owner can make a shared view private.
-  const whyNot =
-    view.shared && !view.isOwn ? 'Only who has made it can make it private.' : whyNotShare;
+  const whyNot = view.shared && !view.isOwn ? 'Only its owner can make it private.' : whyNotShare;
   const finish = (saving: Saving) => {
     if (saving === 'saved') onClose();
   };

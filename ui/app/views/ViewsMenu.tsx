@@ -208,7 +208,7 @@ function PresentItems({ view, search, whyNotShare, onSave, onDialog }: PresentPr
         leftSection={<Icon name="home" />}
         onClick={() => setDefault.mutate(view, { onError: notifyProblem })}
       >
-        {view.isDefault ? 'No longer open the list with it' : 'Open the list with it'}
+        {view.isDefault ? 'Do not open the list with this view' : 'Open the list with this view'}
       </Menu.Item>
       {(canChange || view.isOwn) && (
         <Menu.Item leftSection={<Icon name="trash" />} onClick={() => onDialog('delete')}>

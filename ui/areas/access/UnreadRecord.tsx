@@ -17,7 +17,7 @@ export function UnreadRecord({ parent, title, id, error, retry }: Props) {
       {error ? (
         <ProblemNote problem={error} retry={() => void retry()} />
       ) : (
-        <Reading height={240} label="The record is being read" />
+        <Reading height={240} label="Loading the record" />
       )}
     </RecordPage>
   );

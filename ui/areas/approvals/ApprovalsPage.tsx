@@ -24,7 +24,7 @@ const EMPTY: Readonly<Record<View, { title: string; detail: string }>> = {
   },
   mine: {
     title: 'You have not asked for anything yet',
-    detail: 'A change that needs the eyes of another person can be requested instead of made.',
+    detail: 'If another person should check a change, ask for approval instead of making it.',
   },
   all: {
     title: 'There are no approval requests that you may see',

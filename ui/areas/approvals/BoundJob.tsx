@@ -76,7 +76,7 @@ export function BoundJob({ request }: { request: ApprovalRequest }) {
             executedAt !== null && { label: 'Finished', value: <Time value={executedAt} /> },
             job?.purged === true && {
               label: 'Job',
-              value: 'deleted, as the retention of jobs says',
+              value: 'deleted by retention',
             },
           ]}
         />

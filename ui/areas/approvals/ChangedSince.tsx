@@ -124,8 +124,8 @@ const TITLES: Readonly<Record<string, string>> = {
   stale_plan: 'The records have changed since the request',
   permission_lost: 'The requester may no longer do this',
   payload_invalid: 'The job no longer accepts the payload',
-  target_not_found: 'What the job is about does not exist any more',
-  reference_not_found: 'A record that the payload names does not exist any more',
+  target_not_found: 'The target of the job no longer exists',
+  reference_not_found: 'A record that the payload names no longer exists',
 };
 
 /** What stops a request from being executed: above all, records that have changed since. */
@@ -148,7 +148,7 @@ export function ChangedSince({ request, names }: { request: ApprovalRequest; nam
         <p className={classes.message}>
           <Exact text={reason.message} />.{' '}
           {status === 'pending' &&
-            'An approval would run nothing as long as this is so. A new request is needed.'}
+            'As long as this is so, an approval runs nothing: a new request is needed.'}
           {isStale && 'Nothing was changed. A new request is needed.'}
         </p>
         {difference && (

@@ -197,7 +197,7 @@ function Failure({ error, request, names, hasText }: FailureProps) {
     <p className={classes.reason} role="alert">
       <Icon name="info" size={14} />
       <span>
-        <Actor id={closedBy} names={names} full /> was faster: the request is{' '}
+        <Actor id={closedBy} names={names} full /> decided first: the request is{' '}
         {stateOf({ status, execution: 'none' }).label.toLowerCase()}.
         {hasText && ' What you wrote was not sent.'}
       </span>

@@ -34,7 +34,7 @@ export function AuditEntryPage() {
         {error ? (
           <ProblemNote problem={error} retry={() => void refetch()} />
         ) : (
-          <Reading height={240} label="The entry is being read" />
+          <Reading height={240} label="Loading the entry" />
         )}
       </RecordPage>
     );

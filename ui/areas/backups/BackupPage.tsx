@@ -43,7 +43,7 @@ function OfBackup({ backupId }: { backupId: string }) {
         {error ? (
           <ProblemNote problem={error} retry={() => void refetch()} />
         ) : (
-          <Reading height={320} label="The backup is being read" />
+          <Reading height={320} label="Loading the backup" />
         )}
       </RecordPage>
     );
@@ -104,7 +104,7 @@ function BackupProgress({ backup: { jobId, status } }: { backup: Backup }) {
       jobId={jobId}
       status={data?.status ?? status}
       progress={data?.progress ?? null}
-      text="The records are being read"
+      text="Loading the records"
     />
   );
 }

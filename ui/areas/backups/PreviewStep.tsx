@@ -43,7 +43,7 @@ export function PreviewStep(props: Props) {
       {error && (
         <ProblemNote problem={error} retry={() => void refetch()} hasData={run !== undefined} />
       )}
-      {!run && !error && <Reading height={200} label="The preview is being read" />}
+      {!run && !error && <Reading height={200} label="Loading the preview" />}
       {run && !isEnded(run.status) && (
         <RunProgress
           jobId={jobId}
@@ -105,7 +105,7 @@ function Ended(props: EndedProps) {
       {(canAccept(run.errors) || accepts) && (
         <Checkbox
           size="xs"
-          label="I accept that afterwards no administrator, or not I, may be able to sign in"
+          label="I accept that afterwards I, or all administrators, may be unable to sign in"
           checked={accepts}
           disabled={compare.isBusy}
           onChange={(event) => again(event.currentTarget.checked)}

@@ -42,7 +42,7 @@ export function RestorePage() {
             }}
           />
         ) : (
-          <Reading height={240} label="The backup is being read" />
+          <Reading height={240} label="Loading the backup" />
         )}
       </RecordPage>
     );

@@ -75,7 +75,7 @@ export function RunOutcome({ run }: Props) {
       </span>
       {preRestoreBackupId !== null && (
         <span>
-          To take it back, restore <RecordLink id={preRestoreBackupId} names={names} />.
+          To undo it, restore <RecordLink id={preRestoreBackupId} names={names} />.
         </span>
       )}
     </div>

@@ -35,7 +35,7 @@ export function RunPage() {
         {error ? (
           <ProblemNote problem={error} retry={() => void refetch()} />
         ) : (
-          <Reading height={240} label="It is being read" />
+          <Reading height={240} label="Loading" />
         )}
       </RecordPage>
     );

@@ -38,7 +38,7 @@ export function EventPage() {
         {error ? (
           <ProblemNote problem={error} retry={() => void refetch()} />
         ) : (
-          <Reading height={240} label="The event is being read" />
+          <Reading height={240} label="Loading the event" />
         )}
       </RecordPage>
     );

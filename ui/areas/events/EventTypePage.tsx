@@ -32,7 +32,7 @@ export function EventTypePage() {
         ) : types ? (
           <Empty kind="hidden" title="There is no such event type" />
         ) : (
-          <Reading height={240} label="The event type is being read" />
+          <Reading height={240} label="Loading the event type" />
         )}
       </RecordPage>
     );
@@ -52,7 +52,8 @@ export function EventTypePage() {
       <Section title="Permissions">
         <p className={classes.muted}>
           <code>event:read</code> to read it here and in the API; <code>webhook:write</code> for a
-          webhook that receives it. What its ids are of needs the permission of those records.
+          webhook that receives it. To read the records that its ids name, you need their
+          permissions.
         </p>
       </Section>
       <Section title="JSON Schema of the data">

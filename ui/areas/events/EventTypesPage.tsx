@@ -33,7 +33,7 @@ export function EventTypesPage() {
     <RecordPage
       parent={PARENT}
       title="Event types"
-      note="What happens has an event. Reading events needs the permission event:read; users who may create webhooks (webhook:write) can receive every event of its tenant. Events have ids and states, never secrets."
+      note="Changes of records, and what happens to jobs, schedules, requests and backups, emit events. Reading events needs the permission event:read; users who may create webhooks (webhook:write) can receive every event of its tenant. Events have ids and states, never secrets."
     >
       <TextInput
         className={classes.search}

@@ -60,11 +60,7 @@ export function EventsPage() {
       rowKey={keyOf}
       onOpen={open}
       empty={
-        <Empty
-          kind="nothing"
-          title="No events yet"
-          detail="Every change has an event. They appear here as they happen."
-        />
+        <Empty kind="nothing" title="No events yet" detail="Events appear here as they happen." />
       }
     />
   );

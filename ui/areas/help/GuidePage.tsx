@@ -42,7 +42,7 @@ export function GuidePage() {
       {guide ? (
         <Content key={name} name={name} guide={guide} />
       ) : (
-        <Reading height={400} label="The guide is being read" />
+        <Reading height={400} label="Loading the guide" />
       )}
     </div>
   );

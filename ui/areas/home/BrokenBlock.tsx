@@ -95,7 +95,7 @@ function LeftOut({ broken: { hasMoreWebhooks, missedLeftOut } }: { broken: Broke
           <PageLink to="/webhooks" className={classes.link}>
             More webhooks
           </PageLink>{' '}
-          fail or were disabled for it
+          fail, or were disabled because they failed
         </Row>
       )}
       {missedLeftOut !== undefined && (

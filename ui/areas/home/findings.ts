@@ -115,8 +115,8 @@ const REASONS: Readonly<Record<string, string>> = {
   unknown_job_type: 'the job type no longer exists',
   job_type_disabled: 'the job type is disabled',
   payload_invalid: 'the job type no longer accepts the payload',
-  target_not_found: 'what its jobs are about does not exist any more',
-  reference_not_found: 'a record that its payload names does not exist any more',
+  target_not_found: 'the target of its jobs no longer exists',
+  reference_not_found: 'a record that its payload names no longer exists',
   quota_exceeded: 'a quota of the tenant was reached',
 };
 

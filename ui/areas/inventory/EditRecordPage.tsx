@@ -50,7 +50,7 @@ function Loading({ resource, all, id }: LoadingProps) {
       {error ? (
         <ProblemNote problem={error} retry={() => void refetch()} />
       ) : (
-        <Reading height={320} label={`The ${resource.singular} is being read`} />
+        <Reading height={320} label={`Loading the ${resource.singular}`} />
       )}
     </RecordPage>
   );

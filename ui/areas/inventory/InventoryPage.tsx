@@ -25,7 +25,7 @@ export function InventoryPage() {
         </div>
       </div>
       {error && <ProblemNote problem={error} retry={() => void refetch()} />}
-      {!data && !error && <Reading height={320} label="The resources are being read" />}
+      {!data && !error && <Reading height={320} label="Loading the resources" />}
       <div className={classes.groups}>
         {groupsOf(data?.items ?? []).map(({ title, resources }) => (
           <section key={title} className={classes.group} aria-label={title}>

@@ -68,7 +68,7 @@ function Loading(props: LoadingProps) {
         {error ? (
           <ProblemNote problem={error} retry={() => void refetch()} />
         ) : (
-          <Reading height={320} label={`The ${resource.singular} is being read`} />
+          <Reading height={320} label={`Loading the ${resource.singular}`} />
         )}
         {error && <History resource={resource} id={id} />}
       </RecordPage>

@@ -9,8 +9,8 @@ type Plan = {
 /** Why a change cannot be made now; undefined if it can. */
 export function whyNotApply(plan: Plan, isIncomplete: boolean): string | undefined {
   if (isIncomplete) return 'A field is incomplete.';
-  if (plan.problem) return 'What it would change could not be found out.';
-  if (plan.isOutdated || !plan.data) return 'What it would change is still being found out.';
+  if (plan.problem) return 'The effect of the change could not be computed.';
+  if (plan.isOutdated || !plan.data) return 'The effect of the change is still being computed.';
   if (!plan.data.validation.valid) return 'It has errors or conflicts: see What changes.';
   // The service would accept it, and change nothing.
   return plan.effects.length === 0 ? 'It would change nothing.' : undefined;

@@ -33,7 +33,7 @@ export function JobTypePage() {
         {error ? (
           <ProblemNote problem={error} retry={() => void refetch()} />
         ) : (
-          <Reading height={320} label="The job type is being read" />
+          <Reading height={320} label="Loading the job type" />
         )}
       </RecordPage>
     );

@@ -48,7 +48,7 @@ export function JobPage() {
         {error ? (
           <ProblemNote problem={error} retry={() => void refetch()} />
         ) : (
-          <Reading height={320} label="The job is being read" />
+          <Reading height={320} label="Loading the job" />
         )}
       </RecordPage>
     );

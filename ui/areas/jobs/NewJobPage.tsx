@@ -40,7 +40,7 @@ export function NewJobPage() {
   return (
     <RecordPage parent={PARENT} title="New job">
       {error && <ProblemNote problem={error} retry={retry} />}
-      {isReading && !error && <Reading height={240} label="The job types are being read" />}
+      {isReading && !error && <Reading height={240} label="Loading the job types" />}
       {types.data && !isReading && (
         <div className={classes.chooser}>
           <TypeList

@@ -27,7 +27,7 @@ export function EditPoolPage() {
       {error ? (
         <ProblemNote problem={error} retry={() => void refetch()} />
       ) : (
-        <Reading height={200} label="The pool is being read" />
+        <Reading height={200} label="Loading the pool" />
       )}
     </RecordPage>
   );

@@ -65,7 +65,7 @@ export function PoolFields({ draft, onChange, errors }: Props) {
       />
       <NumberInput
         label="Share of one tenant"
-        description="The part of the free slots that one tenant can take; empty is the setting of the installation"
+        description="The part of the free slots that one tenant can take. Empty: the setting of the installation"
         suffix=" %"
         min={1}
         max={100}

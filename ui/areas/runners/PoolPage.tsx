@@ -35,7 +35,7 @@ export function PoolPage() {
         {error ? (
           <ProblemNote problem={error} retry={() => void refetch()} />
         ) : (
-          <Reading height={320} label="The pool is being read" />
+          <Reading height={320} label="Loading the pool" />
         )}
       </RecordPage>
     );
@@ -75,7 +75,7 @@ function Facts({ pool }: { pool: Named }) {
             label: 'Share of one tenant',
             value:
               tenantSharePercent === null
-                ? 'As the installation has it'
+                ? 'The setting of the installation'
                 : `${tenantSharePercent} % of the free slots`,
           },
           { label: 'Created', value: <Time value={pool.createdAt} /> },

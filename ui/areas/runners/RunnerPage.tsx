@@ -33,7 +33,7 @@ export function RunnerPage() {
         {error ? (
           <ProblemNote problem={error} retry={() => void refetch()} />
         ) : (
-          <Reading height={200} label="The runner is being read" />
+          <Reading height={200} label="Loading the runner" />
         )}
       </RecordPage>
     );

@@ -130,7 +130,7 @@ function TokenForm({ pool, mayOwn, onSubmit, busy, problem, onCancel }: FormProp
       </div>
       <TagsInput
         label="Networks"
-        description="Addresses of the runners, as CIDRs; none is all"
+        description="Addresses of the runners, as CIDRs. Empty: all"
         placeholder={draft.networks.length === 0 ? '10.20.0.0/16' : ''}
         size="xs"
         splitChars={[',', ' ', ';']}

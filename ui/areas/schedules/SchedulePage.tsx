@@ -44,7 +44,7 @@ export function SchedulePage() {
         {error ? (
           <ProblemNote problem={error} retry={() => void refetch()} />
         ) : (
-          <Reading height={320} label="The schedule is being read" />
+          <Reading height={320} label="Loading the schedule" />
         )}
       </RecordPage>
     );

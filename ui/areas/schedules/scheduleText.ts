@@ -37,9 +37,9 @@ const REASONS: Readonly<Record<Reason, string>> = {
   job_type_disabled: 'The job type was disabled.',
   payload_invalid: 'The job type does not accept the payload.',
   target_not_found:
-    'What its jobs are about does not exist any more, is of another tenant, or may not be read by its owner.',
+    'The target of its jobs no longer exists, belongs to another tenant, or may not be read by its owner.',
   reference_not_found:
-    'The payload names a record that does not exist any more, or that its owner may not read.',
+    'The payload names a record that no longer exists, or that its owner may not read.',
   quota_exceeded: 'The tenant has as many unfinished jobs as it may have.',
 };
 

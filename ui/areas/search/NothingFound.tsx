@@ -15,7 +15,7 @@ export function NothingFound({ query, kinds }: { query: string; kinds: string | 
       <Empty
         kind="filtered"
         title={`No ${kindsText(kinds)} found for “${query}”`}
-        detail="Searched were those that you may read."
+        detail="Only records that you may read were searched."
         action={
           <PageLink to="/search" search={{ q: query }}>
             Search all kinds
@@ -29,9 +29,10 @@ export function NothingFound({ query, kinds }: { query: string; kinds: string | 
       title={`Nothing found for “${query}”`}
       detail={
         <>
-          Searched were the names, descriptions, addresses, serial numbers and ids of the inventory,
-          and of schedules, approval requests and users, as far as you may read them. Jobs, webhooks
-          and backups are found by their id only. Payloads, logs and results are not searched.
+          The search covered the names, descriptions, addresses, serial numbers and ids of the
+          inventory, and of schedules, approval requests and users, as far as you may read them.
+          Jobs, webhooks and backups are found by their id only. Payloads, logs and results are not
+          searched.
         </>
       }
     />

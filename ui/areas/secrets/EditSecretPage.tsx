@@ -25,7 +25,7 @@ export function EditSecretPage() {
       {error ? (
         <ProblemNote problem={error} retry={() => void refetch()} />
       ) : (
-        <Reading height={200} label="The secret is being read" />
+        <Reading height={200} label="Loading the secret" />
       )}
     </RecordPage>
   );

@@ -38,7 +38,7 @@ export function DeliveryPage() {
         {error ? (
           <ProblemNote problem={error} retry={() => void refetch()} />
         ) : (
-          <Reading height={240} label="The delivery is being read" />
+          <Reading height={240} label="Loading the delivery" />
         )}
       </RecordPage>
     );

@@ -27,7 +27,7 @@ export function EditWebhookPage() {
       {error ? (
         <ProblemNote problem={error} retry={() => void refetch()} />
       ) : (
-        <Reading height={320} label="The webhook is being read" />
+        <Reading height={320} label="Loading the webhook" />
       )}
     </RecordPage>
   );

@@ -102,7 +102,7 @@ function ReplayForm({ webhook, onClose, onNote }: Omit<Props, 'opened'>) {
     >
       <p className={formClasses.text}>
         Sends the past events that the webhook subscribes to, also those that were delivered, with
-        the same <code>webhook-id</code>: a receiver that keeps the ids knows them again.
+        the same <code>webhook-id</code>: a receiver that keeps the ids recognises them.
       </p>
       <StartFields typed={typed} errors={errors} />
       <Amount webhook={webhook} from={from} />
@@ -171,7 +171,7 @@ function Amount({ webhook, from }: { webhook: WebhookDetail; from: From | undefi
   if (!mayCount)
     return (
       <p className={classes.muted}>
-        How many events that are needs the permission event:read. The job says it.
+        Counting these events needs the permission event:read. The job shows the number.
       </p>
     );
   return (

@@ -83,8 +83,8 @@ function Rotation({ webhook, onMade, onClose }: RotationProps) {
     >
       <ShownOnceGuard isNeeded={() => busy} />
       <p className={formClasses.text}>
-        Messages are signed with the new secret and, for 24 hours, with the present one, too: no
-        receiver breaks while you replace it.
+        For 24 hours, messages are signed with the new secret and the present one, so receivers keep
+        working while you replace it.
       </p>
       <Overlap until={previousSecretUntil} />
       {problem !== undefined && <ProblemNote problem={problem} withoutFields={errors.length > 0} />}
@@ -108,7 +108,7 @@ function Overlap({ until }: { until: string | null }) {
   return (
     <p className={classes.notice} data-tone="warning" role="note">
       The secret before the present one still signs, until <Time value={until} />. It stops
-      immediately: receivers that have not got the present one yet refuse all messages then.
+      immediately: receivers that do not have the present one yet will refuse all messages.
     </p>
   );
 }

@@ -7,7 +7,7 @@ export function SecretField({ value, onChange, error }: Props) {
   return (
     <PasswordInput
       label="Secret"
-      description="Empty: 32 random bytes, which are best. Or text of 8 to 256 characters that your receiver has already."
+      description="Empty: 32 random bytes (recommended). Or a text of 8 to 256 characters that your receiver already has."
       placeholder="A random one"
       maxLength={256}
       spellCheck={false}

@@ -6,7 +6,7 @@ import { ReceiverCode } from '../../parts/webhooks/ReceiverCode.tsx';
 
 const WHAT = {
   noun: 'secret',
-  stored: 'it is stored encrypted, and no answer has it',
+  stored: 'it is stored encrypted, and no response contains it',
   lost: 'The secret is set, but the answer with it was lost. Rotate it to get another one.',
 };
 

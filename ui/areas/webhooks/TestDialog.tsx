@@ -48,7 +48,7 @@ function Test({ webhook: { id, endpointUrl }, onClose }: Omit<Props, 'opened'>) 
         <code className={classes.url}>
           <Exact text={endpointUrl} />
         </code>
-        . It is no event and no delivery; a disabled webhook can be tested, too.
+        . It is neither an event nor a delivery. A disabled webhook can be tested, too.
       </p>
       <div aria-live="polite">
         {isPending && (

@@ -22,7 +22,7 @@ export function WebhookFields({ draft, onChange, errors }: Props) {
     <>
       <TextInput
         label="Endpoint"
-        description="http or https. Its address must be public, or permitted by the operator. Path and query may hold credentials: others than you see them masked."
+        description="http or https. Its address must be public, or permitted by the operator. Path and query may have credentials: only you see them unmasked."
         placeholder="https://hooks.example.net/holdfast"
         required
         type="text"
@@ -36,7 +36,7 @@ export function WebhookFields({ draft, onChange, errors }: Props) {
       />
       <TextInput
         label="Description"
-        description="What it is called in lists; without one, the host of the endpoint"
+        description="Shown in lists. Empty: the host of the endpoint"
         maxLength={255}
         value={draft.description}
         onChange={(event) => onChange({ description: event.currentTarget.value })}

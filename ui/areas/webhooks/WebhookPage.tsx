@@ -43,7 +43,7 @@ export function WebhookPage() {
         {error ? (
           <ProblemNote problem={error} retry={() => void refetch()} />
         ) : (
-          <Reading height={320} label="The webhook is being read" />
+          <Reading height={320} label="Loading the webhook" />
         )}
       </RecordPage>
     );

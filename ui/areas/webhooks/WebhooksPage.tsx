@@ -73,7 +73,7 @@ export function WebhooksPage() {
         <Empty
           kind="nothing"
           title="No webhooks yet"
-          detail="A webhook sends the events that you choose to an endpoint of yours, signed, and again until it accepts them."
+          detail="A webhook sends the events that you choose to your endpoint, signed, and retries until the endpoint accepts them."
           action={<NewWebhookButton />}
         />
       }

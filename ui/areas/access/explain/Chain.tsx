@@ -65,8 +65,8 @@ function ByGroup({ grant, userId, names }: GroupProps) {
         <>
           was in the group <Exact text={data.externalGroup} /> of{' '}
           <RecordLink id={data.providerId} names={data.included} kind="providers" /> at the last
-          login, and a <AppLink to={recordPath(grant.id)}>mapping</AppLink> lets its members have
-          the role.
+          login, and a <AppLink to={recordPath(grant.id)}>mapping</AppLink> grants the role to its
+          members.
         </>
       ) : (
         <>

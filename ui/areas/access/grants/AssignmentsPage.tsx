@@ -73,7 +73,7 @@ export function AssignmentsPage() {
         <Empty
           kind="nothing"
           title="No assignments that you may see"
-          detail="An assignment lets an account have a role everywhere, or at a tenant, a site or a device."
+          detail="An assignment grants a role to an account: everywhere, or at a tenant, a site or a device."
           action={create}
         />
       }

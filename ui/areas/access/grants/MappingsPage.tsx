@@ -73,7 +73,7 @@ export function MappingsPage() {
         <Empty
           kind="nothing"
           title="No mappings that you may see"
-          detail="A mapping lets the members of a group of an identity provider have a role, as long as they are in the group."
+          detail="A mapping grants a role to the members of a group of an identity provider, as long as they are in the group."
           action={create}
         />
       }

@@ -38,7 +38,7 @@ export function Members({ providerId, group }: Props) {
         their next login, if they are in the group then.
       </p>
       {data?.items.length === 0 && (
-        <p className={classes.muted}>Nobody that you may see. The name is case-sensitive.</p>
+        <p className={classes.muted}>No user that you may see. The name is case-sensitive.</p>
       )}
       {data && data.items.length > 0 && (
         <ul className={classes.chips}>

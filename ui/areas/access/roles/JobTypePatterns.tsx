@@ -5,7 +5,7 @@ export function JobTypePatterns({ jobTypes }: { jobTypes: readonly string[] }) {
   if (jobTypes.length === 0)
     return (
       <p className={classes.muted}>
-        It names no job types: it lets nobody create jobs of types that are granted by name.
+        It names no job types, so it allows no jobs of types that are granted by name.
       </p>
     );
   return (

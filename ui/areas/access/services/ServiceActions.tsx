@@ -61,8 +61,8 @@ function StateButton({ account: { id, name, tenantId, enabled, version } }: Prop
         confirm="Disable service account"
         danger
       >
-        All its tokens are refused, its jobs no longer run, and its schedules skip. Enabling it
-        returns all of it.
+        All its tokens are refused, its jobs no longer run, and its schedules skip their runs.
+        Enabling it undoes this.
       </ConfirmedChange>
     );
   return (

@@ -47,14 +47,14 @@ export function ServiceFields({ draft, onChange, errors }: Props) {
       <AccountPicker
         kind="people"
         label="Owner"
-        description="The user who is responsible for it. Owners, present and former, never decide what it asks for"
+        description="The user who is responsible for it. Present and former owners cannot decide on its requests"
         required
         value={draft.ownerId}
         onChange={(ownerId) => onChange({ ownerId })}
         error={errorAt(errors, '/ownerId')}
       />
       <TenantField
-        description="Who administers it: the account gets no right by it"
+        description="The tenant whose administrators manage it. It grants the account no rights"
         required
         withPlatform
         value={draft.tenantId}

@@ -71,7 +71,7 @@ export function ServicesPage() {
         <Empty
           kind="nothing"
           title="No service accounts yet"
-          detail="A service account is for a program that must go on when you leave: it has no password, an owner, roles, and API tokens."
+          detail="A service account is for a program that must keep working when you leave. It has an owner, roles and API tokens, but no password."
           action={create}
         />
       }

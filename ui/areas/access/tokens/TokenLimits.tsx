@@ -41,7 +41,7 @@ export function TokenLimits({ token, names }: Props) {
           { label: 'Networks', value: allowedNetworks?.join(', ') ?? ALL },
           {
             label: 'Requests a minute',
-            value: requestsPerMinute ?? 'As the installation has it',
+            value: requestsPerMinute ?? 'The setting of the installation',
           },
           token.permissions === null && {
             label: 'Permissions',

@@ -36,7 +36,7 @@ export function UserFields({ draft, onChange, errors }: Props) {
         error={errorAt(errors, '/email')}
       />
       <TenantField
-        description="Who administers the account: the user gets no right by it"
+        description="The tenant whose administrators manage the account. It grants the user no rights"
         required
         withPlatform
         value={draft.tenantId}

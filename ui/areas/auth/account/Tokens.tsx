@@ -23,7 +23,7 @@ export function Tokens() {
         void navigate({ search: value === 'active' ? {} : { tokens: value }, replace: true })
       }
       newButton={(create) => <Button onClick={create}>New token</Button>}
-      empty="A token is for your scripts: it may do at most what you may do. For what must go on when you leave, use a service account."
+      empty="A token is for your scripts. It may do at most what you may do. For programs that must keep working when you leave, use a service account."
     >
       <ExpiryWarning />
     </TokenSection>
@@ -37,8 +37,8 @@ function ExpiryWarning() {
   if (data === undefined || data.items.length === 0) return null;
   return (
     <div className={classes.warning} role="status">
-      <strong>What uses these tokens stops soon.</strong> Create others, and replace these: a
-      rotated token keeps its expiry.
+      <strong>Programs that use these tokens will stop working.</strong> Create others and replace
+      these: a rotated token keeps its expiry.
       <ul>
         {data.items.map(({ id, name, expiresAt }) => (
           <li key={id}>

@@ -16,7 +16,7 @@ export function AddressContext({ address, vrf }: Props) {
   const { data: path, error, refetch } = useQuery(pathQuery(address, vrf));
   useLiveRefresh(USAGE_EVENTS, SPACE_KEY);
   if (error && !path) return <ProblemNote problem={error} retry={() => void refetch()} />;
-  if (!path) return <Reading height={160} label="The networks are being read" />;
+  if (!path) return <Reading height={160} label="Loading the networks" />;
   const innermost = path.at(-1);
   const block = innermost && networkOf(innermost.cidr);
   const prefix = innermost?.id != null && block && { ...innermost, id: innermost.id, block };

@@ -42,7 +42,7 @@ export function DisconnectDialog({ device, all, from, connection, onClose }: Pro
         title={title}
         confirm={confirm}
         danger
-        reason={error ? 'The cable could not be read.' : 'The cable is being read.'}
+        reason={error ? 'The cable could not be read.' : 'Loading the cable.'}
         problem={error}
         onConfirm={() => undefined}
         onClose={onClose}

@@ -88,7 +88,7 @@ export function InterfaceSection({ device, all }: Props) {
       actions={<InterfaceLinks device={device} hasAny={rows !== undefined && rows.length > 0} />}
     >
       {error && !data && <ProblemNote problem={error} retry={() => void refetch()} />}
-      {!data && !error && <Reading height={200} label="The interfaces are being read" />}
+      {!data && !error && <Reading height={200} label="Loading the interfaces" />}
       {rows?.length === 0 && <Empty kind="nothing" title="No interfaces yet" />}
       {rows && rows.length > 0 && (
         <div className={classes.grid} style={{ height }}>

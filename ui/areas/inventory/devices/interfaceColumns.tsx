@@ -32,7 +32,7 @@ function Peer({ connection }: DeviceInterface): ReactNode {
         </>
       )}
       {interfaceName === null ? (
-        <span className={classes.muted}>Not readable for you</span>
+        <span className={classes.muted}>You may not read it</span>
       ) : (
         <RecordLink id={interfaceId} label={interfaceName} />
       )}

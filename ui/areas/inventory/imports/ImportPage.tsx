@@ -31,7 +31,7 @@ export function ImportPage() {
         {error ? (
           <ProblemNote problem={error} retry={() => void refetch()} />
         ) : (
-          <Reading height={320} label="The import is being read" />
+          <Reading height={320} label="Loading the import" />
         )}
       </RecordPage>
     );

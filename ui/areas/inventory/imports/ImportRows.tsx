@@ -76,7 +76,7 @@ export function ImportRows({ record, search, onSearch }: Props) {
             title="No rows"
             detail={
               isRunning(record)
-                ? 'They are being read.'
+                ? 'Loading the rows.'
                 : 'The rows are purged: their retention has passed.'
             }
           />

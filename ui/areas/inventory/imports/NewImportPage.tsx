@@ -112,7 +112,7 @@ function Sending({ part }: { part: number }) {
   return (
     <div className={classes.progress} role="status">
       <Progress className={classes.track} value={percent} size="lg" aria-label="Sent" />
-      <span>{percent < 100 ? `${percent} % sent` : 'Sent. The rows are being read.'}</span>
+      <span>{percent < 100 ? `${percent} % sent` : 'Sent. Reading the rows.'}</span>
     </div>
   );
 }

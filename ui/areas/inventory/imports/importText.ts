@@ -75,10 +75,10 @@ export function whyNotApply(
 ): string | undefined {
   if (isRunning(record)) return 'The dry run has not ended.';
   if (record.done < record.rows) return 'The dry run has not checked all rows.';
-  if (!record.contentVisible) return 'Only who has sent the file can import its rows.';
+  if (!record.contentVisible) return 'Only the sender of the file can import its rows.';
   if (goodRows(record) === 0) return 'No row can be imported.';
   if (applied != null && (isRunning(applied) || writtenRows(applied) > 0))
-    return 'The rows are imported already.';
+    return 'The rows have already been imported.';
   return undefined;
 }
 

@@ -64,7 +64,7 @@ export function RackSection({ record }: { record: InventoryRecord }) {
         }
       >
         {error && <ProblemNote problem={error} retry={() => void refetch()} />}
-        {!model && !error && <Reading height={400} label="The rack is being read" />}
+        {!model && !error && <Reading height={400} label="Loading the rack" />}
         {model && (
           <div className={classes.rack}>
             <div className={classes.drawings}>

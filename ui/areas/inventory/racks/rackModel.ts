@@ -127,4 +127,4 @@ export const unitsText = ({ low, high }: { low: number; high: number }): string 
   low === high ? `U${low}` : `U${low}–${high}`;
 
 /** The name of a device in a rack. */
-export const mountName = ({ name }: Mount): string => name ?? 'Not readable for you';
+export const mountName = ({ name }: Mount): string => name ?? 'You may not read it';

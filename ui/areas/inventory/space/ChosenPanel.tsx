@@ -81,7 +81,7 @@ function Prefix({ item: { block, cidr }, node, vrf, onShowMap }: Props & { node:
   if (id === null)
     return (
       <p className={classes.muted}>
-        {rangeText(block)}. This prefix is not yours to read: its addresses are not free.
+        {rangeText(block)}. You may not read this prefix. Its addresses are not free.
       </p>
     );
   return <ReadablePrefix key={id} {...{ id, cidr, block, vrf, onShowMap }} isRoot={!node.parent} />;

@@ -23,7 +23,7 @@ type Props = {
 
 /** What an item is, in words. */
 export function itemText({ cidr, node, block }: MapItem): string {
-  const what = node ? (node.prefix.status ?? 'not readable for you') : 'free';
+  const what = node ? (node.prefix.status ?? 'you may not read it') : 'free';
   return `${cidr}, ${labelOfField(what).toLowerCase()}, ${sizeText(block)}`;
 }
 
@@ -127,7 +127,7 @@ export function PrefixMap(props: Props) {
 
 const LEGEND_TEXT: Readonly<Record<string, string>> = {
   container: 'Container: free inside',
-  unreadable: 'Not readable for you',
+  unreadable: 'You may not read it',
 };
 
 /** How prefixes of each status are drawn. */

@@ -42,7 +42,7 @@ function networkText(row: Row): string {
 function statusText(row: Row): string {
   if (row.kind === 'more' || row.kind === 'note') return '';
   if (row.kind === 'free') return 'Free';
-  return row.prefix.status === null ? 'Not readable for you' : labelOfField(row.prefix.status);
+  return row.prefix.status === null ? 'You may not read it' : labelOfField(row.prefix.status);
 }
 
 function usedText(row: Row): string {

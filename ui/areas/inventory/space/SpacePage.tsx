@@ -79,7 +79,7 @@ function Space() {
         </div>
         <div className={classes.side}>
           {error && <ProblemNote problem={error} retry={retry} />}
-          {root && !model && !error && <Reading height={280} label="The map is being read" />}
+          {root && !model && !error && <Reading height={280} label="Loading the map" />}
           {model && marks && (
             <PrefixMap
               key={model.root.prefix.id}

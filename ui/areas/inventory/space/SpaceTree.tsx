@@ -62,7 +62,7 @@ function StatusCell({ row }: { row: Row }) {
   if (row.kind === 'more' || row.kind === 'note') return null;
   if (row.kind === 'free') return <span className={classes.muted}>Free</span>;
   const { status } = row.prefix;
-  if (status === null) return <span className={classes.muted}>Not readable for you</span>;
+  if (status === null) return <span className={classes.muted}>You may not read it</span>;
   return <StatusBadge status={status} plain />;
 }
 
