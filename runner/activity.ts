@@ -74,7 +74,7 @@ type Deps = {
   preparer: Preparer;
   runnerId: string;
   log: Log;
-  /** Announces the types again if the code of one has changed, or it does not exist any more. */
+  /** Announces the types again if the code of one has changed, or it no longer exists. */
   announceChange(name: string, digest: string | undefined): Promise<void>;
   /** Aborts with a `StopRequest` when the runner stops and its commands have had their grace time. */
   commandStop: AbortSignal;

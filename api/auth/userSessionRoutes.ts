@@ -37,7 +37,8 @@ export const userSessionRoutes = (userSessions: UserSessions): Route[] => [
     tag,
     permission: 'user:write',
     summary: 'End all sessions of a user',
-    description: 'Of your own account also the session of the request. API tokens stay valid.',
+    description:
+      'For your own account, this includes the session of the request. API tokens stay valid.',
     params: OneUser,
     responses: { 204: null },
     handle: async ({ caller, params }) => {

@@ -33,7 +33,7 @@ const NOT_HTTP: Refusal = {
 const UNKNOWN_EXPECTATION: Refusal = {
   status: 417,
   code: 'invalid_request',
-  detail: 'Of Expect, only 100-continue is supported.',
+  detail: 'The only supported value of Expect is 100-continue.',
 };
 
 const ids = createIds();

@@ -110,7 +110,7 @@ export const ImportRecord = Type.Object(
     ),
     contentVisible: Type.Boolean({
       description:
-        'Whether you see what the rows have: you have sent the file, or read the whole inventory. Others see outcomes only.',
+        'Whether you see the content of the rows, as the sender of the file and readers of the whole inventory do. Others see outcomes only.',
     }),
     tenantId: Reference('tenants'),
     counts: Type.Object(

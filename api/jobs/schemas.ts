@@ -136,8 +136,7 @@ export const JobRecord = Type.Object(
           id: Type.String(),
           name: Nullable(
             Type.String({
-              description:
-                'Null for a record that you may not read, or that does not exist any more.',
+              description: 'Null for a record that you may not read, or that no longer exists.',
             }),
           ),
           tenantId: Reference('tenants'),

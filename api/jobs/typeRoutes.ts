@@ -61,8 +61,7 @@ export function typeRoutes({ jobTypes, runnerTypes, access }: Deps): Route[] {
       permission: ['job:read', 'jobtype:read', 'jobtype:write'],
       operationId: 'getJobType',
       summary: 'Read a job type',
-      description:
-        'Of a type of runners, holders of `jobtype:read` also get the versions that runners have announced.',
+      description: 'With `jobtype:read`, the versions that runners have announced are included.',
       params: OneType,
       responses: { 200: JobTypeWithVersions },
       handle: async ({ caller, params: { name } }) => {

@@ -26,7 +26,7 @@ const OneArtifact = Type.Object({ jobId: Id('job'), name: ArtifactName }, closed
 const ArtifactRecord = Type.Object(
   {
     name: Type.String(),
-    attempt: Type.Integer({ description: 'The attempt that has left it.' }),
+    attempt: Type.Integer({ description: 'The attempt that stored it.' }),
     bytes: Type.Integer(),
     sha256: Type.String({ description: 'SHA-256 of the content, in hexadecimal digits.' }),
     createdAt: Timestamp,
@@ -100,7 +100,7 @@ export const artifactRoutes = ({
     tag: 'Runner protocol',
     runner: 'for the attempt of the header `Attempt-Token`',
     operationId: 'putAttemptArtifact',
-    summary: 'Store a file that an attempt has left',
+    summary: 'Store a file of an attempt',
     params: OneArtifact,
     upload: {
       examples: { 'application/octet-stream': 'port,state\ne0,up\n' },

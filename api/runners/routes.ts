@@ -144,7 +144,7 @@ export const runnerRoutes = ({ pools, runners }: { pools: Pools; runners: Runner
     permission: readers,
     operationId: 'listRunners',
     summary: 'List runners',
-    description: 'Runners that ended without a word are listed for an hour.',
+    description: 'A runner that stopped reporting is listed for an hour.',
     query: RUNNERS.query,
     responses: { 200: RUNNERS.schema },
     handle: ({ query }) => RUNNERS.respond(query, (request) => runners.list(request), runnerView),
@@ -168,7 +168,7 @@ export const runnerRoutes = ({ pools, runners }: { pools: Pools; runners: Runner
     operationId: 'deleteRunner',
     summary: 'Forget a runner',
     description:
-      'Its slots count no longer, and it begins no further jobs until it announces itself again. To keep it out, revoke its token.',
+      'Its slots no longer count, and it begins no further jobs until it announces itself again. To keep it out, revoke its token.',
     params: OneRunner,
     responses: { 204: null },
     handle: async ({ caller, params }) => {

@@ -29,8 +29,8 @@ const SearchQuery = Type.Object(
       Type.String({
         pattern: '^[a-z-]+(,[a-z-]+)*$',
         maxLength: 500,
-        'x-rule': 'must be kinds with commas between them',
-        description: `The kinds to search, with commas between them; by default all: ${SEARCH_KINDS.join(', ')}.`,
+        'x-rule': 'must be kinds, separated by commas',
+        description: `The kinds to search, separated by commas; by default all: ${SEARCH_KINDS.join(', ')}.`,
         examples: ['devices,prefixes'],
       }),
     ),

@@ -148,7 +148,7 @@ export const viewRoutes = (views: Views): Route[] => [
     operationId: 'setDefaultView',
     tag,
     signedIn: OWN,
-    summary: 'Let the list open with a view, for you',
+    summary: 'Open the list with a view, for yourself',
     params: OneView,
     responses: { 200: ViewRecord },
     handle: async ({ caller, params }) => response(await views.setDefault(caller, params.id, true)),
@@ -159,7 +159,7 @@ export const viewRoutes = (views: Views): Route[] => [
     operationId: 'clearDefaultView',
     tag,
     signedIn: OWN,
-    summary: 'Let the list no longer open with a view',
+    summary: 'Stop opening the list with a view',
     params: OneView,
     responses: { 200: ViewRecord },
     handle: async ({ caller, params }) =>

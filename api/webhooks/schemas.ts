@@ -317,13 +317,13 @@ export const ReplayRequest = Type.Object(
       Type.Integer({
         minimum: 0,
         maximum: Number.MAX_SAFE_INTEGER,
-        description: 'Replays the events after this sequence. Exclusive with since.',
+        description: 'Replays the events after this sequence. Not together with `since`.',
       }),
     ),
     since: Type.Optional(
       Type.String({
         ...Timestamp,
-        description: 'Replays the events created then or later. Exclusive with afterSequence.',
+        description: 'Replays the events created then or later. Not together with `afterSequence`.',
       }),
     ),
   },

@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import os from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Sends a signal to a process group. A group that does not exist any more is no error. */
+/** Sends a signal to a process group. A group that no longer exists is no error. */
 function signalGroup(group: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-group, signal);

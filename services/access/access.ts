@@ -187,7 +187,7 @@ export function createAccess({
       if (sameScope(scope(caller), scope(initialCaller))) return;
       throw new AppError(
         'permission_denied',
-        `Where you hold the permission ${permissions.join(' or ')} has changed since the beginning.`,
+        `The scope in which you hold the permission ${permissions.join(' or ')} has changed since the beginning.`,
       );
     },
 

@@ -173,7 +173,7 @@ export function createApprovals({
     if (contentHash !== undefined && contentHash !== approval.contentHash)
       throw new AppError(
         'content_mismatch',
-        'The contentHash is not that of the request. Read the request again before you decide.',
+        'The contentHash does not match the request. Read the request again before you decide.',
       );
   }
 

@@ -58,7 +58,7 @@ type Deps = {
 
 export const TARGET_NOT_FOUND = failedExecution(
   'target_not_found',
-  'What the job is about does not exist any more, is outside the scope of the request, or may not be read by the requester',
+  'The target of the job no longer exists, is outside the scope of the request, or may not be read by the requester',
 );
 
 /** Checks whether a pending or approved request could be executed now. */
@@ -106,7 +106,7 @@ export function createApprovalChecks(deps: Deps) {
     await jobTypes.refreshUnknown(jobType);
     const type = jobTypes.find(jobType);
     if (type?.createdOnlyBy !== null)
-      return failedExecution('unknown_job_type', `The job type ${jobType} does not exist any more`);
+      return failedExecution('unknown_job_type', `The job type ${jobType} no longer exists`);
     const outdated = findTypeBlocker(approval, type);
     if (outdated) return outdated;
     const target = await findTarget(approval, type, held);
@@ -124,7 +124,7 @@ export function createApprovalChecks(deps: Deps) {
       ? null
       : failedExecution(
           'reference_not_found',
-          'The payload names a record that does not exist any more, or that the requester may not read',
+          'The payload names a record that no longer exists, or that the requester may not read',
         );
   }
 

@@ -360,7 +360,7 @@ export function createApprovalExecution({
 /** The error of a request whose bound job does not exist. */
 const JOB_MISSING: JobError = {
   code: 'outcome_unknown',
-  message: 'The job of the request does not exist any more',
+  message: 'The job of the request no longer exists',
 };
 
 /** The outcome of a request whose checks, such as the plan of a large change, end their workers. */

@@ -278,7 +278,7 @@ export function createInventoryImports(deps: Deps) {
     ): Promise<{ state: ImportState; job: JobData }> {
       const record = await find(caller, dryRunId);
       if (!seesContent(caller, record))
-        throw new AppError('permission_denied', 'Only who has sent the file can import its rows.');
+        throw new AppError('permission_denied', 'Only the sender of the file can import its rows.');
       await checkApplicable(caller, record);
       const id = ids.next('imp');
       const rows = await slots.uploads.run(caller, signal, () =>
@@ -336,7 +336,7 @@ export function createInventoryImports(deps: Deps) {
         text: textOfReport(id, request, isVisible, signal),
         recheck(current) {
           if (isVisible && !seesContent(current, record))
-            throw new AppError('permission_denied', 'You may not see any more what the file has.');
+            throw new AppError('permission_denied', 'You may no longer see the rows of the file.');
         },
       };
     },

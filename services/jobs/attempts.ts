@@ -70,7 +70,7 @@ const ERROR_MESSAGES: Readonly<Record<string, string>> = {
   worker_lost: 'The worker stopped during the last attempt that the retry policy allows',
   timed_out: 'The attempt took longer than its type allows',
   unexpected: 'An unexpected error occurred; the log of the worker has the details',
-  workflow_lost: 'The workflow that ran the job does not exist any more',
+  workflow_lost: 'The workflow that ran the job no longer exists',
   workflow_terminated: 'The workflow that ran the job was terminated',
   workflow_closed: 'The workflow that ran the job closed without an outcome',
   concurrency_limit: 'As many jobs of the type run as its concurrency limit allows',

@@ -317,13 +317,13 @@ export function createJobs({
       if (target && !(await jobTargets.find(caller.rights, target, tenantId)))
         throw new AppError(
           'job_not_retryable',
-          `The ${target.kind} of the job does not exist any more, or you may not read it.`,
+          `The ${target.kind} of the job no longer exists, or you may not read it.`,
         );
       const known = jobTypes.find(type);
       if (known && !(await jobReferences.areReadable(caller.rights, known, payload)))
         throw new AppError(
           'job_not_retryable',
-          'The payload names a record that does not exist any more, or that you may not read.',
+          'The payload names a record that no longer exists, or that you may not read.',
         );
       const request = { type, payload, retryPolicy, target };
       return create({ ...caller, tenantId }, request, { retryOf: jobId }).catch(asNotRetryable);

@@ -236,9 +236,9 @@ function resultOf(run: ScheduleRun | undefined): ScheduleRunResult {
 const NOT_RUNNABLE: Partial<Record<RunReason, string>> = {
   job_type_disabled: 'its job type is disabled',
   target_not_found:
-    'what its jobs are about does not exist any more, is of another tenant, or may not be read by its owner',
+    'the target of its jobs no longer exists, belongs to another tenant, or may not be read by its owner',
   reference_not_found:
-    'its payload names a record that does not exist any more, or that its owner may not read',
+    'its payload names a record that no longer exists, or that its owner may not read',
 };
 
 function triggerError(

@@ -14,7 +14,7 @@ export type ImportDeps = {
 export const inventoryImport = ({ imports }: ImportDeps): JobType<Payload> =>
   defineJobType<Payload>({
     name: IMPORT_JOB_TYPE,
-    summary: 'Import the rows of a file into the inventory',
+    summary: 'Imports the rows of a file into the inventory',
     payload: Payload,
     createdOnlyBy: 'POST /api/inventory/import',
     lane: 'activity',
