@@ -26,16 +26,14 @@ import {
   type UnitOfWork,
 } from './unitOfWork.ts';
 
-/**
- * Details of an audit entry. `tenantId` and `actor` are those of the entry, if not the caller's.
- * `notBefore`: the time of the record, which can be later than the beginning of the commit.
- */
-type AuditDetail = {
-  before?: object;
-  after?: object;
+/** The tenant and the actor of an audit entry or an event, where they are not the caller's. */
+export type Attribution = { tenantId?: string | undefined; actor?: Actor | undefined };
+
+/** `notBefore`: the time of the record, which can be later than the beginning of the commit. */
+type AuditDetail = Attribution & {
+  before?: object | null | undefined;
+  after?: object | null | undefined;
   outcome?: AuditOutcome;
-  tenantId?: string;
-  actor?: Actor;
   notBefore?: Date;
 };
 
@@ -50,13 +48,12 @@ export type Work = {
   change(change: RecordChange): void;
   /** Adds an audit entry. `action` is `<record type>.<verb>`. */
   audit(action: string, subject: Subject, detail?: AuditDetail): void;
-  /** Adds an event. `tenantId` and `actor` are those of the event, if not the caller's. */
+  /** Adds an event. */
   emit<T extends EventType>(
     type: T,
     subject: Subject,
     data: EventData<T>,
-    tenantId?: string,
-    actor?: Actor,
+    attribution?: Attribution,
   ): void;
   /**
    * The same work for another caller, whose request it carries out too: audit entries, events and
@@ -235,13 +232,13 @@ function createWork(
     },
     change: (change) => void unitOfWork.changes.push(change),
     audit(action, subject, detail = {}) {
-      const { before, after, outcome, tenantId, actor = caller, notBefore = now } = detail;
-      const entryTenantId = tenantId ?? caller.tenantId;
+      const { before, after, outcome, notBefore = now } = detail;
+      const { tenantId = caller.tenantId, actor = caller } = detail;
       unitOfWork.audit.push({
         id: ids.next('aud'),
-        tenantId: entryTenantId,
+        tenantId,
         actorId: actor.actorId,
-        via: viaOf(actor, entryTenantId),
+        via: viaOf(actor, tenantId),
         action,
         outcome: outcome ?? 'done',
         subject,
@@ -252,7 +249,7 @@ function createWork(
         at: notBefore > now ? notBefore : now,
       });
     },
-    emit(type, subject, data, tenantId = caller.tenantId, actor = caller) {
+    emit(type, subject, data, { tenantId = caller.tenantId, actor = caller } = {}) {
       unitOfWork.events.push({
         id: ids.next('evt'),
         type,

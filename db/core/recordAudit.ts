@@ -1,6 +1,5 @@
 import type { EventData, EventType } from '../../domain/events/events.ts';
-import type { Actor } from '../../domain/shared/caller.ts';
-import type { Work } from './commit.ts';
+import type { Attribution, Work } from './commit.ts';
 import type { Subject } from './unitOfWork.ts';
 
 type Options<R, T extends EventType> = {
@@ -13,14 +12,8 @@ type Options<R, T extends EventType> = {
   eventData?: (record: R) => EventData<T>;
 };
 
-type Details = {
-  /** Added to `after` of the audit entry. */
-  extra?: object;
-  /** Tenant of the audit entry and the event; the caller's without this. */
-  tenantId?: string;
-  /** The actor of the audit entry and the event; the caller without this. */
-  actor?: Actor;
-};
+/** `extra` is added to `after` of the audit entry. */
+type Details = Attribution & { extra?: object };
 
 /**
  * Records changes of one kind of record in a commit: the audit entry and the event of each change,
@@ -36,14 +29,8 @@ export function recordOf<R extends { id: string }, T extends EventType = never>(
   const subject = ({ id }: { id: string }): Subject => ({ type, id });
 
   /** Emits an event about the record; its data comes from `eventData`. */
-  function emit(
-    work: Work,
-    event: T | undefined,
-    record: R,
-    tenantId?: string,
-    actor?: Actor,
-  ): void {
-    if (event && eventData) work.emit(event, subject(record), eventData(record), tenantId, actor);
+  function emit(work: Work, event: T | undefined, record: R, attribution: Attribution = {}): void {
+    if (event && eventData) work.emit(event, subject(record), eventData(record), attribution);
   }
 
   return {
@@ -51,28 +38,24 @@ export function recordOf<R extends { id: string }, T extends EventType = never>(
     auditView,
     emit,
 
-    created(work: Work, record: R, { extra, tenantId }: Details = {}): void {
+    created(work: Work, record: R, { extra, ...attribution }: Details = {}): void {
       const after = { ...auditView(record), ...extra };
-      work.audit(`${type}.create`, subject(record), { after, ...(tenantId && { tenantId }) });
-      emit(work, events.created, record, tenantId);
+      work.audit(`${type}.create`, subject(record), { after, ...attribution });
+      emit(work, events.created, record, attribution);
     },
 
-    updated(work: Work, before: R, after: R, { extra, tenantId }: Details = {}): void {
+    updated(work: Work, before: R, after: R, { extra, ...attribution }: Details = {}): void {
       work.audit(`${type}.update`, subject(after), {
         before: auditView(before),
         after: { ...auditView(after), ...extra },
-        ...(tenantId && { tenantId }),
+        ...attribution,
       });
-      emit(work, events.updated, after, tenantId);
+      emit(work, events.updated, after, attribution);
     },
 
-    deleted(work: Work, record: R, { tenantId, actor }: Omit<Details, 'extra'> = {}): void {
-      work.audit(`${type}.delete`, subject(record), {
-        before: auditView(record),
-        ...(tenantId && { tenantId }),
-        ...(actor && { actor }),
-      });
-      emit(work, events.deleted, record, tenantId, actor);
+    deleted(work: Work, record: R, attribution: Attribution = {}): void {
+      work.audit(`${type}.delete`, subject(record), { before: auditView(record), ...attribution });
+      emit(work, events.deleted, record, attribution);
     },
 
     /** Records another action, `<type>.<verb>`; `before` and `after` are optional. */
@@ -80,17 +63,12 @@ export function recordOf<R extends { id: string }, T extends EventType = never>(
       work: Work,
       verb: string,
       record: R,
-      {
-        before,
-        after,
-        extra,
-        tenantId,
-      }: { before?: R; after?: R } & Pick<Details, 'extra' | 'tenantId'> = {},
+      { before, after, extra, ...attribution }: { before?: R; after?: R } & Details = {},
     ): void {
       work.audit(`${type}.${verb}`, subject(record), {
-        ...(before && { before: auditView(before) }),
-        ...((after ?? extra) && { after: { ...(after && auditView(after)), ...extra } }),
-        ...(tenantId && { tenantId }),
+        before: before && auditView(before),
+        after: (after ?? extra) && { ...(after && auditView(after)), ...extra },
+        ...attribution,
       });
     },
   };

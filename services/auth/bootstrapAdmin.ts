@@ -74,7 +74,7 @@ export function createBootstrapAdmin({ db, commit, ids, passwords, loginThrottle
     await endSessions(trx, { userId: user.id, reason: 'password_change', now: work.now });
     const { tenantId } = user;
     userRecord.acted(work, 'reset_password', user, { before: known, after: user, tenantId });
-    userRecord.emit(work, 'auth.user.updated', user, tenantId);
+    userRecord.emit(work, 'auth.user.updated', user, { tenantId });
     return user;
   }
 

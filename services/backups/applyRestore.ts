@@ -183,7 +183,7 @@ export function recordInTenants(
     const data = { backupId, jobId, sections, created, changed, deleted };
     work.audit('backup.restore', subject, { after: data, tenantId });
     const details = { preRestoreBackupId: null, error: null };
-    work.emit('restore.completed', subject, { ...data, ...details }, tenantId);
+    work.emit('restore.completed', subject, { ...data, ...details }, { tenantId });
   }
 }
 

@@ -72,10 +72,10 @@ function recordChange(
   // What a record was at a time is read from its entries.
   const notBefore = new Date(Date.parse(String(row.updatedAt)) + (after ? 0 : 1));
   work.audit(`inventory.${resource.kind}.${verb}`, subject, {
-    ...(before && { before }),
-    ...(after && { after }),
+    before,
+    after,
     tenantId,
-    ...(actor && { actor }),
+    actor,
     notBefore,
   });
   const data = {
@@ -89,7 +89,6 @@ function recordChange(
     `inventory.${resource.kind}.${verb}d` as EventType & `inventory.${string}`,
     subject,
     data,
-    tenantId,
-    actor,
+    { tenantId, actor },
   );
 }

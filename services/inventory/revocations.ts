@@ -61,7 +61,7 @@ export async function revokeGrants(
     for (const grant of removed)
       grantRecordOf(grant).deleted(work, grant, {
         tenantId: scope.tenantId,
-        ...(!isOwn && { actor: OTHER_TENANT }),
+        actor: isOwn ? undefined : OTHER_TENANT,
       });
   }
 }
