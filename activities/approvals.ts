@@ -1,7 +1,7 @@
 import type { Log } from '../platform/log.ts';
 import type { ApprovalExecution } from '../services/approvals/execution.ts';
 import type { ApprovalState } from '../domain/dispatch/tasks.ts';
-import { withHistory } from './heartbeat.ts';
+import { withLimitedAttempts } from './heartbeat.ts';
 import { sanitizeErrors } from './sanitizeErrors.ts';
 
 export type ApprovalActivities = ReturnType<typeof createApprovalActivities>;
@@ -29,7 +29,10 @@ export const createApprovalActivities = ({
 
   /** Returns the milliseconds left until `executeAt`, or 0. */
   createBoundJob: (approvalId: string): Promise<number> =>
-    withHistory(log, (lost) => execution.createBoundJob(approvalId, lost)),
+    withLimitedAttempts(log, {
+      run: () => execution.createBoundJob(approvalId),
+      fail: (error) => execution.failExecution(approvalId, error).then(() => 0),
+    }),
 
   cancelApproval: (approvalId: string): Promise<void> =>
     sanitizeErrors(log, () =>

@@ -11,7 +11,13 @@ import type { RestoreRunSteps } from '../services/backups/restoreRun.ts';
 import type { PreRestoreBackup } from '../services/backups/preRestoreBackup.ts';
 import type { MultiStepJobs, StepTools } from '../services/jobs/multiStep.ts';
 import { attemptSignal, toTemporalFailure } from './jobs.ts';
-import { lostBefore, startHeartbeat, withHeartbeat, type AttemptHistory } from './heartbeat.ts';
+import {
+  lostBefore,
+  startHeartbeat,
+  withHeartbeat,
+  withLimitedAttempts,
+  type AttemptHistory,
+} from './heartbeat.ts';
 import { sanitizeErrors } from './sanitizeErrors.ts';
 
 export type BackupActivities = ReturnType<typeof createBackupActivities>;
@@ -113,7 +119,10 @@ export function createBackupActivities({
     failBackup: (backupId: string, code: string): Promise<void> =>
       withHeartbeat(log, () => backupCompletion.fail(backupId, code)),
     removeArchive: (backupId: string): Promise<void> =>
-      withHeartbeat(log, () => backupCompletion.remove(backupId)),
+      withLimitedAttempts(log, {
+        run: () => backupCompletion.remove(backupId),
+        fail: (error) => backupCompletion.failRemoval(backupId, error),
+      }),
 
     loadArchive: (jobId: string): Promise<void> =>
       runStep(jobId, (tools) => restoreRun.load(tools)),

@@ -1,6 +1,9 @@
 import { Context } from '@temporalio/activity';
+import { ApplicationFailure } from '@temporalio/common';
+import type { JobError } from '../domain/jobs/jobs.ts';
 import type { Log } from '../platform/log.ts';
-import { sanitizeErrors } from './sanitizeErrors.ts';
+import { MAX_LOST_ATTEMPTS } from '../services/jobs/multiStep.ts';
+import { sanitizedFailure, sanitizeErrors } from './sanitizeErrors.ts';
 
 /** Heartbeats within one heartbeat timeout: a late one does not fail the activity. */
 export const HEARTBEATS_PER_TIMEOUT = 4;
@@ -33,17 +36,39 @@ export function lostBefore({ heartbeatDetails }: Context['info']): number {
   return (before.lost ?? 0) + (before.isRunning === true ? 1 : 0);
 }
 
-/** As `withHeartbeat`, for a body that must end after too many attempts that were `lost`. */
-export async function withHistory<T>(log: Log, body: (lost: number) => Promise<T>): Promise<T> {
+/** An activity that Temporal repeats without limit. `fail` records why the work was not done, and answers instead. */
+type LimitedWork<T> = { run(): Promise<T>; fail(error: JobError): Promise<T> };
+
+/** Why an activity is not repeated after this failure; undefined if it is. */
+const finalError = (failure: unknown): JobError | undefined =>
+  failure instanceof ApplicationFailure && failure.nonRetryable === true
+    ? { code: failure.type ?? 'unexpected', message: failure.message }
+    : undefined;
+
+/**
+ * As `withHeartbeat`, for work that ends in its record when it cannot be done: it has ended too many of its workers, or
+ * has failed with an error that is not repeated.
+ */
+export async function withLimitedAttempts<T>(log: Log, { run, fail }: LimitedWork<T>): Promise<T> {
   const context = Context.current();
   let history: AttemptHistory = { lost: lostBefore(context.info), isRunning: true };
-  context.heartbeat(history);
+  const { lost } = history;
+  const record = (isRunning: boolean) => context.heartbeat((history = { lost, isRunning }));
+  if (lost >= MAX_LOST_ATTEMPTS) {
+    record(false);
+    const error = { code: 'worker_lost', message: `${lost} workers were lost while they did this` };
+    return sanitizeErrors(log, () => fail(error));
+  }
+  record(true);
   const stop = startHeartbeat(context, () => history);
   try {
-    return await sanitizeErrors(log, () => body(history.lost));
+    return await run();
   } catch (error) {
-    context.heartbeat((history = { ...history, isRunning: false }));
-    throw error;
+    record(false);
+    const failure = sanitizedFailure(error, log);
+    const final = finalError(failure);
+    if (final === undefined) throw failure;
+    return await sanitizeErrors(log, () => fail(final));
   } finally {
     stop();
   }

@@ -36,10 +36,13 @@ type ExecutionTarget = {
 
 /**
  * A job that goes on after its first attempt may have had a run of its own already, which found that a
- * shared run has the job, and ended. A repeated start then runs again, and finds nothing to do.
+ * shared run has the job, and ended. A backup whose archive could not be removed can be deleted again. A repeated start
+ * then runs again, and finds nothing to do.
  */
 const mayRunAgain = (task: OutboxTask | StartShortJobsTask): boolean =>
-  task.kind === 'start' && task.workflow === 'job' && task.input.firstAttempt !== undefined;
+  task.kind === 'start' &&
+  (task.workflow === 'removeBackup' ||
+    (task.workflow === 'job' && task.input.firstAttempt !== undefined));
 
 /**
  * Makes the call of one outbox task. It is idempotent: "already started" and "not found" count as

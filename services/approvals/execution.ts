@@ -28,7 +28,6 @@ import type { JobCompletion } from '../jobs/completion.ts';
 import type { JobFactory } from '../jobs/createJob.ts';
 import { jobRecord } from '../jobs/jobAudit.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
-import { MAX_LOST_ATTEMPTS } from '../jobs/multiStep.ts';
 
 export type ApprovalExecution = ReturnType<typeof createApprovalExecution>;
 
@@ -310,24 +309,16 @@ export function createApprovalExecution({
      * Creates the job of an approved request, after checking permissions, content and plan again.
      * If the request is blocked, it ends as failed or stale. The caller starts the run of the job.
      * Returns the milliseconds after which to ask again: until `executeAt`, or because
-     * only workers of another version know the job type; or 0. `lost`: how many workers were lost while they did this.
+     * only workers of another version know the job type; or 0.
      */
-    async createBoundJob(id: string, lost = 0): Promise<number> {
+    async createBoundJob(id: string): Promise<number> {
       const approval = await Approval.query(db).findById(id);
-      const isDue = ({ status, execution }: Approval) =>
-        status === 'approved' && execution === 'queued';
       if (!approval || !isDue(approval)) return 0;
       if (approval.jobType !== null) await jobTypes.refreshUnknown(approval.jobType);
       const now = await readDatabaseTime(db);
       if (approval.executeAt && approval.executeAt > now)
         return millisecondsUntil(approval.executeAt, now);
       if (isLeftToOthers(approval, now)) return ASK_OTHERS_MS;
-      if (lost >= MAX_LOST_ATTEMPTS) {
-        await changeLocked(systemCallerFor(approval), id, isDue, (work, current) =>
-          finishExecution(work, current, WORKERS_LOST),
-        );
-        return 0;
-      }
       const checked: Blocker | null = (await checks.hasRequiredApprovals(approval))
         ? await checks.findBlocker(approval)
         : {
@@ -354,22 +345,26 @@ export function createApprovalExecution({
       });
       return 0;
     },
+
+    /** Ends the execution of an approved request whose job cannot be created, such as because the plan ends its workers. */
+    async failExecution(id: string, error: JobError): Promise<void> {
+      const approval = await findSummary(id);
+      if (!approval) return;
+      await changeLocked(systemCallerFor(approval), id, isDue, (work, current) =>
+        finishExecution(work, current, { execution: 'failed', error }),
+      );
+    },
   };
 }
+
+/** True while the bound job of an approved request is still to be created. */
+const isDue = ({ status, execution }: Approval): boolean =>
+  status === 'approved' && execution === 'queued';
 
 /** The error of a request whose bound job does not exist. */
 const JOB_MISSING: JobError = {
   code: 'outcome_unknown',
   message: 'The job of the request no longer exists',
-};
-
-/** The outcome of a request whose checks, such as the plan of a large change, end their workers. */
-const WORKERS_LOST: Blocker = {
-  execution: 'failed',
-  error: {
-    code: 'worker_lost',
-    message: `${MAX_LOST_ATTEMPTS} workers were lost while the request was checked again`,
-  },
 };
 
 /** How often, and for how long, a request waits for a worker that knows its job type. */

@@ -10,6 +10,7 @@ import type { Knex } from '../../db/core/knex.ts';
 import { Backup } from '../../db/models/Backup.ts';
 import { findHoldOnBackups } from '../../db/retention/holds.ts';
 import { isInProgress } from '../../domain/backups/backups.ts';
+import type { JobError } from '../../domain/jobs/jobs.ts';
 import { selectRetained } from '../../domain/backups/retention.ts';
 import { backupWorkflowId, removalWorkflowId } from '../../domain/dispatch/workflowIds.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
@@ -49,12 +50,11 @@ export function createBackupCompletion({ db, commit, writeUnaudited, archives, l
   const find = (id: string) => Backup.query(db).findById(id).throwIfNotFound();
 
   /** Removes the archive and unfinished uploads of a failed backup. */
-  async function removeFailedArchive(id: string): Promise<void> {
-    const backup = await find(id);
-    if (backup.status !== 'failed' || backup.pending === null) return;
+  async function removeFailedArchive(backup: Backup): Promise<void> {
+    if (!hasRemains(backup)) return;
     await archives.storeOf(backup).remove(backup.archive);
     await writeUnaudited(async (on) =>
-      Backup.query(on).patch({ pending: null }).where({ id, status: 'failed' }),
+      Backup.query(on).patch({ pending: null }).where({ id: backup.id, status: 'failed' }),
     );
   }
 
@@ -104,13 +104,16 @@ export function createBackupCompletion({ db, commit, writeUnaudited, archives, l
     async fail(id: string, code: string): Promise<void> {
       const backup = await find(id);
       if (isInProgress(backup)) await recordFailure(backup, code);
-      // The reconciler tries again if the store is unavailable.
-      await removeFailedArchive(id).catch((error: unknown) =>
-        log.warn({ err: error, backupId: id }, 'cannot remove the archive of a failed backup yet'),
-      );
+      // The reconciler starts a workflow that tries again if the store is unavailable.
+      await find(id)
+        .then(removeFailedArchive)
+        .catch((error: unknown) =>
+          log.warn(
+            { err: error, backupId: id },
+            'cannot remove the archive of a failed backup yet',
+          ),
+        );
     },
-
-    removeFailedArchive,
 
     /** Deletes the backups of a series that its retention policy does not keep. */
     async prune(id: string, tools: StepTools): Promise<void> {
@@ -149,9 +152,10 @@ export function createBackupCompletion({ db, commit, writeUnaudited, archives, l
         });
     },
 
-    /** Removes the archive of a deleted backup and marks the backup as deleted. */
+    /** Removes the archive of a deleted backup and marks the backup as deleted, or what a failed one has left. */
     async remove(id: string): Promise<void> {
       const backup = await find(id);
+      if (backup.status === 'failed') return removeFailedArchive(backup);
       if (backup.status !== 'deleting') return;
       await archives.storeOf(backup).remove(backup.archive);
       await commit(systemCaller(backup.tenantId, removalWorkflowId(id)), async (work) => {
@@ -174,5 +178,43 @@ export function createBackupCompletion({ db, commit, writeUnaudited, archives, l
         backupRecord.emit(work, 'backup.deleted', deleted);
       }).catch(ignoreNoChange(undefined));
     },
+
+    /**
+     * Ends the removal of an archive that cannot be removed. The backup is `failed` then, says why, and can be deleted
+     * again.
+     */
+    async failRemoval(id: string, cause: JobError): Promise<void> {
+      const backup = await find(id);
+      const isDeleting = backup.status === 'deleting';
+      if (!isDeleting && !hasRemains(backup)) return;
+      await commit(systemCaller(backup.tenantId, removalWorkflowId(id)), async (work) => {
+        const failed = await Backup.query(await work.trx())
+          .patch({
+            status: 'failed',
+            error: removalError(backup, cause),
+            pending: null,
+            updatedAt: work.now,
+            version: backup.version + 1,
+          })
+          .where({ id, status: backup.status, version: backup.version })
+          .returning('*')
+          .first();
+        if (!failed) throw new NoChange();
+        backupRecord.acted(work, 'fail_removal', failed, { before: backup, after: failed });
+        if (isDeleting) backupRecord.emit(work, 'backup.failed', failed);
+      }).catch(ignoreNoChange(undefined));
+    },
   };
+}
+
+/** True while the store may have something of a failed backup. */
+const hasRemains = ({ status, pending }: Backup): boolean =>
+  status === 'failed' && pending !== null;
+
+/** The error of a backup whose archive could not be removed; a failed one keeps the code that it has failed with. */
+function removalError({ status, error }: Backup, { code, message }: JobError): JobError {
+  const reason = `Its archive could not be removed (${code}: ${message}). Delete the backup again.`;
+  return status === 'failed' && error
+    ? { code: error.code, message: `${error.message}. ${reason}` }
+    : { code: 'removal_failed', message: reason };
 }

@@ -71,17 +71,17 @@ export function createBackupReconcile({
     return true;
   }
 
-  /** Removes the archive of a deleted backup, or starts the workflow again that removes it. */
+  /**
+   * Starts the workflow again that removes the archive of a deleted or failed backup. It is never removed here: work that
+   * ends its workers has a bound in its workflow only.
+   */
   async function reconcileRemoval(backup: Backup): Promise<boolean> {
     const state = await describeWorkflow(removalWorkflowId(backup.id));
     if (state.found && state.status === 'running') return false;
-    if (state.found) await backupCompletion.remove(backup.id);
-    else {
-      await commit(systemCaller(backup.tenantId, 'reconcile'), (work) => {
-        backupRecord.acted(work, 'redispatch', backup);
-        work.dispatch(removeBackupTask(backup));
-      });
-    }
+    await commit(systemCaller(backup.tenantId, 'reconcile'), (work) => {
+      backupRecord.acted(work, 'redispatch', backup);
+      work.dispatch(removeBackupTask(backup));
+    });
     return true;
   }
 
@@ -96,9 +96,7 @@ export function createBackupReconcile({
 
   async function repair(backup: Backup, hasPendingTask: boolean): Promise<boolean> {
     if (hasPendingTask) return false;
-    if (isInProgress(backup)) return reconcileInProgress(backup);
-    if (backup.status === 'deleting') return reconcileRemoval(backup);
-    return backupCompletion.removeFailedArchive(backup.id).then(() => true);
+    return isInProgress(backup) ? reconcileInProgress(backup) : reconcileRemoval(backup);
   }
 
   async function reconcileBackups(signal: AbortSignal): Promise<number> {
