@@ -38,9 +38,11 @@ class ApiError(Exception):
 
     @property
     def is_transient(self) -> bool:
-        """True if the same request may succeed later."""
-        is_away = self.is_of_proxy or self.status < 400 or self.status >= 500
-        return is_away or self.status in (408, 429)
+        """True if the same request may succeed later. With 501, the installation lacks what it needs."""
+        if self.is_of_proxy:
+            return True
+        is_server_error = self.status >= 500 and self.status != 501
+        return self.status < 400 or is_server_error or self.status in (408, 429)
 
     @property
     def is_refusal(self) -> bool:

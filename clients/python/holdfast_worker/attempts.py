@@ -9,13 +9,13 @@ import math
 import re
 import secrets
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from temporalio import activity
-from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory, FailureError
 
 from .api import ApiError, AttemptLost, RunnerApi, repeat_within, to_json
 from .masking import MASK, Masker
@@ -395,6 +395,23 @@ async def attempt(
         await _stopped(reporting, watching)
     if cancelled and (stopped or not activity.is_worker_shutdown()):
         raise cancelled
+
+
+@contextmanager
+def activity_body() -> Iterator[None]:
+    """
+    The body of an activity: one with nothing to do returns, and Temporal stores no text of an unexpected error, which may
+    quote what the API has answered. Errors: `FailureError`; `CancelledError`.
+    """
+    try:
+        yield
+    except JobEnded:
+        return
+    except FailureError:
+        raise
+    except Exception:  # noqa: BLE001
+        activity.logger.exception("An activity failed unexpectedly")
+        raise _failure("unexpected", BEGIN_AGAIN_MS) from None
 
 
 async def leave_to_others(api: RunnerApi, job_id: str) -> None:

@@ -25,7 +25,7 @@ from temporalio.common import RawValue
 from temporalio.converter import DataConverter
 
 from .api import ApiError, RunnerApi
-from .attempts import Attempt, JobEnded, attempt, leave_to_others
+from .attempts import Attempt, activity_body, attempt, leave_to_others
 from .codec import EncryptionCodec
 
 VERSION = "0.2.0"
@@ -149,12 +149,10 @@ class Worker:
     def _activity(self, api: RunnerApi, job_type: JobType) -> Callable[..., Any]:
         @activity.defn(name=job_type.definition["name"])
         async def run(start: dict[str, Any]) -> None:
-            try:
-                schema = job_type.definition["payload"]
+            schema = job_type.definition["payload"]
+            with activity_body():
                 async with attempt(api, start["jobId"], job_type.digest, schema) as job:
                     job.result = await job.run(job_type.run(job))
-            except JobEnded:
-                return
 
         return run
 
@@ -166,11 +164,9 @@ class Worker:
 
         @activity.defn(dynamic=True)
         async def run(args: Sequence[RawValue]) -> None:
-            start = activity.payload_converter().from_payload(args[0].payload, dict)
-            try:
+            with activity_body():
+                start = activity.payload_converter().from_payload(args[0].payload, dict)
                 await leave_to_others(api, start["jobId"])
-            except JobEnded:
-                return
 
         return run
 

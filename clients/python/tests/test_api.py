@@ -44,6 +44,18 @@ async def test_a_page_of_a_proxy_is_no_answer_of_holdfast(fake, run, answer):
     assert fake.ends == [{"result": {}}] * 2
 
 
+@pytest.mark.parametrize(
+    ("status", "is_of_proxy", "is_transient"),
+    [
+        *((status, False, True) for status in (0, 408, 429, 500, 502, 503, 504)),
+        *((status, False, False) for status in (400, 401, 403, 404, 409, 413, 422, 501)),
+        *((status, True, True) for status in (400, 403, 413, 501, 503)),
+    ],
+)
+def test_what_may_succeed_later(status, is_of_proxy, is_transient):
+    assert ApiError(status, "x", "y", is_of_proxy=is_of_proxy).is_transient is is_transient
+
+
 async def test_reports_go_on_after_a_page_of_a_proxy(fake, run):
     fake.end_answer = {"status": "cancelled", "code": None, "retryInMs": None}
 

@@ -1,9 +1,14 @@
 import asyncio
+from datetime import timedelta
 
 import pytest
 from aiohttp import web
 from conftest import problem
 from temporalio.client import TLSConfig
+from temporalio.common import RawValue
+from temporalio.converter import DataConverter
+from temporalio.exceptions import ApplicationError
+from temporalio.testing import ActivityEnvironment
 
 from holdfast_worker import RunnerApi, Settings, Worker
 from holdfast_worker.api import ApiError
@@ -122,3 +127,40 @@ async def test_a_token_that_is_refused_is_read_again(fake, tmp_path):
         file.write_text("hfw_new-new-new-new-new\n")
         assert await api.post("/alive", {}) == {"types": []}
     assert used[2:] == ["Bearer hfw_old-old-old-old-old", "Bearer hfw_new-new-new-new-new"]
+
+
+def activity_of(kind: str, api: RunnerApi, fake):
+    """An activity as Temporal has it, and its arguments."""
+    worker = Worker(Settings(url=fake.url, token="hfw_test"))
+
+    @worker.job_type("lab.one", summary="s", payload={"type": "object"})
+    async def one(_job) -> None: ...
+
+    if kind == "own":
+        return worker._activity(api, worker.types["lab.one"]), {"jobId": "job_1"}
+    start = RawValue(DataConverter.default.payload_converter.to_payload({"jobId": "job_1"}))
+    return worker._other_activity(api), [start]
+
+
+@pytest.mark.parametrize("kind", ["own", "other"])
+@pytest.mark.parametrize("answer", [{"text": "of the answer"}, {"outcome": "wait", "text": "x"}])
+async def test_an_unexpected_error_outside_of_the_work_leaves_a_code_in_temporal(
+    fake, kind, answer
+):
+    fake.begin = answer
+    async with RunnerApi(fake.url, "hfw_test", "runner-of-the-test") as api:
+        body, start = activity_of(kind, api, fake)
+        with pytest.raises(ApplicationError) as info:
+            await ActivityEnvironment().run(body, start)
+    error = info.value
+    assert (error.type, error.message) == ("unexpected", "The attempt failed with unexpected")
+    assert (error.non_retryable, error.next_retry_delay) == (False, timedelta(seconds=5))
+    assert (error.__cause__, error.__suppress_context__) == (None, True)
+
+
+@pytest.mark.parametrize("kind", ["own", "other"])
+async def test_an_activity_of_a_job_that_has_ended_returns(fake, kind):
+    fake.begin = {"outcome": "ended"}
+    async with RunnerApi(fake.url, "hfw_test", "runner-of-the-test") as api:
+        body, start = activity_of(kind, api, fake)
+        assert await ActivityEnvironment().run(body, start) is None
