@@ -1,4 +1,5 @@
 import { beforeAll, expect, test } from '@jest/globals';
+import type { Page } from 'playwright-core';
 import { describePages } from '../support/console/console.ts';
 import { accessibilityProblems } from '../support/console/page.ts';
 import { eventually } from '../support/eventually.ts';
@@ -205,6 +206,59 @@ describePages('the inventory', (console) => {
     await page.goto('/inventory/sites/new');
     await page.getByLabel(/blue.owner/i).waitFor();
     expect(await page.getByLabel(/red.owner/i).count()).toBe(0);
+  });
+
+  test('has in a list the custom fields of the tenant that it is filtered by, or says whose they are', async () => {
+    const client = admin(console.app).as({
+      actor: 'root',
+      roles: 'platform-admin',
+      tenant: 'pink',
+    });
+    const fields = [
+      { resource: 'sites', name: 'pink_zone', type: 'choice', choices: ['a', 'b'] },
+      { resource: 'sites', name: 'pink_wing', type: 'text' },
+    ];
+    for (const field of fields)
+      await client.post('/api/inventory/custom-fields', field).expect(201);
+    for (const [name, zone] of [
+      ['pink1', 'a'],
+      ['pink2', 'b'],
+    ])
+      await client
+        .post('/api/inventory/sites', { name, customFields: { pink_zone: zone } })
+        .expect(201);
+    const shown = (page: Page, name: string) => page.getByRole('link', { name, exact: true });
+    const filter = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
+    const notice = /custom fields are those of the tenant/;
+
+    // Everybody's sites: the fields of the platform, and that which the address names.
+    const search = 'customFields.pink_zone=a&columns=name,customFields.pink_wing';
+    const page = await console.open(administrator, `/inventory/sites?${search}`);
+    await shown(page, 'pink1').waitFor();
+    expect(await shown(page, 'pink2').count()).toBe(0);
+    await page.getByRole('columnheader', { name: 'pink_wing' }).waitFor();
+    await page.getByText(notice).waitFor();
+    await page.goto('/inventory/sites');
+    await filter(page, 'Status').or(filter(page, 'Tag')).first().waitFor();
+    expect(await filter(page, 'pink_zone').count()).toBe(0);
+    await page.goto('/inventory/sites?tenantId=pink');
+    await filter(page, 'pink_zone').waitFor();
+    expect(await page.getByText(notice).count()).toBe(0);
+    // What belongs to the platform has no fields of a tenant, and files say whose fields they have.
+    await client
+      .post('/api/inventory/custom-fields', {
+        resource: 'platforms',
+        name: 'pink_os',
+        type: 'text',
+      })
+      .expect(201);
+    const user = await createUser(console.app, { roleId: 'operator', tenantId: 'pink' });
+    const other = await console.open(user, '/inventory/imports/new?resource=sites');
+    await other.getByText(/for the tenant pink with pink_wing pink_zone/).waitFor();
+    await other.goto('/inventory/platforms?tenantId=pink');
+    await other.getByRole('heading', { name: 'Platforms' }).waitFor();
+    await other.getByText('No platforms').first().waitFor();
+    expect(await filter(other, 'pink_os').count()).toBe(0);
   });
 
   test('shows who uses a record before it is deleted', async () => {

@@ -43,7 +43,7 @@ type LoadingProps = { resource: Resource; all: readonly Resource[]; id: string }
 
 function Loading({ resource, all, id }: LoadingProps) {
   const { data, error, refetch } = useQuery(inventoryRecordQuery(resource.name, id));
-  const own = useResourceOf(resource, data?.tenantId);
+  const own = useResourceOf(resource, data && whereOf(resource.name, data).tenantId);
   if (data && own) return <Editor resource={own} all={all} record={data} />;
   return (
     <RecordPage parent={parentOf(resource)} title={`Edit ${resource.singular}`} id={id}>

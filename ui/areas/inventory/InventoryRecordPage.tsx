@@ -23,6 +23,7 @@ import { labelIn, referenceOf, useResourceOf } from './resources.ts';
 import { SpaceLink } from './SpaceLink.tsx';
 import { SpecialAside, SpecialParts } from './SpecialParts.tsx';
 import { TimeMachine } from './TimeMachine.tsx';
+import { whereOf } from './whereOf.ts';
 import { parentOf, WithResource } from './WithResource.tsx';
 
 const route = getRouteApi('/frame/inventory/$resource/$recordId');
@@ -60,7 +61,8 @@ function useRecord({ resource, id }: LoadingProps) {
 function Loading(props: LoadingProps) {
   const { resource, all, id } = props;
   const { at, record, error, refetch, now } = useRecord(props);
-  const own = useResourceOf(resource, record?.tenantId) ?? resource;
+  const own =
+    useResourceOf(resource, record && whereOf(resource.name, record).tenantId) ?? resource;
   if (!record)
     return (
       <RecordPage parent={parentOf(resource)} title={resource.singular} id={id}>

@@ -36,7 +36,7 @@ type InTenantProps = { resource: Resource; all: readonly Resource[] };
 /** The form has the custom fields of its tenant, also after a switch of the session. */
 function InTenant({ resource, all }: InTenantProps) {
   const tenant = useFormTenant();
-  const own = useResourceOf(resource, tenant.tenant);
+  const own = useResourceOf(resource, whereOfNew(resource, {}, tenant.tenant).tenantId);
   return own ? <NewRecord resource={own} all={all} tenant={tenant} /> : null;
 }
 

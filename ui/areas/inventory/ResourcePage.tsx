@@ -23,6 +23,7 @@ import {
   type InventoryRecord,
   type Resource,
 } from './inventoryQueries.ts';
+import { useListFields } from './listFields.ts';
 import { recordColumns } from './recordColumns.tsx';
 import { filtersOf, listQuery } from './resourceFilters.ts';
 import { labelIn, titleOf } from './resources.ts';
@@ -38,9 +39,15 @@ export function ResourcePage() {
   const { resource: name } = route.useParams();
   return (
     <WithResource name={name}>
-      {(resource, all) => <Records key={name} resource={resource} all={all} />}
+      {(resource, all) => <Listed key={name} resource={resource} all={all} />}
     </WithResource>
   );
+}
+
+/** The list with the custom fields of the tenant whose records it has. */
+function Listed({ resource, all }: Omit<RecordsProps, 'note'>) {
+  const offered = useListFields(resource, route.useSearch());
+  return offered && <Records resource={offered.resource} all={all} note={offered.note} />;
 }
 
 /** What the address says; without an order by name, since that is how people look for records. */
@@ -67,9 +74,9 @@ function useRecords(resource: Resource, search: ListSearch) {
   return { filters, list };
 }
 
-type RecordsProps = { resource: Resource; all: readonly Resource[] };
+type RecordsProps = { resource: Resource; all: readonly Resource[]; note: string | undefined };
 
-function Records({ resource, all }: RecordsProps) {
+function Records({ resource, all, note }: RecordsProps) {
   useTitle(titleOf(resource));
   const search = useSortedSearch(resource);
   const navigate = route.useNavigate();
@@ -109,6 +116,7 @@ function Records({ resource, all }: RecordsProps) {
       rowName={(record) => labelIn(resource, record)}
       onOpen={open}
       bulk={useBulkActions(resource, all, list.rows)}
+      note={note}
       empty={
         <Empty
           kind="nothing"

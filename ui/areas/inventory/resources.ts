@@ -1,6 +1,7 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { useMemo } from 'react';
 import { answer, api } from '../../app/api.ts';
-import { TENANT_HEADER } from '../../app/session/tenant.ts';
+import { PLATFORM, TENANT_HEADER } from '../../app/session/tenant.ts';
 import { nounOf } from '../../parts/nouns.ts';
 import { resourcesQuery } from '../../parts/records/resources.ts';
 import type { Resource, ResourceField } from './inventoryQueries.ts';
@@ -51,20 +52,31 @@ const resourcesIn = (tenantId: string) => ({
   staleTime: resourcesQuery.staleTime,
 });
 
+/** The platform's definitions hold for all tenants, and alone for what belongs to the platform. */
+const onlyOfPlatform = (resource: Resource): Resource => ({
+  ...resource,
+  customFields: resource.customFields.filter(({ tenantId }) => tenantId === PLATFORM.tenantId),
+});
+
 /**
  * The description of a resource for the records of a tenant, which has custom fields of its own; undefined until it
  * is read. Without a tenant, and where it cannot be read, that of the session.
  */
-export function useResourceOf(resource: Resource, tenantId: unknown): Resource | undefined {
-  const tenant = typeof tenantId === 'string' ? tenantId : undefined;
+export function useResourceOf(
+  resource: Resource,
+  tenantId: string | undefined,
+): Resource | undefined {
+  const isOfPlatform = tenantId === PLATFORM.tenantId;
   const { data, error } = useQuery({
-    ...resourcesIn(tenant ?? ''),
-    enabled: tenant !== undefined,
+    ...resourcesIn(tenantId ?? ''),
+    enabled: tenantId !== undefined && !isOfPlatform,
     // A form that is taken to another tenant stays.
     placeholderData: keepPreviousData,
     retry: false,
   });
-  if (tenant === undefined || error) return resource;
+  const ofPlatform = useMemo(() => onlyOfPlatform(resource), [resource]);
+  if (isOfPlatform) return ofPlatform;
+  if (tenantId === undefined || error) return resource;
   return data?.items.find(({ name }) => name === resource.name);
 }
 

@@ -25,6 +25,8 @@ export type ListPageProps<Row> = ListProps<Row> & {
   bulk?: ((ids: ReadonlySet<string>, done: () => void) => ReactNode) | undefined;
   /** Parameters of the address that are no filters, beside those of all lists. */
   parameters?: readonly string[] | undefined;
+  /** What there is to know of the columns and filters that are offered. */
+  note?: string | undefined;
   /** Between the filters and the list. */
   children?: ReactNode;
 };
@@ -124,6 +126,7 @@ const LostFilters = ({ lost, noun: [, many], search, onSearch }: LostProps) => (
 const Rows = <Row,>(props: Model<Row>) => (
   <>
     <Tools {...props} />
+    {props.note !== undefined && <p className={classes.note}>{props.note}</p>}
     <OutdatedNotice list={props.list} />
     {props.children}
     <div className={classes.grid}>

@@ -2,7 +2,6 @@ import { useState } from 'react';
 import type { InventoryRecord } from '../inventoryQueries.ts';
 import { PermissionButton } from '../../../parts/PermissionButton.tsx';
 import { commonWhere } from '../../../parts/where.ts';
-import { useResourceOf } from '../resources.ts';
 import { whereOf, whereOfDeletion } from '../whereOf.ts';
 import { BulkChangeDialog } from './BulkChangeDialog.tsx';
 import { BulkDeleteDialog } from './BulkDeleteDialog.tsx';
@@ -27,8 +26,6 @@ export function BulkActions({ rows, ...props }: Props) {
     change: commonWhere(rows.map((row) => whereOf(name, row))),
     delete: commonWhere(rows.map((row) => whereOfDeletion(name, row))),
   };
-  const ofTenant = useResourceOf(props.resource, where.change.tenantId);
-  const resource = ofTenant ?? props.resource;
   const start = (dialog: 'change' | 'delete') => {
     const versions = new Map(rows.map(({ id, version }) => [id, version]));
     setOpen({ dialog, asked: { ids: props.ids, versions, where: where[dialog] } });
@@ -53,9 +50,7 @@ export function BulkActions({ rows, ...props }: Props) {
       >
         Delete …
       </PermissionButton>
-      {open?.dialog === 'change' && (
-        <BulkChangeDialog {...props} {...open.asked} {...ends} resource={resource} />
-      )}
+      {open?.dialog === 'change' && <BulkChangeDialog {...props} {...open.asked} {...ends} />}
       {open?.dialog === 'delete' && <BulkDeleteDialog {...props} {...open.asked} {...ends} />}
     </>
   );

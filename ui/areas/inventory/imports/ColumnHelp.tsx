@@ -4,10 +4,18 @@ import { Icon } from '../../../parts/icons.tsx';
 import { nounOf } from '../../../parts/nouns.ts';
 import { Section } from '../../../parts/Section.tsx';
 import type { Resource, ResourceField } from '../inventoryQueries.ts';
+import { CUSTOM } from '../recordChanges.ts';
+import { useResourceOf } from '../resources.ts';
+import { whereOfNew } from '../whereOf.ts';
 import { templateOf } from './columnsOfFile.ts';
 import classes from './Imports.module.css';
 
-type Props = { resource: Resource | undefined; all: readonly Resource[] };
+type Props = {
+  resource: Resource | undefined;
+  all: readonly Resource[];
+  /** Of the records whose rows name none. */
+  tenant: string;
+};
 
 /** What a cell of a column has. */
 function cellText({ reference, choices, type, rules }: ResourceField): string {
@@ -21,13 +29,35 @@ function cellText({ reference, choices, type, rules }: ResourceField): string {
 }
 
 /** The columns that a file of the resource may have, and a file with their names. */
-export function ColumnHelp({ resource, all }: Props) {
+export function ColumnHelp({ resource, ...props }: Props) {
   if (resource === undefined)
     return (
       <Section title="Columns">
         <p className={classes.muted}>Choose a resource: its columns are listed here.</p>
       </Section>
     );
+  return <Columns key={resource.name} resource={resource} {...props} />;
+}
+
+/** The names in the object of custom fields, and whose they are. */
+function CustomNames({ resource, tenant }: Omit<ColumnsProps, 'all'>) {
+  const { tenantId } = whereOfNew(resource, {}, tenant);
+  const { customFields } = useResourceOf(resource, tenantId) ?? { customFields: [] };
+  if (customFields.length === 0) return null;
+  return (
+    <>
+      , for the tenant {tenantId} with
+      {customFields.map(({ name }) => (
+        <code key={name}>{` ${name}`}</code>
+      ))}
+      ; a row with another tenant has the custom fields of that one
+    </>
+  );
+}
+
+type ColumnsProps = Props & { resource: Resource };
+
+function Columns({ resource, all, tenant }: ColumnsProps) {
   const fields = resource.fields.filter(({ derived }) => !derived);
   const lookups = (reference: string | null) =>
     all.find(({ name }) => name === reference)?.lookup ?? [];
@@ -59,6 +89,7 @@ export function ColumnHelp({ resource, all }: Props) {
             </dt>
             <dd>
               {cellText(field)}
+              {field.name === CUSTOM && <CustomNames resource={resource} tenant={tenant} />}
               {lookups(field.reference).length > 0 && (
                 <>
                   , or{' '}

@@ -41,7 +41,7 @@ export function NewImportPage() {
       title="Import"
       note={`Records without a tenant of their own get the tenant ${tenant.tenant}. Rows are written with your permissions: those that you may not write are in the report.`}
       form
-      aside={<ColumnHelp resource={form.resource} all={all} />}
+      aside={<ColumnHelp resource={form.resource} all={all} tenant={tenant.tenant} />}
     >
       <LeaveGuard hasChanges={() => form.chosen !== undefined && !isSent.current} />
       <TenantNotice form={tenant} />
