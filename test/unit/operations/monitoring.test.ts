@@ -61,7 +61,7 @@ test('every alert has a runbook, and every runbook an alert', async () => {
     const page = await read(annotations.runbook_url);
     expect(page).toContain(`# ${alert}: `);
     expect(page).toContain(`Severity: ${labels.severity}.`);
-    for (const part of ['## Check', '## Mend']) expect(page).toContain(part);
+    for (const part of ['## Check', '## Fix']) expect(page).toContain(part);
     expect(index).toContain(`[${alert}](${alert}.md)`);
   }
 });
