@@ -1,9 +1,9 @@
-import type { Transaction } from 'objection';
 import { listOccurrences } from '../../domain/schedules/occurrences.ts';
 import { nextOccurrenceOf, timingOf, timingProblemOf } from '../../domain/schedules/schedules.ts';
 import { DAY_MS } from '../../domain/shared/durations.ts';
 import { createIds } from '../../platform/ids.ts';
 import type { Knex } from '../core/knex.ts';
+import { bindArray } from '../core/sql.ts';
 import { Schedule } from '../models/Schedule.ts';
 
 const ids = createIds();
@@ -19,7 +19,7 @@ const BATCH = 10_000;
  * after the backup: the log has them as missed, or as paused.
  */
 export async function resumeSchedules(
-  trx: Knex | Transaction,
+  trx: Knex,
   schedules: readonly { id: string; deleted: boolean }[],
   now: Date,
 ): Promise<void> {
@@ -39,7 +39,7 @@ export async function resumeSchedules(
   await trx.raw(
     `UPDATE schedules AS s SET next_due_at = d.next
      FROM unnest(?::text[], ?::timestamptz[]) AS d (id, next) WHERE s.id = d.id`,
-    [found.map(({ id }) => id), next as unknown as string[]],
+    [found.map(({ id }) => id), bindArray(next)],
   );
 }
 
@@ -67,11 +67,7 @@ function missedRunsOf(schedule: Schedule, now: Date): MissedRun[] {
 }
 
 /** Adds runs to the log of their schedules, but for occurrences that have one. */
-async function saveMissedRuns(
-  trx: Knex | Transaction,
-  missed: readonly MissedRun[],
-  now: Date,
-): Promise<void> {
+async function saveMissedRuns(trx: Knex, missed: readonly MissedRun[], now: Date): Promise<void> {
   if (missed.length === 0) return;
   await trx.raw(
     `WITH added AS (
@@ -90,7 +86,7 @@ async function saveMissedRuns(
       now,
       missed.map(({ id }) => id),
       missed.map(({ scheduleId }) => scheduleId),
-      missed.map(({ dueAt }) => dueAt) as unknown as string[],
+      bindArray(missed.map(({ dueAt }) => dueAt)),
     ],
   );
 }

@@ -1,6 +1,7 @@
 import type { Knex } from './knex.ts';
 import { prepared } from './prepared.ts';
 import type { OutboxTask } from '../../domain/dispatch/tasks.ts';
+import { bindArray } from './sql.ts';
 
 /** A claimed task. `availableAt`: since when it was due. */
 export type ClaimedTask = { id: string; task: OutboxTask; attempts: number; availableAt: Date };
@@ -52,7 +53,7 @@ export const releaseOutbox = async (db: Knex, tasks: readonly ClaimedTask[]): Pr
   void (await db.raw(
     `UPDATE outbox AS o SET available_at = t.available_at, attempts = o.attempts - 1
      FROM unnest(?::text[], ?::timestamptz[]) AS t (id, available_at) WHERE o.id = t.id`,
-    [tasks.map(({ id }) => id), tasks.map(({ availableAt }) => availableAt) as unknown as string[]],
+    [tasks.map(({ id }) => id), bindArray(tasks.map(({ availableAt }) => availableAt))],
   ));
 
 /**

@@ -12,6 +12,12 @@ export function numbered(sql: string): string {
   return sql.replaceAll(/\?\??/g, (mark) => (mark === '??' ? '?' : `$${++values}`));
 }
 
+type Scalar = string | number | boolean | Date;
+
+/** An array as a binding. The type that Knex has for bindings allows neither NULL in arrays nor readonly ones. */
+export const bindArray = (values: readonly (Scalar | null | undefined)[]): Knex.RawBinding =>
+  values as Knex.RawBinding;
+
 /** True if every condition is; TRUE without any. */
 export const allOf = (conditions: readonly Sql[]): Sql => ({
   sql: conditions.map(({ sql }) => `(${sql})`).join(' AND ') || 'TRUE',

@@ -1,6 +1,7 @@
 import { raw } from 'objection';
 import { updateChosen } from '../core/chosenRows.ts';
 import type { Knex } from '../core/knex.ts';
+import { bindArray } from '../core/sql.ts';
 import { Job } from '../models/Job.ts';
 import { readBounded } from '../core/boundedRows.ts';
 import { JobLog } from '../models/JobLog.ts';
@@ -95,9 +96,7 @@ export function jobChange(
       lines.map((line) => line.attempt),
       lines.map((line) => line.level),
       lines.map((line) => line.message),
-      lines.map((line) =>
-        line.data === null ? null : JSON.stringify(line.data),
-      ) as unknown as string[],
+      bindArray(lines.map(({ data }) => data && JSON.stringify(data))),
       lines.map((line) => line.at),
     ],
   };

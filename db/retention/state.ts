@@ -4,6 +4,7 @@ import { minIdAt } from '../../platform/ids.ts';
 import { lockKeySql, tryShareUntilCommit } from '../core/advisoryLocks.ts';
 import type { Knex } from '../core/knex.ts';
 import { scopeCondition } from '../core/scopeSql.ts';
+import { bindArray } from '../core/sql.ts';
 import type { DueRecord } from './batches.ts';
 
 /** Marks for everybody: a whole month of log lines was dropped. */
@@ -35,7 +36,7 @@ export async function raiseMarks(
       marks.map(({ tenantId }) => tenantId),
       marks.map(({ jobType }) => jobType),
       marks.map(({ untilId }) => untilId),
-      marks.map(({ untilSequence }) => untilSequence) as unknown as number[],
+      bindArray(marks.map(({ untilSequence }) => untilSequence)),
     ],
   );
 }

@@ -4,6 +4,7 @@ import type { Knex } from '../core/knex.ts';
 import { prepared } from '../core/prepared.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import type { DeliveryRetryPolicy } from '../../domain/webhooks/webhooks.ts';
+import { bindArray } from '../core/sql.ts';
 import type { DeliveryEndpoint, DeliveryMessage } from './deliveryAttempts.ts';
 import {
   HELD_SLOTS,
@@ -362,12 +363,7 @@ export async function markDeliveriesCancelled(
      FROM unnest(?::text[], ?::text[]) AS f (id, job_id)
      WHERE d.id = f.id AND d.job_id IS NOT DISTINCT FROM f.job_id
        AND d.status = 'pending' AND d.reason IS NULL`,
-    [
-      reason,
-      now,
-      deliveries.map(({ id }) => id),
-      deliveries.map(({ jobId }) => jobId) as unknown as string[],
-    ],
+    [reason, now, deliveries.map(({ id }) => id), bindArray(deliveries.map(({ jobId }) => jobId))],
   );
   return rowCount;
 }

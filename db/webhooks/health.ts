@@ -1,5 +1,6 @@
 import type { Knex } from '../core/knex.ts';
 import { prepared } from '../core/prepared.ts';
+import { bindArray } from '../core/sql.ts';
 
 /**
  * What attempts say about an endpoint of a webhook: when it has last accepted one, and its first failure after
@@ -55,10 +56,10 @@ export async function writeHealth(
   const bindings = [
     health.map(({ webhookId }) => webhookId),
     health.map(({ endpointUrl }) => endpointUrl),
-    health.map(({ succeededAt }) => succeededAt) as unknown as string[],
-    health.map(({ failedAt }) => failedAt) as unknown as string[],
-    health.map(({ answeredAt }) => answeredAt) as unknown as string[],
-    health.map(({ unansweredAt }) => unansweredAt) as unknown as string[],
+    bindArray(health.map(({ succeededAt }) => succeededAt)),
+    bindArray(health.map(({ failedAt }) => failedAt)),
+    bindArray(health.map(({ answeredAt }) => answeredAt)),
+    bindArray(health.map(({ unansweredAt }) => unansweredAt)),
   ];
   const { rows }: { rows: { id: string }[] } = await prepared(
     db,
