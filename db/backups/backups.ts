@@ -1,4 +1,3 @@
-import type { TransactionOrKnex } from 'objection';
 import type { Section } from '../../domain/backups/backups.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import type { Knex } from '../core/knex.ts';
@@ -15,7 +14,7 @@ export const patchInProgress = async (
 
 /** Changes a backup if it is still in progress. Returns the changed backup, or undefined. */
 export const endInProgress = async (
-  trx: TransactionOrKnex,
+  trx: Knex,
   id: string,
   fields: Partial<Backup>,
 ): Promise<Backup | undefined> =>
@@ -84,7 +83,7 @@ export async function findSeries(
 }
 
 /** Notifies processes that follow a topic when the transaction commits. */
-export async function notifyTopic(trx: TransactionOrKnex, topic: string): Promise<void> {
+export async function notifyTopic(trx: Knex, topic: string): Promise<void> {
   const notify = notifySql([topic]);
   await trx.raw(`SELECT ${notify.sql}`, notify.bindings);
 }

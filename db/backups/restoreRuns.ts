@@ -1,4 +1,3 @@
-import type { TransactionOrKnex } from 'objection';
 import type { LoadPurpose, RestoreReport } from '../../domain/backups/backups.ts';
 import type { JobError } from '../../domain/jobs/jobs.ts';
 import type { Knex } from '../core/knex.ts';
@@ -27,10 +26,7 @@ export async function findLastRun(
 }
 
 /** The id of a running job that loads a backup's archive, or made it before a restore; or null. */
-export async function findJobUsingArchive(
-  db: TransactionOrKnex,
-  backupId: string,
-): Promise<string | null> {
+export async function findJobUsingArchive(db: Knex, backupId: string): Promise<string | null> {
   const run = await RestoreRun.query(db)
     .where((either) =>
       either.where({ backup_id: backupId }).orWhere({ pre_restore_backup_id: backupId }),

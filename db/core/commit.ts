@@ -1,4 +1,4 @@
-import { transaction, type Model, type Transaction } from 'objection';
+import { transaction, type Model } from 'objection';
 import type { Knex } from './knex.ts';
 import {
   viaOf,
@@ -41,7 +41,7 @@ type AuditDetail = Attribution & {
 export type Work = {
   now: Date;
   /** Starts the transaction, for use cases that read, lock or write in several statements. */
-  trx(): Promise<Transaction>;
+  trx(): Promise<Knex.Transaction>;
   /** Inserts a record when the use case returns. */
   insert<M extends typeof Model>(model: M, row: Partial<InstanceType<M>>): InstanceType<M>;
   /** Changes a record when the use case returns. Error of the commit: `NoChange`. */
@@ -181,8 +181,9 @@ async function commitUseCase<T>(
   const onEnded = (outcome: CommitOutcome) =>
     deps.onEnded?.(outcome, (performance.now() - startedAt) / 1_000);
   const unitOfWork = emptyUnitOfWork();
-  let startedTrx: Promise<Transaction> | undefined;
-  const trx = () => (startedTrx ??= transaction.start(deps.db));
+  let startedTrx: Promise<Knex.Transaction> | undefined;
+  // `deps.db.transaction()` would leave a rejection unhandled when ROLLBACK fails.
+  const trx = () => (startedTrx ??= transaction.start(deps.db) as Promise<Knex.Transaction>);
   try {
     const result = await useCase(createWork(deps, caller, unitOfWork, trx));
     if (unitOfWork.audit.length === 0) throw new Error('A commit must leave an audit entry');
@@ -192,8 +193,7 @@ async function commitUseCase<T>(
     const changedAccess = accessTopics(unitOfWork.audit);
     for (const topic of changedAccess) unitOfWork.topics.add(topic);
     const openTrx = await startedTrx;
-    const db = (openTrx as Knex.Transaction | undefined) ?? deps.db;
-    await writeUnitOfWork(db, unitOfWork, { isLast: openTrx !== undefined });
+    await writeUnitOfWork(openTrx ?? deps.db, unitOfWork, { isLast: openTrx !== undefined });
     await openTrx?.commit();
     // Knex's `commit` resolves even when COMMIT fails; this promise rejects then.
     await openTrx?.executionPromise;
@@ -218,7 +218,7 @@ function createWork(
   deps: Deps,
   caller: Caller,
   unitOfWork: UnitOfWork,
-  trx: () => Promise<Transaction>,
+  trx: () => Promise<Knex.Transaction>,
 ): Work {
   const { ids } = deps;
   const now = new Date();
@@ -274,8 +274,8 @@ function assertResult({ idempotency }: Caller, { results }: UnitOfWork): void {
     throw new Error('The result of a request with an Idempotency-Key is missing');
 }
 
-async function completeClaim(trx: Transaction, claim: IdempotencyClaim, recordId: string) {
-  if (await completeKey(trx as Knex.Transaction, claim, recordId)) return;
+async function completeClaim(trx: Knex.Transaction, claim: IdempotencyClaim, recordId: string) {
+  if (await completeKey(trx, claim, recordId)) return;
   throw new AppError(
     'idempotency_in_progress',
     'Another request with this Idempotency-Key took over.',

@@ -9,7 +9,7 @@ import { prepared } from './prepared.ts';
 export async function readSnapshot<T>(
   db: Knex,
   { signal, timeoutMs }: { signal: AbortSignal; timeoutMs: number },
-  read: (trx: Knex) => Promise<T>,
+  read: (trx: Knex.Transaction) => Promise<T>,
 ): Promise<T> {
   signal.throwIfAborted();
   const trx = await db.transaction(undefined, {

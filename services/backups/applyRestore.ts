@@ -75,7 +75,7 @@ export function createApplyRestore({
     tools: StepTools,
     { backup, job }: { backup: Backup; job: Job },
   ): Promise<void> {
-    const trx = (await work.trx()) as Knex.Transaction;
+    const trx = await work.trx();
     const run = await RestoreRun.query(trx).findById(job.id).forUpdate().throwIfNotFound();
     if (run.outcome?.error !== undefined) throw jobEnded('The restore has already failed');
     if (run.outcome) throw new Rollback();

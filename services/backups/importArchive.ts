@@ -123,7 +123,7 @@ async function apply(
   header: ArchiveHeader,
   newTables: ReadonlySet<string>,
 ): Promise<ReadonlySet<string>> {
-  const trx = (await work.trx()) as Knex.Transaction;
+  const trx = await work.trx();
   const query = queryIn(trx);
   const plan = await planRestore(query, {
     schema: STAGING_SCHEMA,

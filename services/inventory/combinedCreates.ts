@@ -65,7 +65,7 @@ type Member = { caller: Caller; mutation: Mutation; at: number };
  * what must be made alone, which also finds the errors of those that are not valid.
  */
 export function createCombinedCreates({ commit, access, planner }: Deps) {
-  const plan = (trx: Knex, members: readonly Member[], { caller, now }: PlanFor) =>
+  const plan = (trx: Knex.Transaction, members: readonly Member[], { caller, now }: PlanFor) =>
     planner.planToWrite(
       trx,
       caller,
@@ -74,7 +74,11 @@ export function createCombinedCreates({ commit, access, planner }: Deps) {
     );
 
   /** Plans the members that have no effects; the others have been planned in vain. */
-  async function planCombinable(trx: Knex, members: readonly Member[], planFor: PlanFor) {
+  async function planCombinable(
+    trx: Knex.Transaction,
+    members: readonly Member[],
+    planFor: PlanFor,
+  ) {
     const outcome = await plan(trx, members, planFor);
     if (!outcome.planned.some(hasEffects)) return { members, outcome };
     const others = members.filter((_, i) => {
@@ -95,7 +99,7 @@ export function createCombinedCreates({ commit, access, planner }: Deps) {
     let isPlanned = false;
     try {
       await commit(shared, async (work) => {
-        const trx = (await work.trx()) as Knex;
+        const trx = await work.trx();
         const requested = membersOf(callers, await source(trx));
         const planFor = { caller: shared, now: work.now };
         const { members, outcome } = await planCombinable(trx, requested, planFor);

@@ -34,10 +34,10 @@ export function createPlanMemory({ maxBytes }: { maxBytes: number }) {
      * Starts the plan of a transaction, instead of its earlier one. Returns the function that adds to what the
      * plan keeps until the transaction ends. Error: `unavailable` if others keep too much.
      */
-    start(trx: Knex, tenantId: string): (bytes: number) => void {
+    start(trx: Knex.Transaction, tenantId: string): (bytes: number) => void {
       const plan = { tenantId, bytes: 0 };
       const forget = () => void plans.delete(trx);
-      if (!plans.has(trx)) void (trx as Knex.Transaction).executionPromise.then(forget, forget);
+      if (!plans.has(trx)) void trx.executionPromise.then(forget, forget);
       plans.set(trx, plan);
       return (bytes) => {
         assertFits(plan, bytes);

@@ -137,7 +137,7 @@ export function createPlanner({ access, ids, planMemory }: Deps) {
      * `limit_reached`, `unavailable`, `conflict`; invalid mutations are part of the outcome.
      */
     async planToWrite(
-      trx: Knex,
+      trx: Knex.Transaction,
       caller: Caller,
       requested: readonly Mutation[],
       options: PlanOptions,
@@ -183,7 +183,7 @@ export function createPlanner({ access, ids, planMemory }: Deps) {
     },
 
     /** Starts questions in a transaction that only reads. */
-    async ask(trx: Knex, caller: Caller, options: PlanOptions): Promise<Questions> {
+    async ask(trx: Knex.Transaction, caller: Caller, options: PlanOptions): Promise<Questions> {
       const { now, signal, maxRestMs } = options;
       await prepareToRead(trx);
       const viewer = createViewer(caller, options, { writes: false });

@@ -82,7 +82,7 @@ export function createInventoryWrites({ commit, access, planner, maxBusyMs }: De
       access.auditDenials(caller, async () => {
         let outcome: PlanOutcome = { planned: [], changes: [] };
         await commit(caller, async (work) => {
-          const trx = (await work.trx()) as Knex;
+          const trx = await work.trx();
           if (isLast) await waitLonger(trx);
           const mutations = typeof source === 'function' ? await source(trx) : source;
           const { write, relied, ...planned } = await planner.planToWrite(trx, caller, mutations, {
@@ -208,7 +208,7 @@ export function createInventoryWrites({ commit, access, planner, maxBusyMs }: De
     ): Promise<void> =>
       retry((isLast) =>
         commit(caller, async (work) => {
-          const trx = (await work.trx()) as Knex;
+          const trx = await work.trx();
           if (isLast) await waitLonger(trx);
           const all: Reliance[] = [];
           let bytes = 0;

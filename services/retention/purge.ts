@@ -180,7 +180,7 @@ export function createPurge({ db, commit, log, config: { retention: defaults } }
     const before = await endKey(db, kind, cutoffs);
     if (before === null) return { rows: 0, next: null };
     return commit(systemCaller(tenantId, jobWorkflowId(run.jobId)), async (work) => {
-      const trx = (await work.trx()) as Knex.Transaction;
+      const trx = await work.trx();
       if (!(await lockPurge(trx, tenantId))) throw new RestoreRunning();
       await shareHoldLock(trx, [tenantId]);
       const { picked, ...result } = await purgeWindow(trx, turn, kind, { cutoffs, before });

@@ -29,7 +29,7 @@ const updates = (from: number, count: number): Mutation[] =>
   }));
 
 /** Runs plans in a transaction that is rolled back. */
-async function within<T>(run: (trx: Knex) => Promise<T>): Promise<T> {
+async function within<T>(run: (trx: Knex.Transaction) => Promise<T>): Promise<T> {
   const trx = await app.deps.db.transaction();
   try {
     return await run(trx);
@@ -43,7 +43,7 @@ const busy = expect.objectContaining({ code: 'unavailable' });
 test('large plans wait for one another, small ones do not, and nothing is kept afterwards', async () => {
   const planMemory = createPlanMemory({ maxBytes: 6 * 1_048_576 });
   const planner = createPlanner({ ...app.deps, planMemory });
-  const askIn = async (trx: Knex, mutations: Mutation[]) =>
+  const askIn = async (trx: Knex.Transaction, mutations: Mutation[]) =>
     (await planner.ask(trx, caller, options)).plan(mutations);
   const large = updates(0, 40);
 
