@@ -1,4 +1,4 @@
-import { updateChosen } from '../core/chosenRows.ts';
+import { claimChosen } from '../core/chosenRows.ts';
 import type { Knex } from '../core/knex.ts';
 import { columnOf, conditionSql, createdAtSql, sqlTypeOf } from '../core/listConditions.ts';
 import { allOf, anyOf, type Sql } from '../core/sql.ts';
@@ -473,7 +473,7 @@ export const claimApprovalsToReconcile = (
     limit,
   }: { now: Date; nextPendingCheckAt: Date; nextCheckAt: Date; limit: number },
 ): Promise<Approval[]> =>
-  updateChosen(
+  claimChosen(
     Approval.query(db).patch({
       checkAt: Approval.raw(
         "CASE WHEN status = 'pending' AND expires_at > ? THEN LEAST(?, expires_at) ELSE ? END",
@@ -487,4 +487,5 @@ export const claimApprovalsToReconcile = (
       )
       .orderBy('check_at')
       .limit(limit),
-  ).returning([...APPROVAL_SUMMARY_COLUMNS]) as unknown as Promise<Approval[]>;
+    APPROVAL_SUMMARY_COLUMNS,
+  );

@@ -1,4 +1,4 @@
-import { updateChosen } from '../core/chosenRows.ts';
+import { claimChosen } from '../core/chosenRows.ts';
 import type { Knex } from '../core/knex.ts';
 import { Backup } from '../models/Backup.ts';
 
@@ -10,14 +10,15 @@ export const claimUnfinishedBackups = (
   db: Knex,
   claim: { before: Date; now: Date; limit: number },
 ): Promise<Backup[]> =>
-  updateChosen(
+  claimChosen(
     Backup.query(db).patch({ checkAt: claim.now }),
     Backup.query(db)
       .whereRaw(`(status IN ('queued', 'running', 'deleting') OR pending IS NOT NULL)`)
       .where('check_at', '<', claim.before)
       .orderBy('check_at')
       .limit(claim.limit),
-  ).returning('*') as unknown as Promise<Backup[]>;
+    ['*'],
+  );
 
 /**
  * How the job ended that makes a backup, or that makes it before a restore; null while the job

@@ -7,11 +7,14 @@ import type { Model, QueryBuilder } from 'objection';
  */
 export const chosenRows = (select: string): string => `chosen AS MATERIALIZED (${select})`;
 
-/** Narrows an update to the rows that `select` finds, without those that others have locked. See `chosenRows`. */
-export const updateChosen = <M extends Model>(
+/** Updates the rows that `select` finds, without those that others have locked, and returns them. See `chosenRows`. */
+export const claimChosen = <M extends Model>(
   update: QueryBuilder<M, number>,
   select: QueryBuilder<M>,
-): QueryBuilder<M, number> =>
+  columns: readonly string[],
+): Promise<M[]> =>
   update
     .withMaterialized('chosen', select.select('id').forUpdate().skipLocked())
-    .whereIn('id', (query) => query.select('id').from('chosen'));
+    .whereIn('id', (query) => query.select('id').from('chosen'))
+    // The types of Objection keep the number of rows as the result.
+    .returning([...columns]) as unknown as Promise<M[]>;

@@ -1,5 +1,5 @@
 import { raw } from 'objection';
-import { updateChosen } from '../core/chosenRows.ts';
+import { claimChosen } from '../core/chosenRows.ts';
 import type { Knex } from '../core/knex.ts';
 import { bindArray } from '../core/sql.ts';
 import { Job } from '../models/Job.ts';
@@ -408,7 +408,7 @@ export const claimUnfinished = (
   db: Knex,
   options: { before: Date; now: Date; limit: number },
 ): Promise<Job[]> =>
-  updateChosen(
+  claimChosen(
     Job.query(db).patch({ checkedAt: raw(CHECKED_AT, [options.now, options.now, options.now]) }),
     Job.query(db)
       .whereIn('status', ['queued', 'running'])

@@ -1,4 +1,4 @@
-import { updateChosen } from '../core/chosenRows.ts';
+import { claimChosen } from '../core/chosenRows.ts';
 import { lockKeySql } from '../core/advisoryLocks.ts';
 import type { Knex } from '../core/knex.ts';
 import { Schedule } from '../models/Schedule.ts';
@@ -249,16 +249,15 @@ export const claimUnchecked = (
   db: Knex,
   claim: { before: Date; now: Date; limit: number },
 ): Promise<string[]> =>
-  updateChosen(
+  claimChosen(
     Schedule.query(db).patch({ checkedAt: claim.now }),
     Schedule.query(db)
       .whereNull('deleted_at')
       .where('checked_at', '<', claim.before)
       .orderBy('checked_at')
       .limit(claim.limit),
-  )
-    .returning('id')
-    .then((rows) => rows.map(({ id }) => id));
+    ['id'],
+  ).then((rows) => rows.map(({ id }) => id));
 
 /** Schedules that must have a Temporal Schedule, by id, and whether they are paused. */
 export async function listForTemporal(
