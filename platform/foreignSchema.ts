@@ -1,8 +1,8 @@
 import { _, Ajv2020, type CodeKeywordDefinition, type ValidateFunction } from 'ajv/dist/2020.js';
 import type { RegExpEngine } from 'ajv/dist/types/index.js';
-import addFormats from 'ajv-formats';
 import { errorMessage } from '../domain/shared/errorMessage.ts';
 import { linearPattern } from '../domain/shared/linearPattern.ts';
+import { addFormats } from './ajvFormats.ts';
 import { sizeOf } from './checkEffort.ts';
 import {
   errorsOf,
@@ -70,9 +70,7 @@ function createAjv(allErrors: boolean, spend: (work: number) => void): Ajv2020 {
     logger: false,
     code: { optimize: false, regExp: linearRegExp(spend) },
   });
-  (addFormats as unknown as (ajv: Ajv2020, options: { mode: 'fast' }) => void)(ajv, {
-    mode: 'fast',
-  });
+  addFormats(ajv, { mode: 'fast' });
   const follow = () => spend(WORK_OF_REFERENCE);
   for (const keyword of ['$ref', '$dynamicRef']) {
     const { code } = ajv.getKeyword(keyword) as CodeKeywordDefinition;

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
-import addFormats from 'ajv-formats';
 import type { TSchema } from 'typebox';
 import { REFERENCE_KEYWORD } from '../domain/jobs/payloadReferences.ts';
 import { SECRET_KEYWORD } from '../domain/jobs/secretFields.ts';
 import { MAX_FIELD_ERRORS, type FieldError } from '../domain/shared/errors.ts';
 import { cutPointer, pointerTo } from '../domain/shared/jsonPointer.ts';
 import { isMultipleOf } from '../domain/shared/multiples.ts';
+import { addFormats } from './ajvFormats.ts';
 import { areUnique, sizeOf } from './checkEffort.ts';
 
 export type SchemaError = Omit<FieldError, 'in'>;
@@ -82,8 +82,7 @@ const createAjv = (allErrors: boolean) => {
   for (const keyword of [...ANNOTATIONS, REFERENCE_KEYWORD]) ajv.addKeyword({ keyword });
   for (const keyword of [COMMA_SEPARATED, SECRET_KEYWORD])
     ajv.addKeyword({ keyword, schemaType: 'boolean' });
-  // The plugin's types describe its CommonJS shape.
-  (addFormats as unknown as (ajv: Ajv2020) => void)(ajv);
+  addFormats(ajv);
   useLinearUniqueItems(ajv);
   useDecimalMultiples(ajv);
   return ajv;

@@ -3,6 +3,10 @@ import type { Context, Middleware } from 'koa';
 import { AppError } from '../../domain/shared/errors.ts';
 import type { Route } from './route.ts';
 
+/** The routes of a router, without the type of its own context. */
+export const middlewareOf = (router: Router): Middleware =>
+  router.routes() as unknown as Middleware;
+
 /** The segments before the first parameter, at most those of `/api/<area>/<collection>`. */
 export const fixedStart = (segments: readonly string[]): string[] => {
   const parameter = segments.findIndex((segment) => segment.startsWith('{'));
@@ -15,9 +19,7 @@ const MAX_FIXED = 4;
  * with all of its routes, and there are some hundreds.
  */
 export function chooseRouter(routers: ReadonlyMap<string, Router>): Middleware {
-  const handlers = new Map(
-    [...routers].map(([start, router]) => [start, router.routes() as unknown as Middleware]),
-  );
+  const handlers = new Map([...routers].map(([start, router]) => [start, middlewareOf(router)]));
   return (ctx, next) => {
     const segments = ((ctx.path as string | null) ?? '/').split('/', MAX_FIXED);
     const tryFrom = async (length: number): Promise<void> => {

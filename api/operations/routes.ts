@@ -5,7 +5,7 @@ import { AppError } from '../../domain/shared/errors.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import { parseAddress, withoutBrackets } from '../../platform/network.ts';
 import type { Readiness } from '../../services/shared/readiness.ts';
-import { rejectMethod, rejectMethodOfFixedPath } from '../http/routing.ts';
+import { middlewareOf, rejectMethod, rejectMethodOfFixedPath } from '../http/routing.ts';
 
 type OperationDeps = {
   readiness: Readiness;
@@ -97,5 +97,5 @@ export function operationRoutes({
     ctx.type = metrics.contentType;
   });
 
-  return [router.routes() as unknown as Middleware, rejectMethodOfFixedPath(PROBES)];
+  return [middlewareOf(router), rejectMethodOfFixedPath(PROBES)];
 }
