@@ -57,19 +57,30 @@ export const attemptGuard = (job: Job): JobGuard => ({
   attempt: { runId: assertDefined(job.runId, 'job.runId'), number: job.attempts },
 });
 
+export type JobChange = {
+  jobId: string;
+  guard: JobGuard;
+  values?: JobValues;
+  /** Lines for the log of the job. */
+  lines?: readonly LogLine[];
+  /** Topics of notifications. */
+  topics?: readonly string[];
+  /** False for changes of log and progress alone: they must not invalidate an `If-Match`. */
+  newVersion?: boolean;
+};
+
 /**
  * Changes a job and appends lines to its log. The row lock of the job makes line numbers gapless,
- * in the order of commits, so a follower that has read line n never misses line n + 1. Changes of
- * log and progress alone set `newVersion` to false: they must not invalidate an `If-Match`.
+ * in the order of commits, so a follower that has read line n never misses line n + 1.
  */
-export function jobChange(
-  jobId: string,
-  guard: JobGuard,
-  values: JobValues,
-  lines: readonly LogLine[],
-  topics: readonly string[],
-  { newVersion = true } = {},
-): RecordChange {
+export function jobChange({
+  jobId,
+  guard,
+  values = {},
+  lines = [],
+  topics = [],
+  newVersion = true,
+}: JobChange): RecordChange {
   const columns = Object.keys(values);
   const counts = ['log_count = log_count + ?', ...(newVersion ? ['version = version + 1'] : [])];
   const sets = [...counts, ...columns.map((column) => `${column} = ?`)];
@@ -415,4 +426,5 @@ export const claimUnfinished = (
       .where('checked_at', '<', options.before)
       .orderBy('checked_at')
       .limit(options.limit),
-  ).returning(JOB_SUMMARY_COLUMNS) as unknown as Promise<Job[]>;
+    JOB_SUMMARY_COLUMNS,
+  );

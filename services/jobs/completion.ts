@@ -88,17 +88,17 @@ export function createJobCompletion({
         at,
       } as const;
       work.change(
-        jobChange(
-          id,
-          { statuses: [status] },
-          {
+        jobChange({
+          jobId: id,
+          guard: { statuses: [status] },
+          values: {
             cancel_requested_at: cancelRequestedAt ?? at,
             updated_at: at,
             ...(!isRunning && { status: 'cancelled', finished_at: at }),
           },
-          [line],
-          [jobLogTopic(id), isRunning ? jobCancelTopic(id) : jobFinishedTopic(id)],
-        ),
+          lines: [line],
+          topics: [jobLogTopic(id), isRunning ? jobCancelTopic(id) : jobFinishedTopic(id)],
+        }),
       );
       work.dispatch(cancelJobTask(job));
       if (isRunning) return;

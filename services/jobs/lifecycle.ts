@@ -172,7 +172,7 @@ export function createJobLifecycle({
         ...progress,
       };
       const topics = [jobFinishedTopic(job.id), jobLogTopic(job.id)];
-      work.change(jobChange(job.id, outcome.guard, values, lines, topics));
+      work.change(jobChange({ jobId: job.id, guard: outcome.guard, values, lines, topics }));
       if (outcome.also) work.change(outcome.also);
       if (outcome.cancelsRun === true) work.dispatch(cancelJobTask(job));
       const finished = { ...toJobView(job), status: outcome.status, error };
@@ -202,7 +202,13 @@ export function createJobLifecycle({
       ...progress,
     };
     return [
-      jobChange(job.id, attemptGuard(job), values, lines, [jobLogTopic(job.id)]),
+      jobChange({
+        jobId: job.id,
+        guard: attemptGuard(job),
+        values,
+        lines,
+        topics: [jobLogTopic(job.id)],
+      }),
       ...(lane === 'delivery' && retryInMs > 0 ? [freeSlotOfFailed(job.id, now)] : []),
     ];
   }

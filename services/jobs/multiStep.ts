@@ -3,7 +3,6 @@ import type { Knex } from '../../db/core/knex.ts';
 import {
   attemptGuard,
   claimMultiStep,
-  jobChange,
   writeJobChange,
   type JobValues,
 } from '../../db/jobs/jobs.ts';
@@ -19,7 +18,7 @@ import type { JobTypes } from '../jobTypes/registry.ts';
 import type { JobAttempts } from './attempts.ts';
 import { AttemptSuperseded, type AttemptWatch } from './attemptWatch.ts';
 import { claimReport } from './claimReport.ts';
-import { jobLogTopic } from './jobAudit.ts';
+import { logChange } from './logChange.ts';
 import {
   AttemptFailed,
   interruption,
@@ -171,12 +170,8 @@ export function createMultiStepJobs({
     const write = () =>
       writeUnaudited((executor, now) => {
         const values = { ...progress, ...also, updated_at: now };
-        const topics = [jobLogTopic(job.id)];
-        const options = { newVersion: false };
-        return writeJobChange(
-          executor,
-          jobChange(job.id, attemptGuard(job), values, lines, topics, options),
-        );
+        const change = logChange({ jobId: job.id, guard: attemptGuard(job), values, lines });
+        return writeJobChange(executor, change);
       });
     await retryWrite(write, 'workflow');
   }

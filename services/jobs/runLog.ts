@@ -1,5 +1,5 @@
 import type { WriteUnaudited } from '../../db/core/commit.ts';
-import { attemptGuard, jobChange, writeJobChange, type LogLine } from '../../db/jobs/jobs.ts';
+import { attemptGuard, writeJobChange, type LogLine } from '../../db/jobs/jobs.ts';
 import type { Job } from '../../db/models/Job.ts';
 import type { LogLevel } from '../../domain/jobs/jobs.ts';
 import {
@@ -10,7 +10,7 @@ import {
   remainingLines,
 } from '../../domain/jobs/logLines.ts';
 import { jobLog, type Log } from '../../platform/log.ts';
-import { jobLogTopic } from './jobAudit.ts';
+import { logChange } from './logChange.ts';
 
 export type RunLog = ReturnType<typeof createRunLog>;
 
@@ -50,14 +50,12 @@ export function createRunLog({ writeUnaudited, log, job }: Deps) {
       await writeUnaudited((db, now) =>
         writeJobChange(
           db,
-          jobChange(
-            job.id,
-            attemptGuard(job),
-            { ...pending.progress, updated_at: now },
-            pending.lines,
-            [jobLogTopic(job.id)],
-            { newVersion: false },
-          ),
+          logChange({
+            jobId: job.id,
+            guard: attemptGuard(job),
+            values: { ...pending.progress, updated_at: now },
+            lines: pending.lines,
+          }),
         ),
       );
     } catch (error) {
@@ -86,6 +84,12 @@ export function createRunLog({ writeUnaudited, log, job }: Deps) {
       at: new Date(),
     });
 
+  async function stopFlushing() {
+    clearTimeout(timer);
+    timer = undefined;
+    await writing;
+  }
+
   return {
     /** Adds a line of the job type. Lines beyond `MAX_LOG_LINES` are dropped. */
     log(level: LogLevel, message: string, data?: object) {
@@ -105,14 +109,7 @@ export function createRunLog({ writeUnaudited, log, job }: Deps) {
     /** Removes and returns what is not written yet. The caller must write it. */
     drain: () => drain(),
     /** Stops the periodic writes and resolves when the last of them is done. */
-    async stopFlushing() {
-      clearTimeout(timer);
-      timer = undefined;
-      await writing;
-    },
-    async [Symbol.asyncDispose]() {
-      clearTimeout(timer);
-      await writing;
-    },
+    stopFlushing,
+    [Symbol.asyncDispose]: stopFlushing,
   };
 }

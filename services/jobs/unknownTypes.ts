@@ -51,7 +51,13 @@ export function createUnknownTypes({ db, writeUnaudited, jobTypes }: Deps) {
       const values = { error: JSON.stringify({ code: UNKNOWN_TYPE, message }), updated_at: now };
       return writeJobChange(
         executor,
-        jobChange(job.id, UNFINISHED, values, [line], [jobLogTopic(job.id)]),
+        jobChange({
+          jobId: job.id,
+          guard: UNFINISHED,
+          values,
+          lines: [line],
+          topics: [jobLogTopic(job.id)],
+        }),
       );
     });
 
@@ -67,7 +73,11 @@ export function createUnknownTypes({ db, writeUnaudited, jobTypes }: Deps) {
     writeUnaudited((executor, now) =>
       writeJobChange(
         executor,
-        jobChange(job.id, UNFINISHED, { error: null, updated_at: now }, [], []),
+        jobChange({
+          jobId: job.id,
+          guard: UNFINISHED,
+          values: { error: null, updated_at: now },
+        }),
       ),
     );
 

@@ -179,7 +179,8 @@ export function createEndAttempt({
   const requestStop = (job: Job): Promise<void> =>
     writeUnaudited((executor, now) => {
       const values = { cancel_requested_at: now, updated_at: now };
-      return writeJobChange(executor, jobChange(job.id, attemptGuard(job), values, [], []));
+      const change = jobChange({ jobId: job.id, guard: attemptGuard(job), values });
+      return writeJobChange(executor, change);
     });
 
   return {

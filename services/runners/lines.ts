@@ -1,5 +1,5 @@
 import type { Knex } from '../../db/core/knex.ts';
-import { jobChange, writeJobChange, type LogLine } from '../../db/jobs/jobs.ts';
+import { writeJobChange, type LogLine } from '../../db/jobs/jobs.ts';
 import { renewLease, type RemoteAttempt } from '../../db/runners/attempts.ts';
 import type { LogLevel } from '../../domain/jobs/jobs.ts';
 import {
@@ -10,7 +10,7 @@ import {
   remainingLines,
 } from '../../domain/jobs/logLines.ts';
 import type { LinesAnswer } from '../../domain/runners/protocol.ts';
-import { jobLogTopic } from '../jobs/jobAudit.ts';
+import { logChange } from '../jobs/logChange.ts';
 import { requireCurrent } from './currentAttempt.ts';
 import type { RunnerIdentity } from './identity.ts';
 
@@ -70,22 +70,20 @@ export const createRemoteLines = ({ db }: { db: Knex }) => ({
       if (kept.length > 0 || progress)
         await writeJobChange(
           trx,
-          jobChange(
+          logChange({
             jobId,
-            {
+            guard: {
               statuses: ['running'],
               attempt: { runId: attempt.runId, number: attempt.attempt },
             },
-            {
+            values: {
               ...(progress && {
                 progress: JSON.stringify(progressOf(progress.percent, progress.message)),
               }),
               updated_at: now,
             },
-            kept,
-            [jobLogTopic(jobId)],
-            { newVersion: false },
-          ),
+            lines: kept,
+          }),
         );
       await renewLease(trx, jobId, received + fresh.length);
       return {

@@ -1,8 +1,8 @@
 import type { Knex } from '../../db/core/knex.ts';
-import { attemptGuard, jobChange, writeJobChange } from '../../db/jobs/jobs.ts';
+import { attemptGuard, writeJobChange } from '../../db/jobs/jobs.ts';
 import { Job } from '../../db/models/Job.ts';
 import { lockJob, lostSince, markLost } from '../../db/runners/attempts.ts';
-import { jobLogTopic } from '../jobs/jobAudit.ts';
+import { logChange } from '../jobs/logChange.ts';
 
 /** Says in the log of a job that the runner of an attempt was lost. */
 export async function noteLostAttempt(trx: Knex, job: Job, attempt: number): Promise<void> {
@@ -13,8 +13,7 @@ export async function noteLostAttempt(trx: Knex, job: Job, attempt: number): Pro
     data: null,
     at: new Date(),
   } as const;
-  const topics = [jobLogTopic(job.id)];
-  const change = jobChange(job.id, attemptGuard(job), {}, [line], topics, { newVersion: false });
+  const change = logChange({ jobId: job.id, guard: attemptGuard(job), lines: [line] });
   await writeJobChange(trx, change);
 }
 

@@ -1,8 +1,8 @@
 import { afterAll, expect, test } from '@jest/globals';
 import type { BrowserContext, Page } from 'playwright-core';
 import type { JobRecord } from '../../api/jobs/schemas.ts';
-import { jobChange, writeJobChange } from '../../db/jobs/jobs.ts';
-import { jobLogTopic } from '../../services/jobs/jobAudit.ts';
+import { writeJobChange } from '../../db/jobs/jobs.ts';
+import { logChange } from '../../services/jobs/logChange.ts';
 import type { TestApp } from '../support/app.ts';
 import { describePages, signIn } from '../support/console/console.ts';
 import { accessibilityProblems } from '../support/console/page.ts';
@@ -268,12 +268,9 @@ describePages('changes', (console) => {
 const writeLine = ({ deps: { db } }: TestApp, id: string, message: string): Promise<void> =>
   writeJobChange(
     db,
-    jobChange(
-      id,
-      { statuses: ['queued'] },
-      {},
-      [{ attempt: 1, level: 'info', message, data: null, at: new Date() }],
-      [jobLogTopic(id)],
-      { newVersion: false },
-    ),
+    logChange({
+      jobId: id,
+      guard: { statuses: ['queued'] },
+      lines: [{ attempt: 1, level: 'info', message, data: null, at: new Date() }],
+    }),
   );
