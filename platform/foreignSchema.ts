@@ -9,11 +9,11 @@ import {
   useDecimalMultiples,
   useLinearUniqueItems,
   type SchemaCheck,
-  type SchemaError as Refusal,
+  type SchemaError,
 } from './schemaCheck.ts';
 
 /** A schema that someone else wrote cannot be used. The message says why. */
-export class SchemaError extends Error {}
+export class SchemaNotAccepted extends Error {}
 
 /**
  * Maximum work of a check, about half a second: the parts of the value times those of the schema, the characters that are
@@ -31,7 +31,7 @@ const MAX_PATTERN_STEPS = 20_000;
 /** Ajv tests each name of an object by all patterns of names, and compiles them in more than linear time. */
 const MAX_NAME_PATTERNS = 300;
 
-const TOO_COMPLEX: Refusal = {
+const TOO_COMPLEX: SchemaError = {
   pointer: '',
   code: 'too_complex',
   message:
@@ -46,7 +46,7 @@ function linearRegExp(spend: (work: number) => void): RegExpEngine {
   const compile = (text: string) => {
     const pattern = linearPattern(text);
     steps += pattern.size;
-    if (steps > MAX_PATTERN_STEPS) throw new SchemaError('The patterns are too long');
+    if (steps > MAX_PATTERN_STEPS) throw new SchemaNotAccepted('The patterns are too long');
     return {
       test(value: string): boolean {
         spend(value.length * pattern.size);
@@ -102,13 +102,13 @@ function namePatternsIn(schema: unknown): number {
  * Compiles a check by a JSON Schema (2020-12) of someone else, such as the payload of a job type that a
  * runner has announced. Keywords that are not known are ignored; references lead nowhere outside of the
  * schema. What one check does has a limit, whatever the schema is: a value beyond it has the error `too_complex`.
- * Error: `SchemaError`.
+ * Error: `SchemaNotAccepted`.
  */
 export function compileForeignSchema(schema: object): SchemaCheck {
   const parts = sizeOf(schema);
-  if (parts > MAX_PARTS) throw new SchemaError(`The schema has more than ${MAX_PARTS} parts`);
+  if (parts > MAX_PARTS) throw new SchemaNotAccepted(`The schema has more than ${MAX_PARTS} parts`);
   if (namePatternsIn(schema) > MAX_NAME_PATTERNS)
-    throw new SchemaError(`The schema has more than ${MAX_NAME_PATTERNS} patterns of names`);
+    throw new SchemaNotAccepted(`The schema has more than ${MAX_NAME_PATTERNS} patterns of names`);
   let left = Infinity;
   const spend = (work: number) => {
     left -= work;
@@ -119,7 +119,7 @@ export function compileForeignSchema(schema: object): SchemaCheck {
     try {
       return createAjv(allErrors, spend).compile(schema);
     } catch (error) {
-      throw new SchemaError(errorMessage(error));
+      throw new SchemaNotAccepted(errorMessage(error));
     }
   };
   const all = compile(true);

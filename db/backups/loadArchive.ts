@@ -22,7 +22,7 @@ type OnRows = (part: Extract<ArchivePart, { kind: 'rows' }>) => Promise<void> | 
 /**
  * Loads an archive into its staging schema, which is created again. Live tables are only read.
  * `onRows` receives each piece that was loaded. Errors: `ArchiveError`,
- * `SchemaTooNew`, `StagingBusy`, and database errors when rows do not match their columns.
+ * `ArchiveTooNew`, `StagingBusy`, and database errors when rows do not match their columns.
  */
 export async function loadArchive(
   parts: AsyncIterable<ArchivePart>,

@@ -30,7 +30,7 @@ const STAGING_PREFIX = 'staging_';
 export const stagingSchema = (jobId: string): string => `${STAGING_PREFIX}${jobId}`;
 
 /** The archive has a schema version that this version of Holdfast does not know. */
-export class SchemaTooNew extends Error {}
+export class ArchiveTooNew extends Error {}
 
 /** Another attempt is loading an archive into the same staging schema. */
 export class StagingBusy extends Error {}
@@ -64,13 +64,13 @@ export const isKnownSchema = async (
   migrations: Migrations = MIGRATIONS,
 ): Promise<boolean> => version in migrations || (await unknownMigrations(db)).includes(version);
 
-/** The migrations that an archive has, and those that it needs. Error: `SchemaTooNew`. */
+/** The migrations that an archive has, and those that it needs. Error: `ArchiveTooNew`. */
 async function migrationsFor(
   version: string,
   { db, migrations }: Staging,
 ): Promise<{ applied: string[]; pending: string[] }> {
   if (!(await isKnownSchema(db, version, migrations)))
-    throw new SchemaTooNew(
+    throw new ArchiveTooNew(
       `The archive has the schema version ${version}, which this Holdfast does not know.`,
     );
   const names = Object.keys(migrations);
@@ -130,7 +130,7 @@ export type CreatedStaging = { pending: string[]; byMigrations: boolean };
 /**
  * Creates an empty staging schema with the tables of an archive, as they were when the archive was
  * made. The header is not authenticated before the first frame is decrypted, so that its names must not be
- * used unchecked. Errors: `SchemaTooNew`, `ArchiveError`.
+ * used unchecked. Errors: `ArchiveTooNew`, `ArchiveError`.
  */
 export async function createStaging(
   staging: Staging,

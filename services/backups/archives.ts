@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { SchemaTooNew, StagingBusy } from '../../db/backups/staging.ts';
+import { ArchiveTooNew, StagingBusy } from '../../db/backups/staging.ts';
 import type { Backup } from '../../db/models/Backup.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { isBusyError } from '../../domain/shared/busy.ts';
@@ -177,7 +177,7 @@ export function asJobFailure(error: unknown): unknown {
     return new JobFailure(error.code, error.message, { retryable: false });
   if (error instanceof StagingBusy)
     return new JobFailure('busy', error.message, { retryAfterMs: 5_000 });
-  if (error instanceof SchemaTooNew)
+  if (error instanceof ArchiveTooNew)
     return new JobFailure('schema_too_new', error.message, { retryable: false });
   // What this installation cannot do now, the step tries again.
   if (isBusyError(error)) return error;

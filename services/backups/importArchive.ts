@@ -55,7 +55,7 @@ type ImportOptions = {
  * Restores an archive into a database that has the current schema and no records, all or nothing.
  * For disaster recovery. Large tables are loaded and indexed as new tables by several connections,
  * and replace the empty ones at the end. Errors: `Error` when the database has records or the
- * archive is of a tenant, `ArchiveError`, `SchemaTooNew`, `StagingBusy` while another restore runs.
+ * archive is of a tenant, `ArchiveError`, `ArchiveTooNew`, `StagingBusy` while another restore runs.
  */
 export async function importArchive(
   { db, databaseUrl }: Omit<Deps, 'commit'>,

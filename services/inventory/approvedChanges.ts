@@ -60,7 +60,7 @@ export class StalePlan extends Error {
 class AlreadyApplied extends Error {}
 
 /** Another attempt runs the job, or the job has finished. */
-export class AttemptSuperseded extends Error {}
+export class AttemptNotCurrent extends Error {}
 
 function toApplyResult(outcome: PlanOutcome, scope: Scope): ApplyResult {
   const { changes } = outcome;
@@ -107,7 +107,7 @@ export function createApprovedChanges({
   /**
    * Applies all mutations or none, once per job and key, even if attempts of the job overlap. With
    * `approved`, the transaction that writes compares the changes with the plan first. Returns
-   * the result of the attempt that applied them. Errors: `StalePlan`, `AttemptSuperseded`, and
+   * the result of the attempt that applied them. Errors: `StalePlan`, `AttemptNotCurrent`, and
    * those of a write.
    */
   async function apply(
@@ -130,7 +130,7 @@ export function createApprovedChanges({
         beforeCommit: async (work, trx, outcome) => {
           signal.throwIfAborted();
           if (!(await lockIfCurrentAttempt(trx, { jobId, runId, attempt })))
-            throw new AttemptSuperseded();
+            throw new AttemptNotCurrent();
           // An earlier attempt may have held the locks that this one waited for.
           if (await findResult(trx, jobId, changesKey)) throw new AlreadyApplied();
           const difference =

@@ -14,7 +14,7 @@ import { unknownReferencesIn } from '../../domain/jobs/payloadReferences.ts';
 import { maskSecretFields } from '../../domain/jobs/secretFields.ts';
 import type { RemoteTypeDefinition } from '../../domain/runners/definition.ts';
 import { maskInTurns } from '../../platform/maskInTurns.ts';
-import { compileForeignSchema, SchemaError } from '../../platform/foreignSchema.ts';
+import { compileForeignSchema, SchemaNotAccepted } from '../../platform/foreignSchema.ts';
 import { joinRuns } from '../../platform/joinRuns.ts';
 import { compileCheck, type SchemaCheck } from '../../platform/schemaCheck.ts';
 
@@ -221,7 +221,7 @@ function compileStored(schema: object): SchemaCheck {
   try {
     return compileForeignSchema(schema);
   } catch (error) {
-    if (!(error instanceof SchemaError)) throw error;
+    if (!(error instanceof SchemaNotAccepted)) throw error;
     const message = `cannot be checked, as the schema of the job type is not accepted any more: ${error.message}`;
     return () => [{ pointer: '', code: 'schema_not_accepted', message }];
   }

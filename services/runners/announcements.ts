@@ -26,7 +26,7 @@ import type { TypeState, TypeVersion } from '../../domain/runners/records.ts';
 import type { AnnouncedState, AnnouncedType, Announcement } from '../../domain/runners/protocol.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, notFound } from '../../domain/shared/errors.ts';
-import { compileForeignSchema, SchemaError } from '../../platform/foreignSchema.ts';
+import { compileForeignSchema, SchemaNotAccepted } from '../../platform/foreignSchema.ts';
 import type { Ids } from '../../platform/ids.ts';
 import { createPause } from '../../platform/turns.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
@@ -325,7 +325,7 @@ function problemOf(schema: object): string {
     compileForeignSchema(schema);
     return '';
   } catch (error) {
-    if (!(error instanceof SchemaError)) throw error;
+    if (!(error instanceof SchemaNotAccepted)) throw error;
     return error.message;
   }
 }

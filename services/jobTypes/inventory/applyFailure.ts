@@ -2,14 +2,14 @@ import { AppError } from '../../../domain/shared/errors.ts';
 import { JobFailure } from '../../../domain/jobs/jobType.ts';
 import { busyFailure } from '../../jobs/busy.ts';
 import { isConcurrentChange } from '../../inventory/retryOnConflict.ts';
-import { AttemptSuperseded } from '../../inventory/approvedChanges.ts';
+import { AttemptNotCurrent } from '../../inventory/approvedChanges.ts';
 
 /**
  * The failure of an attempt whose changes could not be applied. A rejected write is rejected again; a
  * concurrent change and busy locks are worth another attempt. Other errors are returned as they are.
  */
 export function applyFailure(error: unknown): unknown {
-  if (error instanceof AttemptSuperseded)
+  if (error instanceof AttemptNotCurrent)
     return new JobFailure(
       'attempt_superseded',
       'Another attempt runs the job, or the job has finished',

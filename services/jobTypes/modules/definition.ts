@@ -6,7 +6,7 @@ import { RetryPolicy } from '../../../domain/jobs/retry.ts';
 import { TARGET_KINDS } from '../../../domain/jobs/targets.ts';
 import { TYPE_ACCESS, WantedSecrets } from '../../../domain/runners/definition.ts';
 import { isJsonObject } from '../../../domain/shared/jsonObject.ts';
-import { compileForeignSchema, SchemaError } from '../../../platform/foreignSchema.ts';
+import { compileForeignSchema, SchemaNotAccepted } from '../../../platform/foreignSchema.ts';
 import { compileCheck } from '../../../platform/schemaCheck.ts';
 import { API_VERSION } from './jobType.ts';
 
@@ -81,7 +81,7 @@ function problemsOf(fields: Record<string, unknown>): string[] {
     compileForeignSchema(payload);
     return [];
   } catch (error) {
-    if (!(error instanceof SchemaError)) throw error;
+    if (!(error instanceof SchemaNotAccepted)) throw error;
     return [`payload is not a valid schema: ${error.message}`];
   }
 }

@@ -3,7 +3,7 @@ import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import { PLATFORM, type ResourceScope } from '../../../domain/access/scope.ts';
 import { freezePlan } from '../../../domain/inventory/frozenPlan.ts';
 import { systemCaller } from '../../../domain/shared/caller.ts';
-import { StalePlan, AttemptSuperseded } from '../../../services/inventory/approvedChanges.ts';
+import { StalePlan, AttemptNotCurrent } from '../../../services/inventory/approvedChanges.ts';
 import { withApprovals } from '../../support/approvals.ts';
 import { eventually } from '../../support/eventually.ts';
 
@@ -104,11 +104,11 @@ test('an attempt that is superseded, cancelled or of a finished job changes noth
   const { jobId, attempt } = await claimJob(2);
   const mutations = create('10.3.0.0/16');
   await expect(approvedChanges.apply(attempt(1), mutations, null)).rejects.toThrow(
-    AttemptSuperseded,
+    AttemptNotCurrent,
   );
   await db('jobs').where({ id: jobId }).update({ status: 'failed', finished_at: new Date() });
   await expect(approvedChanges.apply(attempt(2), mutations, null)).rejects.toThrow(
-    AttemptSuperseded,
+    AttemptNotCurrent,
   );
   const { attempt: another } = await claimJob(1);
   const cancelled = { ...another(1), signal: AbortSignal.abort(new Error('was cancelled')) };
