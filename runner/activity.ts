@@ -7,7 +7,7 @@ import {
 } from '@temporalio/common';
 import { JobFailure } from '../domain/jobs/jobType.ts';
 import { MAX_UNANSWERED } from '../domain/runners/records.ts';
-import type { EndRequest } from '../domain/runners/protocol.ts';
+import { END_MARGIN_MS, type EndRequest } from '../domain/runners/protocol.ts';
 import { jobLog, type Log } from '../platform/log.ts';
 import type { Catalog } from './catalog.ts';
 import { StopRequest } from './command/attempt.ts';
@@ -35,9 +35,6 @@ const HEARTBEAT_MS = 1_000;
 /** How long `begin` is repeated before the activity fails, and Temporal starts it again. */
 const BEGIN_WITHIN_MS = 30_000;
 const BEGIN_AGAIN_MS = 5_000;
-
-/** The API accepts the end of an attempt this long after its limit. */
-const END_MARGIN_MS = 60_000;
 
 /** How long an artifact is sent again while the API is away. */
 const ARTIFACT_WITHIN_MS = 60_000;

@@ -7,6 +7,9 @@ import type { TypeState } from './records.ts';
  * declares what a runner reads.
  */
 
+/** The API accepts the end of an attempt this long after its limit; a runner reports it within that time. */
+export const END_MARGIN_MS = 60_000;
+
 /** A type as a runner has it. `digest` identifies its declaration and its code. */
 export type AnnouncedType = { digest: string; definition: RemoteTypeDefinition };
 

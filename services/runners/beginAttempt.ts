@@ -17,7 +17,7 @@ import { mayRunVersion } from '../../domain/jobs/records.ts';
 import { countedAttempts } from '../../domain/jobs/retry.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { notFound } from '../../domain/shared/errors.ts';
-import type { BeginRequest } from '../../domain/runners/protocol.ts';
+import { END_MARGIN_MS, type BeginRequest } from '../../domain/runners/protocol.ts';
 import type { Ids } from '../../platform/ids.ts';
 import { hashToken } from '../auth/hashToken.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
@@ -52,9 +52,6 @@ export type BeginDeps = {
   /** Called when the event of a first attempt is committed. Must not throw. */
   onEventsCommitted(): void;
 };
-
-/** A runner reports the end of an attempt within this time after its limit. */
-const END_MARGIN_MS = 60_000;
 
 /** A lease is checked again this long after its end. */
 const LEASE_END_MARGIN_MS = 200;
