@@ -1,8 +1,9 @@
+import { MINUTE_MS } from '../domain/shared/durations.ts';
 import type { TemporalConnection } from './connection.ts';
 
 const DEADLINE_MS = 1_000;
 /** How long an answer of Temporal counts; the retention of a namespace rarely changes. */
-const CACHED_MS = 10 * 60_000;
+const CACHED_MS = 10 * MINUTE_MS;
 
 /**
  * Returns how long Temporal keeps workflows after their end, in milliseconds; null while Temporal is

@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache';
 import { PLATFORM } from '../../domain/access/scope.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { isBusyError } from '../../domain/shared/busy.ts';
+import { HOUR_MS } from '../../domain/shared/durations.ts';
 import { AppError } from '../../domain/shared/errors.ts';
 import { isOutage } from '../../domain/shared/outage.ts';
 import type { Access } from '../../services/access/access.ts';
@@ -19,7 +20,7 @@ type Deps = {
 };
 
 /** How long a token that PostgreSQL has accepted reads the metrics while PostgreSQL cannot be asked. */
-const REMEMBERED_MS = 3_600_000;
+const REMEMBERED_MS = HOUR_MS;
 const MAX_REMEMBERED = 100;
 
 /** True when PostgreSQL has not answered, which says nothing about the token. */

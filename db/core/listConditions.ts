@@ -1,3 +1,4 @@
+import { MINUTE_MS } from '../../domain/shared/durations.ts';
 import { minIdAt, type IdKind } from '../../platform/ids.ts';
 import type { FieldKind, FilterValue, ListCondition } from '../../domain/shared/lists.ts';
 import { allOf, anyOf, type Sql } from './sql.ts';
@@ -101,7 +102,7 @@ export function conditionSql(
  * A record that a commit writes has the time at which that began, and an id or a sequence of later. The longest
  * are large restores.
  */
-export const LONGEST_COMMIT_MS = 30 * 60_000;
+export const LONGEST_COMMIT_MS = 30 * MINUTE_MS;
 
 /**
  * A condition on the time of creation, for a table whose ids start with it: ids narrow the key that

@@ -1,3 +1,4 @@
+import { DAY_MS } from '../shared/durations.ts';
 export const ARCHIVE_JOB = 'audit.archive';
 
 /** Entries stay in the database for this time, unless the job says otherwise. */
@@ -35,6 +36,6 @@ export type AuditArchiveData = {
  * archives have whole months.
  */
 export function archiveCutoff(now: Date, days: number): Date {
-  const oldest = new Date(now.getTime() - days * 86_400_000);
+  const oldest = new Date(now.getTime() - days * DAY_MS);
   return new Date(Date.UTC(oldest.getUTCFullYear(), oldest.getUTCMonth(), 1));
 }

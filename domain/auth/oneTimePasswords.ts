@@ -1,9 +1,10 @@
+import { HOUR_MS } from '../shared/durations.ts';
 /** How long a password is valid that must be changed at the first login. */
 const ONE_TIME_PASSWORD_HOURS = 72;
 
 /** When a one-time password ends that is set at this time. */
 export const oneTimePasswordEnd = (setAt: Date): Date =>
-  new Date(setAt.getTime() + ONE_TIME_PASSWORD_HOURS * 3_600_000);
+  new Date(setAt.getTime() + ONE_TIME_PASSWORD_HOURS * HOUR_MS);
 
 type Account = { mustChangePassword: boolean; passwordExpiresAt: Date | null; updatedAt: Date };
 

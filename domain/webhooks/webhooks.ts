@@ -1,5 +1,6 @@
 import { Type, type Static, type TSchema } from 'typebox';
 import type { RetryPolicy } from '../jobs/retry.ts';
+import { DAY_MS } from '../shared/durations.ts';
 
 /**
  * Why a webhook is disabled: by request, because its endpoint answered 410, or because every
@@ -21,10 +22,10 @@ export const REPLAY_JOB_TYPE = 'webhook.replay';
 export const MAX_REPLAY_EVENTS = 10_000;
 
 /** A webhook is disabled after every attempt has failed for this long: five days. */
-export const FAILING_LIMIT_MS = 5 * 86_400_000;
+export const FAILING_LIMIT_MS = 5 * DAY_MS;
 
 /** How long the previous secret still signs after a rotation: one day. */
-export const ROTATION_OVERLAP_MS = 86_400_000;
+export const ROTATION_OVERLAP_MS = DAY_MS;
 
 /** Limit of one request, from name resolution to the last byte of the response that is read. */
 export const EXCHANGE_TIMEOUT_MS = 15_000;

@@ -11,6 +11,7 @@ import { withPendingTask } from '../../db/core/outbox.ts';
 import type { Approval } from '../../db/models/Approval.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
+import { HOUR_MS } from '../../domain/shared/durations.ts';
 import { runEach } from '../../domain/shared/runEach.ts';
 import type { Log } from '../../platform/log.ts';
 import {
@@ -38,7 +39,7 @@ type Deps = {
 };
 
 /** Requests that wait for decisions are checked at least this often, and not all in one round. */
-const PENDING_CHECK_INTERVAL_MS = 3_600_000;
+const PENDING_CHECK_INTERVAL_MS = HOUR_MS;
 
 /**
  * Finds unfinished requests whose workflow is missing, has ended or has missed a decision, and

@@ -20,6 +20,7 @@ import {
 } from '../../domain/jobs/records.ts';
 import { scopeOfTarget, targetOf, type TargetRef } from '../../domain/jobs/targets.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
+import { HOUR_MS } from '../../domain/shared/durations.ts';
 import { AppError, notFound } from '../../domain/shared/errors.ts';
 import type { ListAnswer, ListRequest } from '../../domain/shared/lists.ts';
 import type { Slots } from '../../platform/slots.ts';
@@ -92,7 +93,7 @@ type Deps = {
 };
 
 /** Temporal keeps every workflow at least this long after its end. */
-const SHORTEST_RUN_RETENTION_MS = 3_600_000;
+const SHORTEST_RUN_RETENTION_MS = HOUR_MS;
 
 /** Log lines that a read of a job includes. The whole log is under `/logs`. */
 const EMBEDDED_LOG_LINES = 200;

@@ -18,6 +18,7 @@ import {
 import { scopeOfTarget, targetOf, type Target } from '../../domain/jobs/targets.ts';
 import type { Rights } from '../../domain/access/scope.ts';
 import { systemCaller, type Caller } from '../../domain/shared/caller.ts';
+import { HOUR_MS } from '../../domain/shared/durations.ts';
 import { isQuotaExceeded } from '../../domain/shared/errors.ts';
 import { jobLog, type Log } from '../../platform/log.ts';
 import type { UserRights } from '../access/rights.ts';
@@ -64,10 +65,10 @@ type LifecycleDeps = {
 export const LEASE_CHECK_MS = 200;
 
 /** Longest wait that `Retry-After` of another server can cause. */
-const MAX_RETRY_AFTER_MS = 3_600_000;
+const MAX_RETRY_AFTER_MS = HOUR_MS;
 
 /** The reconciler checks a job that waits for its next attempt at the latest after this time. */
-const MAX_UNCHECKED_MS = 3_600_000;
+const MAX_UNCHECKED_MS = HOUR_MS;
 
 /**
  * What follows after attempt number `attempt` has failed: in how many milliseconds the next one is due,

@@ -3,6 +3,7 @@ import type { Knex } from '../../db/core/knex.ts';
 import { jobChange, writeJobChange } from '../../db/jobs/jobs.ts';
 import { isKnownToWorker } from '../../db/jobs/workers.ts';
 import { Job } from '../../db/models/Job.ts';
+import { DAY_MS } from '../../domain/shared/durations.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import { jobLogTopic } from './jobAudit.ts';
 import { AttemptFailed, type JobRunRef } from './lifecycle.ts';
@@ -22,7 +23,7 @@ export class TypeNotKnownHere extends AttemptFailed {
 }
 
 /** Longer than any rolling upgrade; the type was removed then. */
-const MAX_WAIT_MS = 24 * 3_600_000;
+const MAX_WAIT_MS = DAY_MS;
 
 /** Jobs of one round are asked about within this time. */
 const REFRESH_MS = 1_000;

@@ -5,11 +5,12 @@ import { claimPurge, isPurgeDue } from '../../db/retention/state.ts';
 import { PLATFORM } from '../../domain/access/scope.ts';
 import { PURGE_JOB_TYPE } from '../../domain/retention/retention.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
+import { HOUR_MS } from '../../domain/shared/durations.ts';
 import type { JobFactory } from '../jobs/createJob.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 
 /** How often the purge runs. */
-const PURGE_EVERY_MS = 3_600_000;
+const PURGE_EVERY_MS = HOUR_MS;
 
 type Deps = { db: Knex; commit: Commit; jobFactory: JobFactory; jobTypes: JobTypes };
 

@@ -25,6 +25,7 @@ import {
   type ShortJobsInput,
 } from '../../domain/dispatch/tasks.ts';
 import { activityTaskQueue, poolTaskQueue } from '../../domain/dispatch/workflowIds.ts';
+import { DAY_MS } from '../../domain/shared/durations.ts';
 import { inheritedAttributes } from './shared/inheritedAttributes.ts';
 import { toSearchAttributes } from './shared/searchAttributes.ts';
 
@@ -52,7 +53,7 @@ const ACTIVITY_MARGIN_MS = 70_000;
  * but the limit of a type may be raised between two of them: each attempt limits itself, and the heartbeat finds a lost
  * worker.
  */
-const MAX_ATTEMPT_MS = 86_400_000 + ACTIVITY_MARGIN_MS;
+const MAX_ATTEMPT_MS = DAY_MS + ACTIVITY_MARGIN_MS;
 
 const recordOptions = { startToCloseTimeout: '5 seconds', localRetryThreshold, retry } as const;
 const { finalizeRemoteAttempt } = proxyLocalActivities<JobActivities>({

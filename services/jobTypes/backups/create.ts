@@ -4,6 +4,7 @@ import { Backup } from '../../../db/models/Backup.ts';
 import { BACKUP_JOB, ENGINES, MODES, SECTIONS } from '../../../domain/backups/backups.ts';
 import { defineJobType, type JobType } from '../../../domain/jobs/jobType.ts';
 import { backupWorkflowId } from '../../../domain/dispatch/workflowIds.ts';
+import { HOUR_MS } from '../../../domain/shared/durations.ts';
 import { asJobFailure } from '../../backups/archives.ts';
 import type { Backups } from '../../backups/backups.ts';
 
@@ -98,6 +99,6 @@ export const backupCreate = ({ db, backups }: BackupTypeDeps): JobType<Payload> 
   });
 
 /** The time limit of each step, which may read or write all records. */
-export const STEP_TIMEOUT_MS = 12 * 3_600_000;
+export const STEP_TIMEOUT_MS = 12 * HOUR_MS;
 /** The default retry policy of each step: it outlasts a store that is unavailable for minutes. */
 export const STEP_RETRY = { maxAttempts: 6, initialIntervalSeconds: 5, maxIntervalSeconds: 120 };

@@ -1,12 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Type, type Static } from 'typebox';
 import { JobFailure, defineJobType } from '../../../domain/jobs/jobType.ts';
+import { HOUR_MS } from '../../../domain/shared/durations.ts';
 
 const Payload = Type.Object(
   {
     durationMs: Type.Integer({
       minimum: 0,
-      maximum: 3_600_000,
+      maximum: HOUR_MS,
       description: 'How long to sleep, in milliseconds.',
     }),
     failAttempts: Type.Optional(

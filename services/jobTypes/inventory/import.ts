@@ -1,6 +1,7 @@
 import { Type, type Static } from 'typebox';
 import { IMPORT_JOB_TYPE } from '../../../domain/inventory/imports.ts';
 import { JobFailure, defineJobType, type JobType } from '../../../domain/jobs/jobType.ts';
+import { HOUR_MS } from '../../../domain/shared/durations.ts';
 import type { InventoryImports } from '../../inventory/imports.ts';
 
 const Payload = Type.Object({ importId: Type.String() }, { additionalProperties: false });
@@ -18,7 +19,7 @@ export const inventoryImport = ({ imports }: ImportDeps): JobType<Payload> =>
     payload: Payload,
     createdOnlyBy: 'POST /api/inventory/import',
     lane: 'activity',
-    timeoutMs: 3_600_000,
+    timeoutMs: HOUR_MS,
     retry: { maxAttempts: 10 },
     run: async ({ importId }, { signal, log, progress }) => {
       const { rows, dryRun, mode, ...current } = await imports.progress(importId);

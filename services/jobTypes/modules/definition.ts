@@ -5,6 +5,7 @@ import { unknownReferencesIn } from '../../../domain/jobs/payloadReferences.ts';
 import { RetryPolicy } from '../../../domain/jobs/retry.ts';
 import { TARGET_KINDS } from '../../../domain/jobs/targets.ts';
 import { TYPE_ACCESS, WantedSecrets } from '../../../domain/runners/definition.ts';
+import { DAY_MS } from '../../../domain/shared/durations.ts';
 import { isJsonObject } from '../../../domain/shared/jsonObject.ts';
 import { compileForeignSchema, SchemaNotAccepted } from '../../../platform/foreignSchema.ts';
 import { compileCheck } from '../../../platform/schemaCheck.ts';
@@ -13,7 +14,7 @@ import { API_VERSION } from './jobType.ts';
 /** Limit of one attempt of a type that declares none. */
 export const DEFAULT_TIMEOUT_MS = 600_000;
 
-const MAX_TIMEOUT_MS = 86_400_000;
+const MAX_TIMEOUT_MS = DAY_MS;
 
 const MAX_SCHEMA_BYTES = 65_536;
 

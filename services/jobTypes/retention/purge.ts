@@ -9,6 +9,7 @@ import {
   RETENTION,
   type RetentionKind,
 } from '../../../domain/retention/retention.ts';
+import { MINUTE_MS } from '../../../domain/shared/durations.ts';
 import type { Metrics } from '../../../platform/metrics.ts';
 import type { SharedSettings } from '../../../platform/sharedSettings.ts';
 import type { createLogMonths } from '../../retention/logMonths.ts';
@@ -24,12 +25,12 @@ export type PurgeDeps = {
   sharedSettings: Pick<SharedSettings, 'retention'>;
 };
 
-const TIMEOUT_MS = 30 * 60_000;
+const TIMEOUT_MS = 30 * MINUTE_MS;
 /** A purge that takes longer ends, and the next one continues: others get the slot in between. */
-const MAX_RUN_MS = 20 * 60_000;
+const MAX_RUN_MS = 20 * MINUTE_MS;
 
 /** Clocks that differ by more are wrong: deleting by one that is ahead would delete too much. */
-const MAX_CLOCK_DIFFERENCE_MS = 5 * 60_000;
+const MAX_CLOCK_DIFFERENCE_MS = 5 * MINUTE_MS;
 
 /**
  * Compares the clock of this process with the time of the database. Error: `clocks_differ`, which another
