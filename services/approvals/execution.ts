@@ -177,14 +177,16 @@ export function createApprovalExecution({
     { held, target }: { held: Rights; target: Target | null },
   ): void {
     const { id, jobType, createdBy, authority, typeDigest } = approval;
-    const type = jobTypes.get(assertDefined(jobType, 'approval.jobType'));
-    const job = jobFactory.createWithoutStart(
-      work,
-      type,
-      { type: type.name, payload: boundPayload(approval), target, createdBy },
-      callerForRequester(approval, held),
-      { source: { kind: 'approval', id }, authority, typeDigest },
-    );
+    const job = jobFactory.createWithoutStart(work, {
+      type: jobTypes.get(assertDefined(jobType, 'approval.jobType')),
+      payload: boundPayload(approval),
+      target,
+      createdBy,
+      caller: callerForRequester(approval, held),
+      source: { kind: 'approval', id },
+      authority,
+      typeDigest,
+    });
     work.change(
       approvalChange(
         id,

@@ -26,10 +26,13 @@ const MAX_TENANTS = 100;
 export const createStartArchives = ({ db, log, commit, jobFactory, jobTypes, config }: Deps) => {
   const start = ({ tenantId, days }: DueArchive): Promise<boolean> => {
     const caller = systemCaller(tenantId, 'retention');
-    const request = { type: ARCHIVE_JOB, payload: { olderThanDays: days } };
-    const source = { kind: 'system' as const, id: null };
     return commit(caller, (work) => {
-      jobFactory.create(work, jobTypes.get(ARCHIVE_JOB), request, caller, { source });
+      jobFactory.create(work, {
+        type: jobTypes.get(ARCHIVE_JOB),
+        payload: { olderThanDays: days },
+        caller,
+        source: { kind: 'system', id: null },
+      });
       return true;
     });
   };

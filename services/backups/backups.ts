@@ -285,12 +285,8 @@ export function createBackups({
       archives.targetStore();
       const backup = await commit(caller, (work) => {
         const backup = insert(work, caller, request, { ...selection, jobId: null });
-        const job = jobFactory.create(
-          work,
-          jobTypes.get(BACKUP_JOB),
-          { type: BACKUP_JOB, payload: { ...request } },
-          caller,
-        );
+        const type = jobTypes.get(BACKUP_JOB);
+        const job = jobFactory.create(work, { type, payload: { ...request }, caller });
         backup.jobId = job.id;
         work.result(backup.id);
         return backup;

@@ -92,12 +92,11 @@ export function createRestores({
       const locked = await lockToLoad(trx, backup.id);
       if (!locked) throw notFound('backup', backup.id);
       await assertRestorable(trx, locked, payload);
-      const job = jobFactory.create(
-        work,
-        jobTypes.get(type),
-        { type, payload: { ...payload } },
-        callerAtTenant,
-      );
+      const job = jobFactory.create(work, {
+        type: jobTypes.get(type),
+        payload: { ...payload },
+        caller: callerAtTenant,
+      });
       const run = work.insert(RestoreRun, newRun(job.id, backup, purpose, work.now));
       backupRecord.acted(work, purpose, backup, {
         extra: { jobId: job.id, sections: payload.sections ?? backup.sections },

@@ -200,12 +200,8 @@ export function createInventoryImports(deps: Deps) {
         { type: 'import', id },
         { after: dryRunId === null ? after : content },
       );
-      const job = jobFactory.create(
-        work,
-        jobTypes.get(IMPORT_JOB_TYPE),
-        { type: IMPORT_JOB_TYPE, payload: { importId: id } },
-        caller,
-      );
+      const type = jobTypes.get(IMPORT_JOB_TYPE);
+      const job = jobFactory.create(work, { type, payload: { importId: id }, caller });
       const record = work.insert(Import, {
         ...content,
         id,

@@ -1,7 +1,6 @@
 import type { Work } from '../../db/core/commit.ts';
 import { Job } from '../../db/models/Job.ts';
 import { mayUseJobType } from '../../domain/access/jobTypeRights.ts';
-import type { Caller } from '../../domain/shared/caller.ts';
 import { needsSlot, type JobType } from '../../domain/jobs/jobType.ts';
 import type { Ids } from '../../platform/ids.ts';
 import {
@@ -11,7 +10,7 @@ import {
 } from '../../domain/dispatch/tasks.ts';
 import { jobTypeDenied } from '../access/access.ts';
 import { jobRecord } from './jobAudit.ts';
-import { newJobRow, type JobOrigin, type CreateJobInput } from './newJob.ts';
+import { newJobRow, type NewJob } from './newJob.ts';
 
 export type JobFactory = ReturnType<typeof createJobFactory>;
 
@@ -39,14 +38,9 @@ export function createJobFactory({ ids, heartbeatMs }: { ids: Ids; heartbeatMs: 
    * this is the last check, whatever creates the job. Error: `permission_denied` if the rights of the
    * caller exclude the type.
    */
-  function build(
-    type: JobType,
-    request: CreateJobInput,
-    caller: Caller,
-    origin: JobOrigin,
-    now: Date,
-  ) {
-    const row = newJobRow(type, request, caller, origin, { id: ids.next('job'), now });
+  function build(newJob: NewJob, now: Date) {
+    const { type, caller } = newJob;
+    const row = newJobRow(newJob, { id: ids.next('job'), now });
     if (!mayUseJobType(caller.rights, type, row)) throw jobTypeDenied(type, caller.rights, row);
     return row;
   }
@@ -55,15 +49,8 @@ export function createJobFactory({ ids, heartbeatMs }: { ids: Ids; heartbeatMs: 
    * Adds a job to a commit without starting it. The caller runs its workflow as a child. Errors: those
    * of `build`.
    */
-  function createWithoutStart(
-    work: Work,
-    type: JobType,
-    request: CreateJobInput,
-    caller: Caller,
-    origin: JobOrigin = {},
-  ): Job {
-    return add(work, type, build(type, request, caller, origin, work.now));
-  }
+  const createWithoutStart = (work: Work, newJob: NewJob): Job =>
+    add(work, newJob.type, build(newJob, work.now));
 
   function add(work: Work, type: JobType, row: ReturnType<typeof build>): Job {
     const job = work.insert(Job, row);
@@ -81,14 +68,9 @@ export function createJobFactory({ ids, heartbeatMs }: { ids: Ids; heartbeatMs: 
      * Adds a job to a commit: the record, its audit entry and event, and the start of its workflow.
      * A job that needs a slot is started when it gets one. Errors: those of `build`.
      */
-    create(
-      work: Work,
-      type: JobType,
-      request: CreateJobInput,
-      caller: Caller,
-      origin: JobOrigin = {},
-    ): Job {
-      const row = build(type, request, caller, origin, work.now);
+    create(work: Work, newJob: NewJob): Job {
+      const { type } = newJob;
+      const row = build(newJob, work.now);
       if (needsSlot(type.lane)) {
         work.awaitSlot();
         return add(work, type, { ...row, slot: 'waiting' });

@@ -31,7 +31,7 @@ import type { JobCompletion } from './completion.ts';
 import type { JobFactory } from './createJob.ts';
 import { followLog, type LogStreamItem } from './followLog.ts';
 import { jobFinishedTopic, jobRecord } from './jobAudit.ts';
-import type { CreateJobInput, JobOrigin } from './newJob.ts';
+import type { JobOrigin, NewJob } from './newJob.ts';
 import type { JobReferences } from './payloadReferences.ts';
 import type { JobQueue } from './queue.ts';
 import type { JobTargets } from './targets.ts';
@@ -39,7 +39,10 @@ import type { JobTargets } from './targets.ts';
 export type Jobs = ReturnType<typeof createJobs>;
 
 /** A job that a caller asks for. */
-export type JobRequest = Omit<CreateJobInput, 'target'> & { target?: TargetRef | null };
+export type JobRequest = Pick<NewJob, 'payload' | 'createdBy' | 'retryPolicy'> & {
+  type: string;
+  target?: TargetRef | null;
+};
 
 export type JobFilter = {
   /** Jobs that one of these schedules, approval requests or webhooks created. */
@@ -157,7 +160,16 @@ export function createJobs({
 
     await jobQueue.admit(scope.tenantId);
     const created = await commit(tenantCaller, (work) => {
-      const job = jobFactory.create(work, type, { ...request, target }, tenantCaller, origin);
+      const { payload, createdBy, retryPolicy } = request;
+      const job = jobFactory.create(work, {
+        ...origin,
+        type,
+        payload,
+        target,
+        createdBy,
+        retryPolicy,
+        caller: tenantCaller,
+      });
       work.result(job.id);
       return job;
     });

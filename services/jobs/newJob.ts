@@ -6,18 +6,6 @@ import { targetColumns, type Target } from '../../domain/jobs/targets.ts';
 import { currentTrace } from '../../platform/tracing.ts';
 import { authorityOf } from '../access/rights.ts';
 
-/**
- * A job to create, at the tenant of its caller, which is that of its target. Fields that `retryPolicy`
- * omits come from the job type.
- */
-export type CreateJobInput = {
-  type: string;
-  payload: Record<string, unknown>;
-  target?: Target | null;
-  createdBy?: string;
-  retryPolicy?: Partial<RetryPolicy>;
-};
-
 const API_SOURCE: JobSource = { kind: 'api', id: null };
 
 /**
@@ -31,16 +19,25 @@ export type JobOrigin = {
   typeDigest?: string | null;
 };
 
+/**
+ * A job to create, at the tenant of its caller, which is that of its target. Fields that `retryPolicy`
+ * omits come from the job type.
+ */
+export type NewJob = JobOrigin & {
+  type: JobType;
+  payload: Record<string, unknown>;
+  target?: Target | null;
+  caller: Caller;
+  createdBy?: string | undefined;
+  retryPolicy?: Partial<RetryPolicy> | undefined;
+};
+
 /** The row of a new job. */
 export function newJobRow(
-  type: JobType,
-  request: CreateJobInput,
-  caller: Caller,
-  origin: JobOrigin,
+  { type, payload, target = null, caller, source = API_SOURCE, ...options }: NewJob,
   { id, now }: { id: string; now: Date },
 ) {
-  const source = origin.source ?? API_SOURCE;
-  const { targetSiteId, targetDeviceId } = targetColumns(request.target ?? null);
+  const { targetSiteId, targetDeviceId } = targetColumns(target);
   return {
     id,
     type: type.name,
@@ -50,10 +47,10 @@ export function newJobRow(
     siteId: targetSiteId,
     deviceId: targetDeviceId,
     status: 'queued' as const,
-    payload: request.payload,
+    payload,
     retryPolicy: withPolicy(
-      { ...type.retry, ...(!type.isRepeatable(request.payload) && { maxAttempts: 1 }) },
-      request.retryPolicy,
+      { ...type.retry, ...(!type.isRepeatable(payload) && { maxAttempts: 1 }) },
+      options.retryPolicy,
     ),
     result: null,
     error: null,
@@ -64,11 +61,11 @@ export function newJobRow(
     runId: null,
     workflowId: null,
     leasedUntil: null,
-    createdBy: request.createdBy ?? caller.actorId,
-    authority: origin.authority ?? authorityOf(caller),
+    createdBy: options.createdBy ?? caller.actorId,
+    authority: options.authority ?? authorityOf(caller),
     sourceKind: source.kind,
     sourceId: source.id,
-    retryOf: origin.retryOf ?? null,
+    retryOf: options.retryOf ?? null,
     cancelRequestedAt: null,
     createdAt: now,
     updatedAt: now,
@@ -79,7 +76,7 @@ export function newJobRow(
     slot: null as 'waiting' | null,
     dataPurgedAt: null,
     pool: type.lane === 'remote' ? type.pool : '',
-    typeDigest: origin.typeDigest ?? null,
+    typeDigest: options.typeDigest ?? null,
     trace: currentTrace() ?? null,
   };
 }

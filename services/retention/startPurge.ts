@@ -23,8 +23,8 @@ export const createStartPurge =
     return commit(caller, async (work) => {
       if (!(await claimPurge(await work.trx(), PURGE_JOB_TYPE, PURGE_EVERY_MS)))
         throw new NoChange();
-      const source = { kind: 'system' as const, id: null };
-      const request = { type: PURGE_JOB_TYPE, payload: {} };
-      return jobFactory.create(work, jobTypes.get(PURGE_JOB_TYPE), request, caller, { source }).id;
+      const type = jobTypes.get(PURGE_JOB_TYPE);
+      const source = { kind: 'system', id: null } as const;
+      return jobFactory.create(work, { type, payload: {}, caller, source }).id;
     }).catch(ignoreNoChange(null));
   };

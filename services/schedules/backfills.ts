@@ -130,13 +130,13 @@ export function createBackfills({ db, commit, schedules, jobTypes, jobFactory }:
       const times = await occurrencesIn(db, schedule, interval);
       await readRuns(scheduleId, times);
       const { since, until } = interval;
-      const request = {
-        type: BACKFILL_JOB,
-        payload: { scheduleId, since: since.toISOString(), until: until.toISOString() },
-      };
       const tenantCaller = { ...caller, tenantId: schedule.tenantId };
       return commit(tenantCaller, (work) => {
-        const job = jobFactory.create(work, jobTypes.get(BACKFILL_JOB), request, tenantCaller);
+        const job = jobFactory.create(work, {
+          type: jobTypes.get(BACKFILL_JOB),
+          payload: { scheduleId, since: since.toISOString(), until: until.toISOString() },
+          caller: tenantCaller,
+        });
         work.result(job.id);
         work.audit('schedule.backfill', scheduleRecord.subject(schedule), {
           after: { jobId: job.id, since, until, occurrences: times.length },

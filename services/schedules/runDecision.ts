@@ -116,9 +116,13 @@ export function createRunDecisions({
   /** Creates a job of a schedule in the commit. */
   function createJob({ work, schedule, ownerRights }: DecisionContext, { target }: Runnable): Job {
     const { jobType, payload, retryPolicy, owner } = schedule;
-    const request = { type: jobType, payload, target, retryPolicy, createdBy: owner.actorId };
-    const caller = { ...callerForOwner(schedule), rights: ownerRights };
-    return jobFactory.create(work, jobTypes.get(jobType), request, caller, {
+    return jobFactory.create(work, {
+      type: jobTypes.get(jobType),
+      payload,
+      target,
+      retryPolicy,
+      createdBy: owner.actorId,
+      caller: { ...callerForOwner(schedule), rights: ownerRights },
       source: { kind: 'schedule', id: schedule.id },
       authority: owner,
     });

@@ -184,14 +184,13 @@ export function createDeliveryQueue({
   /** The row of a new job that sends a delivery. */
   const buildJob = ({ id, webhookId, tenantId, retryPolicy }: PendingDelivery, now: Date) =>
     jobFactory.build(
-      jobTypes.get(DELIVER_JOB_TYPE),
       {
-        type: DELIVER_JOB_TYPE,
+        type: jobTypes.get(DELIVER_JOB_TYPE),
         payload: { deliveryId: id },
         retryPolicy: jobRetryPolicy(retryPolicy),
+        caller: systemCaller(tenantId, CAUSE),
+        source: { kind: 'webhook', id: webhookId },
       },
-      systemCaller(tenantId, CAUSE),
-      { source: { kind: 'webhook', id: webhookId } },
       now,
     );
 

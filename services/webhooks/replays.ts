@@ -50,13 +50,10 @@ export const createWebhookReplays = ({
     const purged = await lastPurgedFor(db, tenantId, isTime ? from.since : undefined);
     assertNotPurged(isTime ? 0 : afterSequence, purged);
     const type = jobTypes.get(REPLAY_JOB_TYPE);
-    const request = {
-      type: REPLAY_JOB_TYPE,
-      payload: { webhookId: id, afterSequence, upToSequence: await readLastSequence(db) },
-    };
+    const payload = { webhookId: id, afterSequence, upToSequence: await readLastSequence(db) };
     const tenantCaller = { ...caller, tenantId };
     return commit(tenantCaller, (work) => {
-      const job = jobFactory.create(work, type, request, tenantCaller);
+      const job = jobFactory.create(work, { type, payload, caller: tenantCaller });
       work.result(job.id);
       return job;
     });

@@ -84,9 +84,15 @@ test('waits that a job or a type lists are not shortened to a maximum that it do
     run: () => Promise.resolve({}),
   });
   expect(waits(type.retry)).toEqual([60, 300, 3_600, 3_600]);
-  const request = { type: type.name, payload: {}, retryPolicy: { intervalsSeconds: [7_200] } };
-  const caller = systemCaller('acme', 'req_1');
-  const { retryPolicy } = newJobRow(type, request, caller, {}, { id: 'job_1', now: new Date() });
+  const { retryPolicy } = newJobRow(
+    {
+      type,
+      payload: {},
+      retryPolicy: { intervalsSeconds: [7_200] },
+      caller: systemCaller('acme', 'req_1'),
+    },
+    { id: 'job_1', now: new Date() },
+  );
   expect(waits(retryPolicy)).toEqual([7_200, 7_200, 7_200, 7_200]);
 });
 
