@@ -3,6 +3,12 @@ export const JOB_STATUSES = ['queued', 'running', 'succeeded', 'failed', 'cancel
 export type JobStatus = (typeof JOB_STATUSES)[number];
 export type FinalJobStatus = 'succeeded' | 'failed' | 'cancelled';
 
+/** The run of a job as its record has it: null if none has begun or the last one has left the job. */
+export const runOf = ({ id, runId }: { id: string; runId: string | null }) => ({
+  jobId: id,
+  runId,
+});
+
 /** What created a job; `id` is the schedule, approval request or webhook. */
 export const JOB_SOURCES = ['api', 'schedule', 'approval', 'webhook', 'system'] as const;
 export type JobSource = { kind: (typeof JOB_SOURCES)[number]; id: string | null };

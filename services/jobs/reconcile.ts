@@ -7,6 +7,7 @@ import { claimUnfinished, findLeasedAttempts } from '../../db/jobs/jobs.ts';
 import { isRunnerLost } from '../../db/runners/attempts.ts';
 import { hasLease } from '../../db/webhooks/firstAttempts.ts';
 import { Job } from '../../db/models/Job.ts';
+import { runOf } from '../../domain/jobs/jobs.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
 import type { JobType } from '../../domain/jobs/jobType.ts';
 import { countedAttempts, mayRetry, retryDelayMs } from '../../domain/jobs/retry.ts';
@@ -63,7 +64,7 @@ export function createReconcile({
   /** Ends a job without a workflow if no process has known its type for a day. */
   const endIfUnknown = async (job: Job): Promise<boolean> =>
     (await unknownTypes.hasWaitedTooLong(job)) &&
-    jobAttempts.finalizeAbandoned({ jobId: job.id, runId: job.runId }, 'failed', UNKNOWN_TYPE);
+    jobAttempts.finalizeAbandoned(runOf(job), 'failed', UNKNOWN_TYPE);
 
   /** Starts a job that has neither a workflow nor a pending outbox task, if its type is known. */
   async function restart(job: Job): Promise<boolean> {
@@ -88,8 +89,7 @@ export function createReconcile({
     const wait = await findWait(db, job, type.lane);
     if (!wait) return undefined;
     if (job.cancelRequestedAt) {
-      const run = { jobId: job.id, runId: job.runId };
-      return jobAttempts.finalizeAbandoned(run, 'cancelled', 'cancelled');
+      return jobAttempts.finalizeAbandoned(runOf(job), 'cancelled', 'cancelled');
     }
     const code = job.error?.code ?? INTERRUPTED.code;
     if (!mayRetry(job.retryPolicy, countedAttempts(job), code)) return undefined;
@@ -136,8 +136,9 @@ export function createReconcile({
     if (job.leasedUntil !== null && (await isLeased(job))) return false;
     if (job.pool !== '' && job.status === 'running') await noteLostRunner(job);
     if (job.pool !== '' && (await isRunnerLost(db, job.id))) {
-      const run = { jobId: job.id, runId: job.runId };
-      return jobAttempts.finalizeAbandoned(run, 'failed', 'worker_lost', { cancelsRun: true });
+      return jobAttempts.finalizeAbandoned(runOf(job), 'failed', 'worker_lost', {
+        cancelsRun: true,
+      });
     }
     const state = await stateOf(job);
     if (state.found && state.status === 'running') return false;
@@ -152,7 +153,7 @@ export function createReconcile({
     const continued = state.found ? undefined : await continueWaiting(job);
     if (continued !== undefined) return continued;
     const { status, code } = outcomeOf(state);
-    return jobAttempts.finalizeAbandoned({ jobId: job.id, runId: job.runId }, status, code);
+    return jobAttempts.finalizeAbandoned(runOf(job), status, code);
   }
 
   async function reconcileDue(signal: AbortSignal): Promise<number> {

@@ -11,7 +11,7 @@ import {
 } from '../../db/runners/attempts.ts';
 import { findOwnRunner, isAnnounced } from '../../db/runners/runners.ts';
 import { findTypeWithVersion } from '../../db/runners/types.ts';
-import { isFinal } from '../../domain/jobs/jobs.ts';
+import { isFinal, runOf } from '../../domain/jobs/jobs.ts';
 import { JobFailure, type RemoteJobType } from '../../domain/jobs/jobType.ts';
 import { mayRunVersion } from '../../domain/jobs/records.ts';
 import { countedAttempts } from '../../domain/jobs/retry.ts';
@@ -168,7 +168,7 @@ export function createBeginAttempt({
         ? wait(TAKEN_OVER.code, TAKEN_OVER_MS)
         : { outcome: 'ended' };
     if (countedAttempts(job) < job.retryPolicy.maxAttempts) return wait('no_slot', 1_000);
-    await finalizeAbandoned({ jobId, runId: job.runId }, 'failed', 'worker_lost');
+    await finalizeAbandoned(runOf(job), 'failed', 'worker_lost');
     return { outcome: 'failed', code: 'worker_lost' };
   }
 
@@ -204,7 +204,7 @@ export function createBeginAttempt({
     const code = 'payload_invalid';
     const answer = await endAfterLease(job, request, code);
     if (answer.outcome === 'failed')
-      await finalizeAbandoned({ jobId: job.id, runId: job.runId }, 'failed', code, { message });
+      await finalizeAbandoned(runOf(job), 'failed', code, { message });
     return answer;
   }
 
@@ -267,8 +267,7 @@ export function createBeginAttempt({
     }
     if (!claimed) return withoutClaim(jobId, request.workflowRunId);
     if ('outcome' in claimed) {
-      if (claimed.outcome === 'failed')
-        await finalizeAbandoned({ jobId, runId: job.runId }, 'failed', claimed.code);
+      if (claimed.outcome === 'failed') await finalizeAbandoned(runOf(job), 'failed', claimed.code);
       return claimed;
     }
     return started(claimed.job, withType, type);

@@ -6,7 +6,7 @@ import { attemptGuard, jobChange, writeJobChange } from '../../db/jobs/jobs.ts';
 import { Job } from '../../db/models/Job.ts';
 import { answerChange, findRemoteAttempt } from '../../db/runners/attempts.ts';
 import { findVersion } from '../../db/runners/types.ts';
-import { isFinal } from '../../domain/jobs/jobs.ts';
+import { isFinal, runOf } from '../../domain/jobs/jobs.ts';
 import { JobFailure } from '../../domain/jobs/jobType.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import type { Log } from '../../platform/log.ts';
@@ -161,8 +161,7 @@ export function createEndAttempt({
    * it ends the job, unless another attempt may follow.
    */
   async function cancel(job: Job): Promise<EndAnswer> {
-    if (job.cancelRequestedAt)
-      await finalizeAbandoned({ jobId: job.id, runId: job.runId }, 'cancelled', 'cancelled');
+    if (job.cancelRequestedAt) await finalizeAbandoned(runOf(job), 'cancelled', 'cancelled');
     else {
       const failure = new JobFailure('interrupted', 'The runner stopped the attempt');
       if (planAfter(job, failure).retryInMs !== null) return fail(job, failure);
