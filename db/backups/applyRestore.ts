@@ -38,6 +38,7 @@ import {
   queryIn,
   runAll,
 } from './sql.ts';
+import type { BackedUpTable } from './tables.ts';
 
 /**
  * From this number of changed rows on, indexes and foreign keys of a table are dropped and created
@@ -387,6 +388,7 @@ async function insertRows(
     // A trigger or `repairAfterRestore` sets derived columns afterwards.
     if (isDerived(plan, planned, name)) return DERIVED_FLAGS.has(name) ? 'true' : 'NULL';
     if (isAdvanced(plan, planned, name)) return newVersion(role === 'state');
+    if (table.inserted[name] !== undefined) return table.inserted[name];
     return role === 'state' && table.preserved.includes(name)
       ? `CASE WHEN d.change = 'changed' THEN o.${column} ELSE s.${column} END`
       : `s.${column}`;
@@ -397,7 +399,8 @@ async function insertRows(
            ON ${columnsEqual(table.key, 'o', 'd')}`
       : '';
   // Tables with history are not locked: another transaction may have inserted the same row.
-  const onConflict = role === 'history' ? `ON CONFLICT (${columnList(table.key)}) DO NOTHING` : '';
+  const onConflict = role === 'history' ? `ON CONFLICT ${conflictTarget(table)} DO NOTHING` : '';
+  if (table.sameAs !== null) await supersedeRows(query, plan, planned);
   await query(
     `INSERT INTO ${liveTable(table)} (${columnList(names)})
      SELECT ${names.map(valueOf).join(', ')}
@@ -406,5 +409,24 @@ async function insertRows(
          ON ${columnsEqual(table.key, 's', 'd')} AND d.change <> 'deleted'
        ${joinPreserved}
      ${onConflict}`,
+  );
+}
+
+/** What has the same key is the same row; where rows can be the same under different keys, any unique index counts. */
+const conflictTarget = ({ key, sameAs }: BackedUpTable): string =>
+  sameAs === null ? `(${columnList(key)})` : '';
+
+/** Updates the current rows that those of the backup supersede. They keep their keys. */
+async function supersedeRows(
+  query: RunQuery,
+  plan: RestorePlan,
+  { table, columns }: PlannedTable,
+): Promise<void> {
+  const names = columns.map(({ name }) => name).filter((name) => !table.key.includes(name));
+  await query(
+    `UPDATE ${liveTable(table)} AS l SET (${columnList(names)}) = ROW(${columnList(names, 's')})
+     FROM ${restoredTable(plan, table)} AS s
+       JOIN ${diffTable(table)} AS d ON ${columnsEqual(table.key, 's', 'd')}
+     WHERE ${table.sameAs} AND (${table.supersedes})`,
   );
 }

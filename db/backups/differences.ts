@@ -1,6 +1,11 @@
 import { quoteIdentifier, type RunQuery } from './catalog.ts';
 import { isPurged } from './purged.ts';
-import { comparedColumns, type PlannedTable, type RestorePlan } from './restorePlan.ts';
+import {
+  comparedColumns,
+  findPlanned,
+  type PlannedTable,
+  type RestorePlan,
+} from './restorePlan.ts';
 import { createRestoredTables, restoredTable } from './restoredTables.ts';
 import { scopeFilter } from './snapshot.ts';
 import {
@@ -84,7 +89,29 @@ const missingRowsSql = (plan: RestorePlan, { table }: PlannedTable): string =>
    WHERE NOT EXISTS (
      SELECT FROM ${liveTable(table)} AS l WHERE ${columnsEqual(table.key, 's', 'l')})
    AND NOT ${isPurged(plan, table.name, 's')} AND NOT ${table.removedSince ?? 'false'}
-   AND NOT (${table.unfinished ?? 'false'})`;
+   AND NOT (${table.unfinished ?? 'false'}) ${isKnownOtherwise(plan, table)
+     .map((condition) => `AND NOT (${condition})`)
+     .join(' ')}`;
+
+/** SQL: a row is about the same as a current one with another key, or belongs to such a row. */
+function isKnownOtherwise(plan: RestorePlan, table: BackedUpTable): string[] {
+  const own = `EXISTS (
+    SELECT FROM ${liveTable(table)} AS l WHERE ${table.sameAs} AND NOT (${table.supersedes}))`;
+  const viaParents = plan.references.flatMap((reference) => {
+    const parent = findPlanned(plan, reference.parent)?.table;
+    if (reference.child !== table.name || !parent?.sameAs) return [];
+    const columns = (side: 'child' | 'parent') =>
+      columnList(
+        reference.columns.map((pair) => pair[side]),
+        's',
+      );
+    return `((${columns('child')}) IN (
+      SELECT ${columns('parent')} FROM ${restoredTable(plan, parent)} AS s
+        JOIN ${liveTable(parent)} AS l ON ${parent.sameAs}
+      WHERE NOT (${columnsEqual(parent.key, 'l', 's')}))) IS TRUE`;
+  });
+  return table.sameAs === null ? viaParents : [own, ...viaParents];
+}
 
 /**
  * Adds missing rows that restored rows refer to, and missing rows that those refer to, and so on.

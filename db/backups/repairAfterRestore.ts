@@ -1,6 +1,7 @@
 import { SHOWN_NOW } from '../core/databaseTime.ts';
 import { quoteIdentifier, type RunQuery } from './catalog.ts';
 import { findPlanned, mayChangeRights, type RestorePlan } from './restorePlan.ts';
+import { restoredTable } from './restoredTables.ts';
 import { diffTable } from './sql.ts';
 
 /** What a restore changed beyond its tables. `schedules` need their Temporal Schedules updated. */
@@ -336,7 +337,25 @@ async function repairSchedules(
      FROM ${diff} AS d
      WHERE d.id = r.schedule_id AND d.change = 'deleted' AND r.outcome = 'buffered'`,
   );
+  await countRestoredRuns(query, plan);
   return query<{ id: string; deleted: boolean }>(
     `SELECT id, change = 'deleted' AS deleted FROM ${diff} ORDER BY id`,
+  );
+}
+
+/** Counts restored runs for schedules that exist: they have run since the older backup that these are from. */
+async function countRestoredRuns(query: RunQuery, plan: RestorePlan): Promise<void> {
+  const runs = findPlanned(plan, 'schedule_runs');
+  if (plan.intoEmptyDatabase || !runs) return;
+  const total = `t.run_count + CASE WHEN ${isInDiff(plan, 'schedules', "= 'created'")} THEN 0 ELSE r.fired END`;
+  await query(
+    `UPDATE public.schedules AS t SET run_count = ${total},
+       next_due_at = CASE WHEN ${total} < t.max_runs OR t.max_runs IS NULL THEN t.next_due_at END,
+       last_run_id = (SELECT max(id) FROM public.schedule_runs WHERE schedule_id = t.id)
+     FROM (
+       SELECT s.schedule_id, count(*) FILTER (WHERE s.outcome = 'fired' AND s.kind = 'scheduled') AS fired
+       FROM ${diffTable(runs.table)} AS d JOIN ${restoredTable(plan, runs.table)} AS s ON s.id = d.id
+       GROUP BY 1) AS r
+     WHERE t.id = r.schedule_id`,
   );
 }

@@ -53,6 +53,15 @@ export type BackedUpTable = {
    */
   unfinished: string | null;
   /**
+   * SQL condition on a row `s` of a backup and a current row `l`: both are about the same, under different
+   * keys. So it is when the installation went on from an older backup. The current row remains.
+   */
+  sameAs: string | null;
+  /** SQL condition on two such rows: the current one gets the values of the backup. */
+  supersedes: string;
+  /** SQL of the values that a restore inserts instead of those of the row `s`, by column. */
+  inserted: Readonly<Record<string, string>>;
+  /**
    * For tables whose deleted rows remain because others refer to them: the assignments of the
    * UPDATE that marks a row as deleted. Null for tables whose rows are deleted.
    */
@@ -72,6 +81,9 @@ type Options = Partial<
     | 'readPermission'
     | 'removedSince'
     | 'unfinished'
+    | 'sameAs'
+    | 'supersedes'
+    | 'inserted'
     | 'tombstone'
   >
 >;
@@ -94,6 +106,9 @@ const table =
     readPermission: null,
     removedSince: null,
     unfinished: null,
+    sameAs: null,
+    supersedes: 'false',
+    inserted: {},
     tombstone: null,
     ...options,
   });
@@ -279,7 +294,7 @@ export const TABLES: readonly BackedUpTable[] = [
       secret = '', previous_secret = NULL, previous_secret_until = NULL,
       version = t.version + 1`,
   }),
-  deliveries('deliveries'),
+  deliveries('deliveries', { sameAs: '(l.event_id, l.webhook_id) = (s.event_id, s.webhook_id)' }),
   deliveries('delivery_attempts', {
     key: ['delivery_id', 'number'],
     tenantFilter: viaParent('delivery_id', 'deliveries'),
@@ -305,7 +320,16 @@ export const TABLES: readonly BackedUpTable[] = [
     hidden: ['payload', 'owner'],
     tombstone: 'next_due_at = NULL, deleted_at = :now, updated_at = :now, version = t.version + 1',
   }),
-  runs('schedule_runs'),
+  runs('schedule_runs', {
+    sameAs: `(l.schedule_id, l.due_at, l.kind) = (s.schedule_id, s.due_at, s.kind) AND s.kind <> 'trigger'`,
+    // A job has run at that time, which the installation did not know.
+    supersedes: `s.outcome = 'fired' AND l.outcome <> 'fired'`,
+    // Past occurrences do not run. There is one buffered run of a schedule at most, and that is a current one.
+    inserted: {
+      outcome: `CASE s.outcome WHEN 'buffered' THEN 'skipped' ELSE s.outcome END`,
+      reason: `CASE s.outcome WHEN 'buffered' THEN 'missed' ELSE s.reason END`,
+    },
+  }),
   workflows('approvals', {
     derived: ['scope_site_id', 'scope_device_id'],
     hidden: ['payload', 'job_payload', 'mutations', 'plan', 'content_key', 'authority'],
@@ -314,7 +338,11 @@ export const TABLES: readonly BackedUpTable[] = [
     key: ['approval_id', 'kind', 'assignee_id'],
     tenantFilter: viaParent('approval_id', 'approvals'),
   }),
-  workflows('approval_decisions', { tenantFilter: viaParent('approval_id', 'approvals') }),
+  workflows('approval_decisions', {
+    tenantFilter: viaParent('approval_id', 'approvals'),
+    sameAs: `(l.approval_id, l.actor_id) = (s.approval_id, s.actor_id)
+      AND l.outcome <> 'cancelled' AND s.outcome <> 'cancelled'`,
+  }),
   workflows('approval_comments', {
     key: ['approval_id', 'number'],
     tenantFilter: viaParent('approval_id', 'approvals'),
