@@ -19,6 +19,8 @@ type Case = {
   open: string;
   fill?: (page: Page) => Promise<void>;
   confirm: string;
+  /** What the other user did is what the dialog asks about: there is nothing to confirm again. */
+  isDone?: true;
 };
 
 const SCHEDULE = { name: 'hello', cronExpression: '*/5 * * * *', jobType: 'core.echo' };
@@ -29,6 +31,12 @@ const CASES: readonly Case[] = [
     of: 'disabling a webhook',
     ...{ api: '/api/webhooks', page: '/webhooks', record: ENDPOINT },
     ...{ change: { enabled: false }, shown: 'Disabled' },
+    ...{ open: 'Disable', confirm: 'Disable webhook', isDone: true },
+  },
+  {
+    of: 'disabling a webhook that others describe',
+    ...{ api: '/api/webhooks', page: '/webhooks', record: ENDPOINT },
+    ...{ change: { description: 'Another one' }, shown: 'Another one' },
     ...{ open: 'Disable', confirm: 'Disable webhook' },
   },
   {
@@ -43,7 +51,7 @@ const CASES: readonly Case[] = [
     page: '/access/users',
     record: { username: 'opened', password: 'correct horse battery', mustChangePassword: false },
     ...{ change: { enabled: false }, shown: 'Disabled' },
-    ...{ open: 'Disable', confirm: 'Disable user' },
+    ...{ open: 'Disable', confirm: 'Disable user', isDone: true },
   },
   {
     of: 'replacing the value of a secret',
@@ -98,7 +106,7 @@ describeConsole('a dialog that is open', (console) => {
     console.app.client.as({ actor: 'root', roles: 'platform-admin', tenant: 'platform' });
 
   describe.each(CASES)('for $of', (each) => {
-    test('does not change what one has not seen', async () => {
+    test('does not change what one has not seen, and goes on with it after that was said', async () => {
       const client = root();
       const { id } = await client.post<Versioned>(each.api, each.record).expect(201);
       const page = await console.open(user, `${each.page}/${id}`);
@@ -109,10 +117,29 @@ describeConsole('a dialog that is open', (console) => {
       await page.evaluate('window.dispatchEvent(new Event("focus"))');
       await page.locator('main').getByText(each.shown).first().waitFor({ state: 'attached' });
       const dialog = page.getByRole('dialog');
-      await dialog.getByRole('button', { name: each.confirm, exact: true }).click();
+      const confirm = dialog.getByRole('button', { name: each.confirm, exact: true });
+      await confirm.click();
       await dialog.getByRole('alert').getByText('version_conflict').waitFor();
       expect((await client.get<Versioned>(`${each.api}/${id}`).expect(200)).version).toBe(version);
+      if (each.isDone) return;
+      await confirm.click();
+      await confirm.waitFor({ state: 'detached' });
     });
+  });
+
+  test('for rotating a token of a list goes on with the token as it is after that was said', async () => {
+    const { client } = user;
+    const token = { name: 'first', permissions: ['job:read'] };
+    const { id } = await client.post<Versioned>('/api/auth/tokens', token).expect(201);
+    const page = await console.open(user, '/account');
+    await page.getByRole('button', { name: 'Rotate first' }).click();
+    await client.put(`/api/auth/tokens/${id}`, { name: 'second' }).expect(200);
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('button', { name: 'Rotate' }).click();
+    await dialog.getByRole('alert').getByText('version_conflict').waitFor();
+    await page.locator('main').getByText('second').first().waitFor({ state: 'attached' });
+    await dialog.getByRole('button', { name: 'Rotate' }).click();
+    await page.locator('[data-secret]').waitFor();
   });
 
   test('for pausing a schedule does not resume one that others have paused', async () => {

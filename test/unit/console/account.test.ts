@@ -90,13 +90,13 @@ describe('the form of a token', () => {
 
   test('sends only what differs from the token', () => {
     const form = formOf(TOKEN);
-    expect(toChange(form, TOKEN, NOW, false)).toEqual({});
+    expect(toChange(form, form, NOW, false)).toEqual({});
     const narrower = { ...form, permissions: ['job:read' as const], readOnly: true };
-    expect(toChange(narrower, TOKEN, NOW, false)).toEqual({
+    expect(toChange(narrower, form, NOW, false)).toEqual({
       permissions: ['job:read'],
       readOnly: true,
     });
-    expect(toChange({ ...form, expiry: '7' }, TOKEN, NOW, false)).toEqual({
+    expect(toChange({ ...form, expiry: '7' }, form, NOW, false)).toEqual({
       expiresAt: '2026-11-30T10:00:00.000Z',
     });
   });
@@ -105,7 +105,9 @@ describe('the form of a token', () => {
     const form = { ...EMPTY_FORM, expiry: 'date', date: '2027-01-31' };
     expect(toRequest(form, NOW, true).expiresAt).toBe('2027-01-31T23:59:59.000Z');
     const ofDay = { ...formOf(TOKEN), expiry: 'date', date: '2026-12-01' };
-    expect(toChange(ofDay, TOKEN, NOW, true)).toEqual({ expiresAt: '2026-12-01T23:59:59.000Z' });
+    expect(toChange(ofDay, formOf(TOKEN), NOW, true)).toEqual({
+      expiresAt: '2026-12-01T23:59:59.000Z',
+    });
     // The zone of this process does not change while it runs.
     const script = `
       const { EMPTY_FORM, toRequest } = await import(${JSON.stringify(FORM_URL)});

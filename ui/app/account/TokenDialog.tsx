@@ -3,7 +3,7 @@ import { useRef, useState } from 'react';
 import { answer, api, type Schemas } from '../api.ts';
 import { useIdempotencyKeys } from '../idempotency.ts';
 import type { Form, Owner } from './fields.ts';
-import { TOKENS_KEY } from './tokenQueries.ts';
+import { TOKENS_KEY, tokenQuery } from './tokenQueries.ts';
 import { EMPTY_FORM, formOf, toChange, toRequest } from './tokenForm.ts';
 import { TokenFields } from './TokenFields.tsx';
 import { TokenSecret } from './TokenSecret.tsx';
@@ -11,6 +11,8 @@ import { Dialog } from '../../parts/Dialog.tsx';
 import { ShownOnceGuard } from '../../parts/ShownOnce.tsx';
 import { serverNow } from '../../parts/clock.ts';
 import { usePreferences } from '../../parts/preferences.tsx';
+import { FormConflict } from '../../parts/versioned/FormConflict.tsx';
+import { useVersionedForm, type Saving } from '../../parts/versioned/useVersionedForm.ts';
 
 type Token = Schemas['Token'];
 type Props = {
@@ -24,27 +26,27 @@ type Props = {
 };
 
 /** Creates a token, or narrows what one may do. */
-export function TokenDialog({ opened, token, accountId, owner, onClose }: Props) {
+export const TokenDialog = ({ token, ...props }: Props) =>
+  token ? <NarrowDialog token={token} {...props} /> : <NewDialog {...props} />;
+
+function NewDialog({ opened, accountId, owner, onClose }: Omit<Props, 'token'>) {
   const create = useCreate(accountId);
   const made = create.data;
-  const title = token ? `Rename or narrow ${token.name}` : made ? made.name : 'New API token';
   return (
     <Dialog
       opened={opened}
       onClose={onClose}
-      title={title}
+      title={made ? made.name : 'New API token'}
       size="xl"
       withCloseButton={!made}
       closeOnEscape={!made}
     >
       <ShownOnceGuard isNeeded={() => create.isPending} />
-      {made && <TokenSecret made={made} onDone={onClose} />}
-      {!made && token && <Narrow token={token} owner={owner} onClose={onClose} />}
-      {!made && !token && (
-        <TokenFields
-          start={EMPTY_FORM}
+      {made ? (
+        <TokenSecret made={made} onDone={onClose} />
+      ) : (
+        <NewFields
           owner={owner}
-          submit="Create token"
           onSubmit={create.mutate}
           busy={create.isPending}
           problem={create.error}
@@ -52,6 +54,28 @@ export function TokenDialog({ opened, token, accountId, owner, onClose }: Props)
         />
       )}
     </Dialog>
+  );
+}
+
+type NewProps = {
+  owner: Owner;
+  onSubmit: (form: Form) => void;
+  busy: boolean;
+  problem: unknown;
+  onCancel: () => void;
+};
+
+/** What is typed ends with the dialog. */
+function NewFields({ onSubmit, ...props }: NewProps) {
+  const [form, setForm] = useState<Form>(EMPTY_FORM);
+  return (
+    <TokenFields
+      form={form}
+      onChange={setForm}
+      submit="Create token"
+      onSubmit={() => onSubmit(form)}
+      {...props}
+    />
   );
 }
 
@@ -83,35 +107,62 @@ function useCreate(accountId: string | undefined) {
   });
 }
 
-type NarrowProps = { token: Token; owner: Owner; onClose: () => void };
+const versionOf = (token: Token) => ({ values: formOf(token), etag: `"${token.version}"` });
 
-function Narrow({ token: present, owner, onClose }: NarrowProps) {
+/** Sends what differs from the token that the form started from. */
+function useNarrowing(token: Token) {
   const queryClient = useQueryClient();
   const { utc } = usePreferences();
-  // What is typed differs from this token: changes of others would be taken back with a newer one.
-  const [token] = useState(present);
-  const { id, version } = token;
-  const narrow = useMutation({
-    mutationFn: (form: Form) =>
-      answer(
-        api.PUT('/api/auth/tokens/{id}', {
-          params: { path: { id }, header: { 'If-Match': `"${version}"` } },
-          body: toChange(form, token, new Date(serverNow()), utc),
-        }),
-      ),
-    onSuccess: onClose,
-    onSettled: () => queryClient.invalidateQueries({ queryKey: TOKENS_KEY }),
+  const { id } = token;
+  return useVersionedForm<Form>({
+    record: versionOf(token),
+    save: async (form, etag, started) => {
+      const params = { path: { id }, header: { 'If-Match': etag } };
+      const body = toChange(form, started, new Date(serverNow()), utc);
+      try {
+        return versionOf(await answer(api.PUT('/api/auth/tokens/{id}', { params, body })));
+      } finally {
+        void queryClient.invalidateQueries({ queryKey: TOKENS_KEY });
+      }
+    },
+    readAgain: async () => versionOf(await queryClient.query({ ...tokenQuery(id), staleTime: 0 })),
   });
+}
+
+type NarrowProps = Omit<Props, 'token' | 'accountId'> & { token: Token };
+
+function NarrowDialog({ opened, token, owner, onClose }: NarrowProps) {
+  const form = useNarrowing(token);
+  // The dialog is called what the token was called when it was opened.
+  const [title] = useState(`Rename or narrow ${token.name}`);
+  const finish = (saving: Saving) => {
+    if (saving === 'saved') onClose();
+  };
   return (
-    <TokenFields
-      start={formOf(token)}
-      token={token}
-      owner={owner}
-      submit="Save"
-      onSubmit={narrow.mutate}
-      busy={narrow.isPending}
-      problem={narrow.error}
-      onCancel={onClose}
-    />
+    <>
+      <Dialog
+        opened={opened && form.conflict === undefined}
+        onClose={onClose}
+        title={title}
+        size="xl"
+      >
+        <TokenFields
+          form={form.values}
+          onChange={form.setValues}
+          token={token}
+          owner={owner}
+          submit="Save"
+          onSubmit={() => void form.submit().then(finish)}
+          busy={form.isBusy}
+          problem={form.problem}
+          onCancel={onClose}
+        />
+      </Dialog>
+      <FormConflict
+        form={form}
+        title={`${token.name} has changed in the meantime`}
+        onSaving={finish}
+      />
+    </>
   );
 }

@@ -1,5 +1,4 @@
 import { Button, NumberInput, Select, Switch, TagsInput, TextInput } from '@mantine/core';
-import { useState } from 'react';
 import { toProblem, type Schemas } from '../api.ts';
 import { useJobTypes } from '../jobTypes.ts';
 import { useBusyDialog } from '../../parts/Dialog.tsx';
@@ -14,12 +13,13 @@ import classes from './Account.module.css';
 import { typedNumber } from '../../parts/form/typedNumber.ts';
 
 type Props = {
-  start: Form;
+  form: Form;
+  onChange: (form: Form) => void;
   /** The token that is narrowed; undefined for a new one. */
   token?: Schemas['Token'];
   owner: Owner;
   submit: string;
-  onSubmit: (form: Form) => void;
+  onSubmit: () => void;
   busy: boolean;
   problem: unknown;
   onCancel: () => void;
@@ -55,11 +55,10 @@ function useErrors(problem: unknown) {
 
 /** What a token is called, until when it is valid, and what limits it. */
 export function TokenFields(props: Props) {
-  const { start, token, owner, submit, onSubmit, busy, problem, onCancel } = props;
-  const [form, setForm] = useState(start);
+  const { form, onChange, token, owner, submit, onSubmit, busy, problem, onCancel } = props;
   useBusyDialog(busy);
   const { isShown, errorOf } = useErrors(problem);
-  const change = (fields: Partial<Form>) => setForm((old) => ({ ...old, ...fields }));
+  const change = (fields: Partial<Form>) => onChange({ ...form, ...fields });
   const fields = { form, change, errorOf, owner };
   const missing = missingIn(form);
   return (
@@ -67,7 +66,7 @@ export function TokenFields(props: Props) {
       className={classes.form}
       onSubmit={(event) => {
         event.preventDefault();
-        if (missing === undefined) onSubmit(form);
+        if (missing === undefined) onSubmit();
       }}
     >
       {token && (

@@ -1,5 +1,5 @@
 import { Button, SegmentedControl } from '@mantine/core';
-import { useInfiniteQuery } from '@tanstack/react-query';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useState, type ReactNode } from 'react';
 import { Empty } from '../../parts/Empty.tsx';
 import { mergeNames } from '../../parts/names.ts';
@@ -11,7 +11,7 @@ import { RevokeDialog } from './RevokeDialog.tsx';
 import { RotateDialog } from './RotateDialog.tsx';
 import { TokenDialog } from './TokenDialog.tsx';
 import { TokenItem } from './TokenItem.tsx';
-import { tokensQuery, type TokenStatus } from './tokenQueries.ts';
+import { tokenQuery, tokensQuery, type TokenStatus } from './tokenQueries.ts';
 import classes from './Account.module.css';
 
 type Token = Schemas['Token'];
@@ -40,12 +40,23 @@ type Props = {
   children?: ReactNode;
 };
 
+/** A token of the list as it is while a dialog is about it: the list may no longer have it. */
+function usePresent(listed: Token | undefined): Token | undefined {
+  const { data: read } = useQuery({
+    ...tokenQuery(listed?.id ?? ''),
+    enabled: listed !== undefined,
+    retry: false,
+  });
+  return listed && read && read.version > listed.version ? read : listed;
+}
+
 /** The API tokens of an account, and what can be done with them. */
 export function TokenSection(props: Props) {
   const { accountId, owner, isService = false, status, onStatus, newButton } = props;
   const [dialog, setDialog] = useState<Dialog>();
   const close = () => setDialog(undefined);
-  const { action, token } = dialog ?? {};
+  const { action } = dialog ?? {};
+  const token = usePresent(dialog?.token);
   return (
     <Section title="API tokens" actions={newButton?.(() => setDialog({ action: 'create' }))}>
       {props.children}
@@ -68,7 +79,7 @@ export function TokenSection(props: Props) {
       />
       {token && (
         <RotateDialog
-          key={`rotate ${token.id} ${token.version}`}
+          key={`rotate ${token.id}`}
           opened={action === 'rotate'}
           token={token}
           onClose={close}

@@ -113,14 +113,14 @@ export function toRequest<P extends string>(form: TokenForm<P>, now: Date, utc: 
   return { ...limitsOf(form), ...(expiresAt !== undefined && { expiresAt }) };
 }
 
-/** What differs from the token as it was. A scope that is named again would count again. */
+/** What differs from the form as it started. A scope that is named again would count again. */
 export function toChange<P extends string>(
   form: TokenForm<P>,
-  token: Token<P>,
+  started: TokenForm<P>,
   now: Date,
   utc: boolean,
 ) {
-  const before = limitsOf(formOf(token));
+  const before = limitsOf(started);
   const after = limitsOf(form);
   const changed = Object.entries(after).filter(
     ([name, value]) => JSON.stringify(value) !== JSON.stringify(before[name as keyof Limits]),

@@ -8,6 +8,18 @@ export type TokenStatus = Schemas['TokenStatus'];
 
 export const TOKENS_KEY = ['auth', 'tokens'] as const;
 
+/** One token, with names instead of ids. */
+export const tokenQuery = (id: string) => ({
+  queryKey: [...TOKENS_KEY, 'one', id],
+  queryFn: ({ signal }: { signal: AbortSignal }) =>
+    answer(
+      api.GET('/api/auth/tokens/{id}', {
+        params: { path: { id }, query: { include: 'labels,people' } },
+        signal,
+      }),
+    ),
+});
+
 const PAGE_SIZE = 50;
 
 /** The tokens of a user or service account, page by page. */

@@ -4,8 +4,7 @@ import { useState } from 'react';
 import { RevokeDialog } from '../../../app/account/RevokeDialog.tsx';
 import { RotateDialog } from '../../../app/account/RotateDialog.tsx';
 import { TokenDialog } from '../../../app/account/TokenDialog.tsx';
-import { TOKENS_KEY } from '../../../app/account/tokenQueries.ts';
-import { answer, api } from '../../../app/api.ts';
+import { tokenQuery } from '../../../app/account/tokenQueries.ts';
 import { useSession } from '../../../app/session/useSession.ts';
 import { usePolling } from '../../../app/usePolling.ts';
 import { useTitle } from '../../../app/useTitle.ts';
@@ -28,17 +27,6 @@ const route = getRouteApi('/frame/access/tokens/$tokenId');
 const PARENT = { label: 'Tokens', to: '/access/tokens' };
 /** Its uses are no events. */
 const REFRESH_MS = 15_000;
-
-const tokenQuery = (id: string) => ({
-  queryKey: [...TOKENS_KEY, 'one', id],
-  queryFn: ({ signal }: { signal: AbortSignal }) =>
-    answer(
-      api.GET('/api/auth/tokens/{id}', {
-        params: { path: { id }, query: { include: 'labels,people' } },
-        signal,
-      }),
-    ),
-});
 
 /** An API token: whose it is, what it may do, and its use. */
 export function TokenPage() {
