@@ -166,6 +166,34 @@ describePages('saved views', (console) => {
     expect(new URL(page.url()).pathname).toBe('/inventory/sites');
   });
 
+  test('a view with a value that the service refuses says which filter it is, and lists without it', async () => {
+    const field = { name: 'floor', resource: 'sites', type: 'integer' };
+    await admin(console.app).post('/api/inventory/custom-fields', field).expect(201);
+    const search = {
+      ...{ 'customFields.floor': 'first', status: 'broken' },
+      ...{ q: 'ams', sort: '-nothing' },
+    };
+    const view = await admin(console.app)
+      .post<View>('/api/views', { list: '/inventory/sites', name: 'Broken', search, shared: true })
+      .expect(201);
+    const page = await console.open(editor, '/inventory/sites?sort=name');
+    await row(page, 'ber1').waitFor();
+    await menu(page, 'Views').click();
+    await item(page, 'Broken').click();
+    await page.getByText('The sites cannot be listed like this').waitFor();
+    // Rows of another filter are not those of the view.
+    expect(await row(page, 'ber1').count()).toBe(0);
+    await page.getByText(/^Status “broken” must/).waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await page.getByRole('button', { name: 'List without Status' }).click();
+    await page.getByRole('button', { name: 'List without Order' }).click();
+    await page.getByText(/^floor “first” must/).waitFor();
+    await page.getByRole('button', { name: 'List without floor' }).click();
+    await row(page, 'ams1').waitFor();
+    expect(new URL(page.url()).searchParams.get('saved')).toBe(view.id);
+    expect(await row(page, 'ber1').count()).toBe(0);
+  });
+
   test('a view whose filter the list has no more shows no other records, and says why', async () => {
     const client = admin(console.app);
     const field = { name: 'zone', resource: 'sites', type: 'text' };

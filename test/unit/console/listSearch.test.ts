@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { refusedIn } from '../../../ui/parts/list/refused.ts';
 import {
   activeFilters,
   formatTimeRange,
@@ -149,4 +150,35 @@ test('a preset of a time filter stays when no time is typed', () => {
   expect(withTypedTimes('24h', { from })).toBe('2026-11-20T00:00:00.000Z..');
   expect(withTypedTimes('2026-11-20T00:00:00.000Z..', {})).toBeUndefined();
   expect(withTypedTimes(undefined, {})).toBeUndefined();
+});
+
+describe('an answer that refuses the parameters of a list', () => {
+  const problem = (status: number, ...pointers: string[]) => ({
+    ...{ status, code: 'invalid_request', title: '', detail: '' },
+    errors: pointers.map((pointer) => ({ pointer, detail: `about ${pointer}` })),
+  });
+  const named = (pointer: string, search: Record<string, string>) =>
+    refusedIn(
+      [
+        ...filters,
+        { id: 'customFields.zone', label: 'zone', kind: 'text' },
+        { id: 'customFields.zones', label: 'zones', kind: 'text' },
+      ],
+      search,
+      problem(400, pointer),
+    ).map(({ id }) => id);
+
+  test('names its filters, also by a part of their values', () => {
+    expect(named('/status/0', { status: 'x' })).toEqual(['status']);
+    expect(named('/createdAt.gte', { createdAt: '..' })).toEqual(['createdAt']);
+    const zones = { 'customFields.zone': 'x', 'customFields.zones': 'y' };
+    expect(named('/customFields/zone', zones)).toEqual(['customFields.zone']);
+    expect(named('/sort', { sort: 'x' })).toEqual(['sort']);
+  });
+
+  test('names none of what the address does not have, and none for another reason', () => {
+    expect(named('/limit', { status: 'x' })).toEqual([]);
+    expect(refusedIn(filters, { status: 'x' }, problem(403, '/status'))).toEqual([]);
+    expect(refusedIn(filters, { status: 'x' }, null)).toEqual([]);
+  });
 });

@@ -3,8 +3,10 @@ import { useEffect, useMemo, type ReactNode } from 'react';
 import { Empty } from '../Empty.tsx';
 import { formatCount, formatNumberOf } from '../format.ts';
 import { DataGrid, type DataGridProps } from '../grid/DataGrid.tsx';
+import { Exact } from '../Exact.tsx';
 import { usePermissions } from '../permissions.tsx';
 import { FilterBar } from './FilterBar.tsx';
+import { refusedIn, type Refused } from './refused.ts';
 import {
   activeFilters,
   splitValues,
@@ -109,12 +111,41 @@ function Unseen({ noun, actions }: Pick<ListProps<unknown>, 'noun' | 'actions'>)
   );
 }
 
+type RefusedProps = { refused: readonly Refused[] } & Pick<
+  ListProps<unknown>,
+  'noun' | 'search' | 'onSearch'
+>;
+
+/** Instead of the rows, which would be those of other filters: what the service does not accept. */
+const RefusedFilters = ({ refused, noun: [, many], search, onSearch }: RefusedProps) => (
+  <Empty
+    kind="filtered"
+    title={`The ${many} cannot be listed like this`}
+    detail={
+      <ul className={classes.refused}>
+        {refused.map(({ id, label, text, detail }) => (
+          <li key={id}>
+            {label} “<Exact text={text} />” {detail}
+          </li>
+        ))}
+      </ul>
+    }
+    action={refused.map(({ id, label }) => (
+      <Button key={id} variant="default" onClick={() => onSearch({ ...search, [id]: undefined })}>
+        List without {label}
+      </Button>
+    ))}
+  />
+);
+
 /** The rows of a list, as its filters and order say. */
 export function ListRows<Row>(props: ListProps<Row> & GridProps<Row>) {
   const { title, list, filters, search, onSearch, noun, empty } = props;
   const { canEverywhere } = usePermissions();
   const seesAll = props.permission === undefined || canEverywhere(props.permission);
   const chosen = useMemo(() => splitValues(search.columns), [search.columns]);
+  const refused = refusedIn(filters, search, list.error);
+  if (refused.length > 0) return <RefusedFilters {...{ refused, noun, search, onSearch }} />;
   const filtered = (
     <Empty
       kind="filtered"
