@@ -3,7 +3,7 @@ export const JOB_STATUSES = ['queued', 'running', 'succeeded', 'failed', 'cancel
 export type JobStatus = (typeof JOB_STATUSES)[number];
 export type FinalJobStatus = 'succeeded' | 'failed' | 'cancelled';
 
-/** The run of a job as its record has it: null if none has begun or the last one has left the job. */
+/** The run of a job as its record has it: null if none has started or the last one has left the job. */
 export const runOf = ({ id, runId }: { id: string; runId: string | null }) => ({
   jobId: id,
   runId,
