@@ -7,7 +7,6 @@ import {
   lockJob,
   putRemoteAttempt,
   releaseSlot,
-  type RemoteAttempt,
 } from '../../db/runners/attempts.ts';
 import { findOwnRunner, isAnnounced } from '../../db/runners/runners.ts';
 import { findTypeWithVersion } from '../../db/runners/types.ts';
@@ -29,13 +28,14 @@ import { TAKEN_OVER, TAKEN_OVER_MS } from '../jobs/takeOver.ts';
 import type { SecretsForAttempt } from '../secrets/forAttempt.ts';
 import { wait, type BeginAnswer } from './beginAnswer.ts';
 import { checkConcurrency, concurrencyKey } from './concurrency.ts';
+import { decideBegin, reachOf, waitForLease, type RequestTokens } from './decideBegin.ts';
 import type { EndAttempt } from './endAttempt.ts';
 import type { RunnerIdentity } from './identity.ts';
 import { noteLostAttempt } from './lostAttempt.ts';
 import { toJobType } from './remoteTypes.ts';
 
 /** A request with what the API has added to it. */
-type Asked = BeginRequest & Required<Pick<BeginRequest, 'attemptToken' | 'unanswered'>>;
+type Asked = BeginRequest & RequestTokens;
 
 /** A request of a runner that has the type. */
 type AskedWithType = Asked & { digest: string };
@@ -52,15 +52,6 @@ export type BeginDeps = {
   /** Called when the event of a first attempt is committed. Must not throw. */
   onEventsCommitted(): void;
 };
-
-/** A lease is checked again this long after its end. */
-const LEASE_END_MARGIN_MS = 200;
-
-/**
- * An activity that Temporal has dropped, as in an outage, does not delay the next attempt: the answer to its end does.
- * The runner asks again this long after the attempt is due.
- */
-const DUE_MARGIN_MS = 200;
 
 /** A runner that has not announced the type: another one of the pool may have it, or may get it. */
 const OTHER_RUNNER_MS = 1_000;
@@ -112,32 +103,19 @@ export function createBeginAttempt({
     db.transaction(async (trx) => {
       const locked = await lockJob(trx, id);
       if (!locked) return undefined;
-      const before = await findRemoteAttempt(trx, id);
-      const isRunning = before?.isCurrent === true && before.answer === null;
-      const reached = before && reachOf(before, request);
-      if (reached === 'this request' && !isRunning) return wait('attempt_lost', 1_000);
-      const goesOn = isRunning && reached !== undefined && before.linesReceived === 0;
-      if (isRunning && before.leftMs > 0) {
-        if (!goesOn) return wait('leased', before.leftMs + LEASE_END_MARGIN_MS);
-      } else {
-        if (locked.cancelRequestedAt) return { outcome: 'failed', code: 'cancelled' };
-        // An attempt that was the last and is lost ends the job, whatever else of its type runs.
-        if (!goesOn && countedAttempts(locked) >= locked.retryPolicy.maxAttempts) return undefined;
-        if (before?.attempt === locked.attempts && before.dueInMs > 0) {
-          await releaseSlot(trx, id);
-          return {
-            outcome: 'wait',
-            code: 'retry_later',
-            retryInMs: before.dueInMs + DUE_MARGIN_MS,
-          };
-        }
-        const full = await checkConcurrency(trx, locked, type, { keepsSlot: goesOn });
+      const decision = decideBegin(locked, await findRemoteAttempt(trx, id), request);
+      if (!decision.begins) {
+        if (decision.releasesSlot === true) await releaseSlot(trx, id);
+        return decision.answer;
+      }
+      const { continues, isLeased, lost } = decision;
+      if (!isLeased) {
+        const full = await checkConcurrency(trx, locked, type, { keepsSlot: continues });
         if (full) return full;
       }
-      const job = goesOn ? locked : await claimNext(trx, locked, request.workflowRunId);
+      const job = continues ? locked : await claimNext(trx, locked, request.workflowRunId);
       if (!job) return undefined;
-      if (isRunning && !goesOn && !before.lostNoted)
-        await noteLostAttempt(trx, job, before.attempt);
+      if (lost !== null) await noteLostAttempt(trx, job, lost);
       await putRemoteAttempt(trx, {
         jobId: id,
         attempt: job.attempts,
@@ -195,7 +173,7 @@ export function createBeginAttempt({
     const attempt = await findRemoteAttempt(db, job.id);
     const runs = attempt?.isCurrent === true && attempt.answer === null && attempt.leftMs > 0;
     return runs && reachOf(attempt, request) === undefined
-      ? wait('leased', attempt.leftMs + LEASE_END_MARGIN_MS)
+      ? waitForLease(attempt)
       : { outcome: 'failed', code };
   }
 
@@ -275,12 +253,3 @@ export function createBeginAttempt({
 }
 
 const newToken = () => randomBytes(32).toString('base64url');
-
-/** Which request has started an attempt, if its runner cannot know of it or asks again. */
-function reachOf(
-  { tokenHash }: RemoteAttempt,
-  { attemptToken, unanswered }: Asked,
-): 'this request' | 'an unanswered one' | undefined {
-  if (tokenHash.equals(hashToken(attemptToken))) return 'this request';
-  return unanswered.includes(tokenHash.toString('hex')) ? 'an unanswered one' : undefined;
-}
