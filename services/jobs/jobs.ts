@@ -5,19 +5,11 @@ import type { Notifications } from '../../db/core/notifications.ts';
 import { scopedRepository } from '../../db/core/scopedRepository.ts';
 import { findWithLogs, JOB_SCOPE, JOB_SUMMARY_COLUMNS, logLinesAfter } from '../../db/jobs/jobs.ts';
 import { Job } from '../../db/models/Job.ts';
-import { lostSince } from '../../db/runners/attempts.ts';
-import { countRunners, isAnnounced, listOffered, readPoolLoads } from '../../db/runners/runners.ts';
-import type { WaitReason } from '../../domain/runners/records.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
 import { isFinal, type JobSource } from '../../domain/jobs/jobs.ts';
 import { permissionsToCreate } from '../../domain/jobs/jobType.ts';
 import type { QueuePosition } from '../../domain/jobs/queue.ts';
-import {
-  mayRunVersion,
-  type JobData,
-  type JobLogData,
-  type JobSummaryData,
-} from '../../domain/jobs/records.ts';
+import type { JobData, JobLogData, JobSummaryData } from '../../domain/jobs/records.ts';
 import { scopeOfTarget, targetOf, type TargetRef } from '../../domain/jobs/targets.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { HOUR_MS } from '../../domain/shared/durations.ts';
@@ -35,6 +27,7 @@ import type { JobOrigin, NewJob } from './newJob.ts';
 import type { JobReferences } from './payloadReferences.ts';
 import type { JobQueue } from './queue.ts';
 import type { JobTargets } from './targets.ts';
+import { createReadWaitingFor, type WaitingFor } from './waitingFor.ts';
 
 export type Jobs = ReturnType<typeof createJobs>;
 
@@ -75,9 +68,6 @@ export type JobWithLogs = {
 
 /** A job that was just created. */
 export type CreatedJob = { job: JobData; queue: QueuePosition };
-
-/** A pool, how many of its runners are alive, and why the job waits. */
-export type WaitingFor = { pool: string; runners: number; reason: WaitReason; since: Date };
 
 type Deps = {
   db: Knex;
@@ -122,6 +112,7 @@ export function createJobs({
   jobCompletion,
   jobQueue,
 }: Deps) {
+  const readWaitingFor = createReadWaitingFor({ db, jobTypes });
   const waitForEnd = createWaitForEnd({ notifications, slots });
   const repository = scopedRepository<Job>(Job, {
     db,
@@ -198,28 +189,6 @@ export function createJobs({
       workflowForgotten: await isForgotten(found.job.finishedAt),
       retriedPurged: retryOf !== null && !(await Job.query(db).findById(retryOf).select('id')),
     };
-  }
-
-  async function readWaitReason(job: Job, runners: number): Promise<WaitReason> {
-    const { type, pool } = job;
-    const known = jobTypes.find(type);
-    if (known?.lane === 'remote' && !known.isEnabled) return 'type_disabled';
-    if (runners === 0) return 'no_runner';
-    if (!(await isAnnounced(db, pool, type))) return 'not_announced';
-    const offered = (await listOffered(db, pool)).filter(({ name }) => name === type);
-    if (offered.length === 0) return 'not_accepted';
-    if (!offered.some(({ digest }) => mayRunVersion(job, digest))) return 'other_digest';
-    const load = (await readPoolLoads(db, [pool])).get(pool);
-    return load && load.runningJobs >= load.slots ? 'pool_full' : 'no_slot';
-  }
-
-  async function readWaitingFor(job: Job): Promise<WaitingFor | null> {
-    const { id, status, pool, createdAt } = job;
-    if (pool === '' || isFinal(status)) return null;
-    const since = status === 'queued' ? createdAt : await lostSince(db, id);
-    if (since === null) return null;
-    const runners = (await countRunners(db, [pool])).get(pool) ?? 0;
-    return { pool, runners, reason: await readWaitReason(job, runners), since };
   }
 
   /** Whether Temporal keeps the workflow of a job no longer; null when that is not known. */
