@@ -280,31 +280,22 @@ export function createJobs({
       const job = await Job.query(db).findById(id).throwIfNotFound();
       const { type, payload, retryPolicy, status, tenantId } = job;
       if (!isFinal(status)) throw new AppError('job_still_running', `The job is ${status}.`);
-      if (job.dataPurgedAt)
-        throw new AppError('job_not_retryable', 'The payload of the job is purged.');
+      if (job.dataPurgedAt) throw notRetryable('The payload of the job is purged.');
       await jobTypes.refreshUnknown(type);
       // An approved job runs once, exactly as it was planned.
       if (job.sourceKind === 'approval')
-        throw new AppError(
-          'job_not_retryable',
-          'The job was approved to run once. Create another approval request.',
-        );
-      const createdOnlyBy = jobTypes.find(type)?.createdOnlyBy ?? null;
+        throw notRetryable('The job was approved to run once. Create another approval request.');
+      const known = jobTypes.find(type);
+      const createdOnlyBy = known?.createdOnlyBy ?? null;
       if (createdOnlyBy !== null)
-        throw new AppError(
-          'job_not_retryable',
-          `Jobs of the type ${type} are created by ${createdOnlyBy}.`,
-        );
+        throw notRetryable(`Jobs of the type ${type} are created by ${createdOnlyBy}.`);
       const target = targetOf(job);
       if (target && !(await jobTargets.find(caller.rights, target, tenantId)))
-        throw new AppError(
-          'job_not_retryable',
+        throw notRetryable(
           `The ${target.kind} of the job no longer exists, or you may not read it.`,
         );
-      const known = jobTypes.find(type);
       if (known && !(await jobReferences.areReadable(caller.rights, known, payload)))
-        throw new AppError(
-          'job_not_retryable',
+        throw notRetryable(
           'The payload names a record that no longer exists, or that you may not read.',
         );
       const request = { type, payload, retryPolicy, target };
@@ -349,13 +340,12 @@ export function createJobs({
   };
 }
 
+const notRetryable = (reason: string) => new AppError('job_not_retryable', reason);
+
 /** The type does not allow a job any more: the request has none of the fields that the error names. */
 function asNotRetryable(error: unknown): never {
   const [field] = error instanceof AppError ? (error.extra.errors ?? []) : [];
   if (!field) throw error;
   const at = field.pointer.slice(1).replaceAll('/', '.');
-  throw new AppError(
-    'job_not_retryable',
-    `The job cannot be created again: ${at}: ${field.message}`,
-  );
+  throw notRetryable(`The job cannot be created again: ${at}: ${field.message}`);
 }
