@@ -24,7 +24,7 @@ export type BeginAnswer =
 const ASK_LATER_MS = 15_000;
 
 /** The answer that lets a runner ask again after about this time. */
-export const wait = (code: string, retryInMs = ASK_LATER_MS): BeginAnswer => ({
+export const askAgain = (code: string, retryInMs = ASK_LATER_MS): BeginAnswer => ({
   outcome: 'wait',
   code,
   retryInMs: Math.round(retryInMs * (0.75 + Math.random() / 2)),

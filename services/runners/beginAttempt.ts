@@ -26,7 +26,7 @@ import { AttemptFailed, type JobLifecycle } from '../jobs/lifecycle.ts';
 import type { JobSlots } from '../jobs/slots.ts';
 import { TAKEN_OVER, TAKEN_OVER_MS } from '../jobs/takeOver.ts';
 import type { SecretsForAttempt } from '../secrets/forAttempt.ts';
-import { wait, type BeginAnswer } from './beginAnswer.ts';
+import { askAgain, type BeginAnswer } from './beginAnswer.ts';
 import { checkConcurrency, concurrencyKey } from './concurrency.ts';
 import { decideBegin, reachOf, waitForLease, type RequestTokens } from './decideBegin.ts';
 import type { EndAttempt } from './endAttempt.ts';
@@ -79,16 +79,16 @@ export function createBeginAttempt({
     { runnerId, digest }: BeginRequest,
   ): Promise<RemoteJobType | BeginAnswer> {
     const version = await findTypeWithVersion(db, job.type, digest ?? '');
-    if (!version) return wait('unknown_job_type');
-    if (version.state !== 'accepted') return wait('job_type_disabled');
+    if (!version) return askAgain('unknown_job_type');
+    if (version.state !== 'accepted') return askAgain('job_type_disabled');
     const known = await findOwnRunner(db, { ...runner, processId: runnerId, pool: job.pool });
     if (digest === undefined || known?.types[job.type] !== digest) {
       const others = await isAnnounced(db, job.pool, job.type);
-      return wait('not_announced', others ? OTHER_RUNNER_MS : NO_RUNNER_MS);
+      return askAgain('not_announced', others ? OTHER_RUNNER_MS : NO_RUNNER_MS);
     }
     if (version.shape === null || version.shape !== version.acceptedShape)
-      return wait('not_accepted');
-    return mayRunVersion(job, digest) ? toJobType(version) : wait('other_digest');
+      return askAgain('not_accepted');
+    return mayRunVersion(job, digest) ? toJobType(version) : askAgain('other_digest');
   }
 
   type Claim = { job: Job } | BeginAnswer;
@@ -143,9 +143,9 @@ export function createBeginAttempt({
     if (!job || isFinal(job.status)) return { outcome: 'ended' };
     if (job.runId !== null && job.runId !== workflowRunId)
       return (await takeOver({ jobId, runId: workflowRunId }))
-        ? wait(TAKEN_OVER.code, TAKEN_OVER_MS)
+        ? askAgain(TAKEN_OVER.code, TAKEN_OVER_MS)
         : { outcome: 'ended' };
-    if (countedAttempts(job) < job.retryPolicy.maxAttempts) return wait('no_slot', 1_000);
+    if (countedAttempts(job) < job.retryPolicy.maxAttempts) return askAgain('no_slot', 1_000);
     await finalizeAbandoned(runOf(job), 'failed', 'worker_lost');
     return { outcome: 'failed', code: 'worker_lost' };
   }
@@ -230,7 +230,7 @@ export function createBeginAttempt({
     if (job.cancelRequestedAt) return endAfterLease(job, request, 'cancelled');
     await jobTypes.refreshUnknown(job.type);
     if (jobTypes.find(job.type)?.lane !== 'remote')
-      return withoutSlot(job, request, wait('unknown_job_type'));
+      return withoutSlot(job, request, askAgain('unknown_job_type'));
     const type = await versionFor(runner, job, request);
     if ('outcome' in type) return withoutSlot(job, request, type);
     const invalid = jobTypes.payloadError(type, job.payload);
@@ -240,7 +240,7 @@ export function createBeginAttempt({
     try {
       claimed = await jobSlots.claim(jobId, () => claim(runner, job, type, withType));
     } catch (error) {
-      if (error instanceof AttemptFailed) return wait(error.code, error.retryInMs ?? 1_000);
+      if (error instanceof AttemptFailed) return askAgain(error.code, error.retryInMs ?? 1_000);
       throw error;
     }
     if (!claimed) return withoutClaim(jobId, request.workflowRunId);

@@ -2,7 +2,7 @@ import type { Knex } from '../../db/core/knex.ts';
 import type { Job } from '../../db/models/Job.ts';
 import { countConcurrent, countOlder, releaseSlot } from '../../db/runners/attempts.ts';
 import type { RemoteJobType } from '../../domain/jobs/jobType.ts';
-import { wait, type BeginAnswer } from './beginAnswer.ts';
+import { askAgain, type BeginAnswer } from './beginAnswer.ts';
 
 /** Jobs that wait for others of their type ask again after so long for each older one. */
 const PER_OLDER_JOB_MS = 1_000;
@@ -38,5 +38,5 @@ export async function checkConcurrency(
   if (concurrency.whenFull === 'refuse') return { outcome: 'failed', code: 'concurrency_limit' };
   if (!keepsSlot) await releaseSlot(trx, job.id);
   const older = await countOlder(trx, job, MAX_OLDER);
-  return wait('concurrency', Math.max(older / concurrency.limit, 1) * PER_OLDER_JOB_MS);
+  return askAgain('concurrency', Math.max(older / concurrency.limit, 1) * PER_OLDER_JOB_MS);
 }

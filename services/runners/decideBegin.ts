@@ -3,7 +3,7 @@ import type { RemoteAttempt } from '../../db/runners/attempts.ts';
 import { countedAttempts } from '../../domain/jobs/retry.ts';
 import type { BeginRequest } from '../../domain/runners/protocol.ts';
 import { hashToken } from '../auth/hashToken.ts';
-import { wait, type BeginAnswer } from './beginAnswer.ts';
+import { askAgain, type BeginAnswer } from './beginAnswer.ts';
 
 /** The tokens by which a request says which attempts it may have started. */
 export type RequestTokens = Required<Pick<BeginRequest, 'attemptToken' | 'unanswered'>>;
@@ -33,7 +33,7 @@ const DUE_MARGIN_MS = 200;
 
 /** The answer while another runner makes the attempt. */
 export const waitForLease = ({ leftMs }: RemoteAttempt): BeginAnswer =>
-  wait('leased', leftMs + LEASE_END_MARGIN_MS);
+  askAgain('leased', leftMs + LEASE_END_MARGIN_MS);
 
 /** Which request has started an attempt, if its runner cannot know of it or asks again. */
 export function reachOf(
@@ -53,7 +53,7 @@ export function decideBegin(
   const reach = last && reachOf(last, request);
   const running = last?.isCurrent === true && last.answer === null ? last : undefined;
   if (reach === 'this request' && !running)
-    return { begins: false, answer: wait('attempt_lost', 1_000) };
+    return { begins: false, answer: askAgain('attempt_lost', 1_000) };
 
   const continues = running?.linesReceived === 0 && reach !== undefined;
   const isLeased = running !== undefined && running.leftMs > 0;
