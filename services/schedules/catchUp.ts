@@ -32,7 +32,7 @@ import { syncSchedule } from '../../domain/dispatch/tasks.ts';
 import { mapConcurrently } from '../shared/mapConcurrently.ts';
 import { occurrencesFrom, skippedRunsOf, recordSkippedByReason } from './missedRuns.ts';
 import type { ScheduleRunner } from './scheduleRunner.ts';
-import { recordEnd } from './scheduleAudit.ts';
+import { recordIfEnded } from './scheduleAudit.ts';
 
 type Deps = {
   db: Knex;
@@ -103,9 +103,8 @@ export function createCatchUp({
       const saved = await saveSkippedRuns(await work.trx(), schedule, skipped, next, work.now);
       if (!saved || (saved.length === 0 && !isEnding)) throw new NoChange();
       recordSkippedByReason(work, schedule, saved);
-      if (!isEnding) return;
-      recordEnd(work, schedule);
-      work.dispatch(syncSchedule(schedule));
+      if (recordIfEnded(work, schedule, { from: schedule.nextDueAt, to: next }))
+        work.dispatch(syncSchedule(schedule));
     }).catch(ignoreNoChange(undefined));
   }
 

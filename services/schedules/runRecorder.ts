@@ -6,7 +6,7 @@ import { isCaughtUp, nextKnownOf, type RunKind } from '../../domain/schedules/sc
 import { minIdAt, type Ids } from '../../platform/ids.ts';
 import { skipPending } from './missedRuns.ts';
 import type { DecisionContext, RunDecision, RunDecisions } from './runDecision.ts';
-import { recordEnd, recordRun } from './scheduleAudit.ts';
+import { recordIfEnded, recordRun } from './scheduleAudit.ts';
 
 /** What a run is for: its scheduled time and who requested it. */
 type RunTrigger = { kind: RunKind; dueAt: Date; actorId: string };
@@ -61,7 +61,7 @@ export function createRunRecorder({ ids, runDecisions }: { ids: Ids; runDecision
           kinds: ['scheduled'],
           except: run.id,
         });
-      recordEnd(work, schedule);
+      recordIfEnded(work, schedule, { from: schedule.nextDueAt, to: nextDueAt });
       work.dispatch(syncSchedule(schedule));
     }
     const { lastRunId } = schedule;

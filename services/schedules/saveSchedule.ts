@@ -12,7 +12,7 @@ import {
 import type { Ids } from '../../platform/ids.ts';
 import { MAX_SKIPPED_PER_CHANGE, pendingOccurrences, skipPending } from './missedRuns.ts';
 import type { RunDecisions } from './runDecision.ts';
-import { scheduleRecord } from './scheduleAudit.ts';
+import { recordIfEnded, scheduleRecord } from './scheduleAudit.ts';
 
 /** A change of these fields skips pending occurrences. */
 const CALENDAR_FIELDS = ['cronExpression', 'timezone', 'enabled'] as const;
@@ -95,6 +95,7 @@ export function createSaveSchedule({
       extra: { payloadChanged: changed.payload !== undefined, ...details },
     });
     scheduleRecord.emit(work, 'schedule.updated', saved);
+    recordIfEnded(work, saved, { from: before.nextDueAt, to: nextDueAt });
     work.dispatch(syncSchedule(saved));
     return saved;
   };

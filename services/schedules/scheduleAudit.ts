@@ -51,10 +51,19 @@ export const scheduleRecord = recordOf<Schedule, ScheduleEvent>({
   eventData,
 });
 
-/** Records that a schedule has had its last occurrence. */
-export function recordEnd(work: Work, schedule: Schedule): void {
+/**
+ * Records that a schedule has had its last occurrence, if the change of its next one says so. Whatever
+ * changes the next occurrence calls it, but for the deletion. Returns true if the schedule ends.
+ */
+export function recordIfEnded(
+  work: Work,
+  schedule: Schedule,
+  { from, to }: { from: Date | null; to: Date | null },
+): boolean {
+  if (from === null || to !== null) return false;
   work.audit('schedule.end', scheduleRecord.subject(schedule));
   scheduleRecord.emit(work, 'schedule.ended', schedule);
+  return true;
 }
 
 /** A run as the subject of audit entries. */

@@ -103,13 +103,16 @@ describe('while a job of the schedule is unfinished', () => {
     },
   );
 
-  it('a limit that the runs have reached skips a buffered run', async () => {
+  it('a limit that the runs have reached ends the schedule and skips a buffered run', async () => {
     const client = clientOfNewTenant();
     const { id, jobId, fire } = await startRunningJob(client, 'bufferOne');
     await fire(-4);
     await client.put(`/api/schedules/${id}`, { maxRuns: 1 }).expect(200);
     expect((await listRuns(client, id))[1]).toMatchObject({ outcome: 'skipped', reason: 'ended' });
     expect(await readSchedule(client, id)).toMatchObject({ runCount: 1, state: 'ended' });
+    await client.put(`/api/schedules/${id}`, { description: 'has ended' }).expect(200);
+    expect(await listAudit(admin(fixture.app), id, '&action=schedule.end')).toHaveLength(1);
+    expect(await listEventData(client, 'schedule.ended', id)).toMatchObject([{ scheduleId: id }]);
     await cancel(client, jobId);
   });
 
