@@ -24,7 +24,6 @@ import {
   interruption,
   interruptionLine,
   LEASE_CHECK_MS,
-  serializeResult,
   toJobFailure,
   WorkerStopping,
   type JobLifecycle,
@@ -33,6 +32,7 @@ import {
 import type { JobSlots } from './slots.ts';
 import { retryWrite } from './retryWrite.ts';
 import { createRunLog, type PendingLog, type RunLog } from './runLog.ts';
+import { serializeResult } from '../shared/serializeResult.ts';
 import { createTakeOver, TAKEN_OVER } from './takeOver.ts';
 import { TypeNotKnownHere, type UnknownTypes } from './unknownTypes.ts';
 

@@ -7,7 +7,7 @@ import { cancelJobTask } from '../../domain/dispatch/tasks.ts';
 import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
 import { mayRunJob } from '../../domain/jobs/jobRights.ts';
 import { JobFailure, needsSlot, type JobType, type Lane } from '../../domain/jobs/jobType.ts';
-import { MAX_RESULT_BYTES, type FinalJobStatus, type JobError } from '../../domain/jobs/jobs.ts';
+import type { FinalJobStatus, JobError } from '../../domain/jobs/jobs.ts';
 import {
   countedAttempts,
   mayRetry,
@@ -334,15 +334,6 @@ export const toJobView = (job: Job): Omit<JobView, 'status' | 'error'> => ({
   sourceKind: job.sourceKind,
   sourceId: job.sourceId,
 });
-
-/** A result as JSON text. Error: `JobFailure('result_too_large')`. */
-export function serializeResult(result: object): string {
-  const json = JSON.stringify(result);
-  if (Buffer.byteLength(json) <= MAX_RESULT_BYTES) return json;
-  throw new JobFailure('result_too_large', `The result has more than ${MAX_RESULT_BYTES} bytes`, {
-    retryable: false,
-  });
-}
 
 /**
  * Converts what a job type threw. An unexpected error is logged, and its message stays in the log.

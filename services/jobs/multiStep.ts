@@ -23,12 +23,12 @@ import {
   AttemptFailed,
   interruption,
   interruptionLine,
-  serializeResult,
   toJobFailure,
   WorkerStopping,
   type JobLifecycle,
   type JobRunRef,
 } from './lifecycle.ts';
+import { serializeResult } from '../shared/serializeResult.ts';
 import type { JobSlots } from './slots.ts';
 import { retryWrite } from './retryWrite.ts';
 import { createRunLog, type RunLog } from './runLog.ts';

@@ -17,13 +17,13 @@ import {
   interruption,
   LEASE_CHECK_MS,
   planRetry,
-  serializeResult,
   type JobLifecycle,
   type JobRunRef,
 } from '../jobs/lifecycle.ts';
 import { countedAttempts } from '../../domain/jobs/retry.ts';
 import type { EndAnswer, EndRequest } from '../../domain/runners/protocol.ts';
 import { createRunLog } from '../jobs/runLog.ts';
+import { serializeResult } from '../shared/serializeResult.ts';
 import { TAKEN_OVER } from '../jobs/takeOver.ts';
 import { attemptLost, requireOwn } from './currentAttempt.ts';
 import type { RunnerIdentity } from './identity.ts';

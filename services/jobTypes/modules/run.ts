@@ -8,6 +8,8 @@ import { errorMessage } from '../../../domain/shared/errorMessage.ts';
 import { isJsonObject } from '../../../domain/shared/jsonObject.ts';
 import type { Masker } from '../../../domain/shared/masker.ts';
 import { responseExcerpt } from '../../../domain/shared/responseExcerpt.ts';
+import { isDeeperThan, MAX_DEPTH } from '../../../platform/jsonDepth.ts';
+import { assertResultDepth } from '../../shared/serializeResult.ts';
 import type { JobTools, JobTypeDefinition } from './jobType.ts';
 
 /** How long the work of an aborted attempt may take to end. */
@@ -103,7 +105,10 @@ function asData(data: unknown, mask: (value: object) => object): object | undefi
   if (data === undefined || data === null) return undefined;
   if (typeof data !== 'object') return mask({ value: data });
   try {
-    return mask(JSON.parse(JSON.stringify(data)) as object);
+    const json = JSON.parse(JSON.stringify(data)) as object;
+    if (isDeeperThan(MAX_DEPTH, json))
+      return { leftOut: `is nested deeper than ${MAX_DEPTH} levels` };
+    return mask(json);
   } catch {
     return { leftOut: 'not JSON' };
   }
@@ -115,8 +120,11 @@ function asResult(result: unknown): object {
   if (!isJsonObject(result))
     throw new JobFailure('result_invalid', 'The result must be an object', { retryable: false });
   try {
-    return JSON.parse(JSON.stringify(result)) as object;
+    const json = JSON.parse(JSON.stringify(result)) as object;
+    assertResultDepth(json);
+    return json;
   } catch (error) {
+    if (error instanceof JobFailure) throw error;
     const reason = errorMessage(error);
     throw new JobFailure('result_invalid', `The result is not JSON: ${reason}`, {
       retryable: false,

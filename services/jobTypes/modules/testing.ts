@@ -4,13 +4,14 @@
 import { hash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { JobFailure } from '../../../domain/jobs/jobType.ts';
-import { MAX_LOG_LINES, MAX_RESULT_BYTES, type JobProgress } from '../../../domain/jobs/jobs.ts';
+import { MAX_LOG_LINES, type JobProgress } from '../../../domain/jobs/jobs.ts';
 import { logData, logText, progressOf } from '../../../domain/jobs/logLines.ts';
 import { checkArtifactLimits } from '../../../domain/runners/artifacts.ts';
 import { errorMessage } from '../../../domain/shared/errorMessage.ts';
 import { createGuardedHttp } from '../../../platform/guardedHttp.ts';
 import { createOwnEndpoints } from '../../../platform/ownEndpoints.ts';
 import { compileForeignSchema } from '../../../platform/foreignSchema.ts';
+import { serializeResult } from '../../shared/serializeResult.ts';
 import { DEFAULT_TIMEOUT_MS, definitionProblems } from './definition.ts';
 import { createArtifactTool } from './artifactTool.ts';
 import { createHttpTool } from './httpTool.ts';
@@ -100,12 +101,7 @@ export async function testJobType(
     const secrets = testSecrets(definition, options.secrets);
     const tools = { ...testTools(outcome, options, { signal, guarded }), secrets };
     const result = await runModule(definition, input, tools);
-    if (Buffer.byteLength(JSON.stringify(result)) > MAX_RESULT_BYTES)
-      throw new JobFailure(
-        'result_too_large',
-        `The result has more than ${MAX_RESULT_BYTES} bytes`,
-        { retryable: false },
-      );
+    serializeResult(result);
     return { ...outcome, status: 'succeeded', result, failure: null };
   } catch (error) {
     if (cancel.signal.aborted)

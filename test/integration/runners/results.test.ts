@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import { MAX_RESULT_BYTES } from '../../../domain/jobs/jobs.ts';
+import { serializeResult } from '../../../services/shared/serializeResult.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import { attemptCalls, createHandRunner } from '../../support/runner.ts';
 import { admin, createUser } from '../../support/users.ts';
@@ -48,4 +49,26 @@ test('a job with a larger result fails with the reason', async () => {
   });
   expect(status).toBe('failed');
   expect(error).toMatchObject({ code: 'result_too_large' });
+});
+
+/** JSON of an object with this number of levels. */
+const nested = (levels: number): string =>
+  `${'{"value":'.repeat(levels - 1)}{}${'}'.repeat(levels - 1)}`;
+
+test('a result may have 99 levels, from runners and from modules', async () => {
+  const { status, result } = await jobWith('hand.deepest', `{"result":${nested(99)}}`);
+  expect([status, JSON.stringify(result)]).toEqual(['succeeded', nested(99)]);
+  await expect(jobWith('hand.deeper', `{"result":${nested(100)}}`)).rejects.toThrow(/400/);
+  expect(serializeResult(JSON.parse(nested(99)) as object)).toBe(nested(99));
+  expect(() => serializeResult(JSON.parse(nested(100)) as object)).toThrow(/99 levels/);
+});
+
+test('a deeper result of an earlier version, such as of a backup, can be read', async () => {
+  const { id } = await jobWith('hand.earlier', { result: {} });
+  await app.deps
+    .db('jobs')
+    .where({ id })
+    .update({ result: nested(4_000) });
+  const { result } = await admin(app).get<JobRecord>(`/api/jobs/${id}`).expect(200);
+  expect(result).toHaveProperty('value');
 });

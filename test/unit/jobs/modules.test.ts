@@ -22,6 +22,13 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true }));
 
+/** An object with this number of levels. */
+function nested(levels: number): object {
+  let value = {};
+  for (let level = 1; level < levels; level++) value = { value };
+  return value;
+}
+
 const write = async (name: string, text: string) => {
   const file = path.join(folder, name);
   await mkdir(path.dirname(file), { recursive: true });
@@ -205,6 +212,16 @@ describe('the test kit', () => {
       'a result that is no JSON',
       () => ({ n: 1n }),
       expect.objectContaining({ code: 'result_invalid' }),
+    ],
+    [
+      'a result that is nested too deep',
+      () => nested(100),
+      { code: 'result_invalid', message: 'The result is nested deeper than 99 levels' },
+    ],
+    [
+      'a result that is nested so deep that it cannot be read',
+      () => nested(100_000),
+      expect.objectContaining({ code: 'result_invalid', retryable: false }),
     ],
     [
       'a result that is too large',
