@@ -5,7 +5,7 @@ import {
   isGrpcServiceError,
   type Client,
 } from '@temporalio/client';
-import { ValueError } from '@temporalio/common';
+import { ValueError, type WorkflowIdReusePolicy } from '@temporalio/common';
 import { priorityOf, type OutboxTask, type StartShortJobsTask } from '../domain/dispatch/tasks.ts';
 import { toSearchAttributes } from './workflows/shared/searchAttributes.ts';
 
@@ -26,6 +26,8 @@ export function isTransient(error: unknown): boolean {
   return !(error instanceof NamespaceNotFoundError || error instanceof ValueError);
 }
 
+type StartTask = Extract<OutboxTask | StartShortJobsTask, { kind: 'start' }>;
+
 type ExecutionTarget = {
   taskQueue: string;
   eager: boolean;
@@ -35,14 +37,18 @@ type ExecutionTarget = {
 };
 
 /**
- * A job that goes on after its first attempt may have had a run of its own already, which found that a
- * shared run has the job, and ended. A backup whose archive could not be removed can be deleted again. A repeated start
- * then runs again, and finds nothing to do.
+ * Whether a workflow that has ended may run again under its id: it reads from its record what is to be done, and finds nothing
+ * to do if its start was only repeated. A job that goes on after its first attempt may have had a run of its own already,
+ * which found that a shared run has the job, and ended. A backup whose archive could not be removed can be deleted
+ * again. A request goes on after its workflow has failed.
  */
-const mayRunAgain = (task: OutboxTask | StartShortJobsTask): boolean =>
-  task.kind === 'start' &&
-  (task.workflow === 'removeBackup' ||
-    (task.workflow === 'job' && task.input.firstAttempt !== undefined));
+function reusePolicyOf(task: StartTask): WorkflowIdReusePolicy {
+  if (task.workflow === 'approval') return 'ALLOW_DUPLICATE_FAILED_ONLY';
+  const mayRunAgain =
+    task.workflow === 'removeBackup' ||
+    (task.workflow === 'job' && task.input.firstAttempt !== undefined);
+  return mayRunAgain ? 'ALLOW_DUPLICATE' : 'REJECT_DUPLICATE';
+}
 
 /**
  * Makes the call of one outbox task. It is idempotent: "already started" and "not found" count as
@@ -68,7 +74,7 @@ export async function executeTask(
       staticSummary: task.summary,
       typedSearchAttributes: toSearchAttributes(task.attributes),
       workflowIdConflictPolicy: 'USE_EXISTING',
-      workflowIdReusePolicy: mayRunAgain(task) ? 'ALLOW_DUPLICATE' : 'REJECT_DUPLICATE',
+      workflowIdReusePolicy: reusePolicyOf(task),
       workflowTaskTimeout: workflowTaskTimeoutMs,
       priority: priorityOf(task.attributes.tenant),
       requestEagerStart: eager,

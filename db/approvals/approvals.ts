@@ -65,6 +65,7 @@ export const APPROVAL_SUMMARY_COLUMNS = [
   'content_hash',
   'expires_at',
   'reminders',
+  'restarts',
   'execute_at',
   'job_id',
   'error',
@@ -84,7 +85,12 @@ export const lockApproval = async (trx: Knex, id: string): Promise<Approval | un
   Approval.query(trx).findById(id).forUpdate();
 
 /** The state that a request must be in for a change, by column. */
-export type ApprovalGuard = { status: ApprovalStatus; execution?: Execution; reminders?: number };
+export type ApprovalGuard = {
+  status: ApprovalStatus;
+  execution?: Execution;
+  reminders?: number;
+  restarts?: number;
+};
 
 /**
  * An update of a request that applies only in the state that `guard` names; otherwise the commit

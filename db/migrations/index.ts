@@ -90,6 +90,7 @@ import * as sitesOfRequests from './0128_sites_of_requests.ts';
 import * as knownNames from './0131_known_names.ts';
 import * as indexOfKnownNames from './0132_index_of_known_names.ts';
 import * as lockOrderOfTargets from './0133_lock_order_of_targets.ts';
+import * as restartsOfRequests from './0134_restarts_of_requests.ts';
 
 /**
  * All migrations in the order in which they run. A released migration is never edited. Numbers that
@@ -187,4 +188,5 @@ export const MIGRATIONS: Migrations = {
   '0131_known_names': knownNames,
   '0132_index_of_known_names': indexOfKnownNames,
   '0133_lock_order_of_targets': lockOrderOfTargets,
+  '0134_restarts_of_requests': restartsOfRequests,
 };

@@ -59,6 +59,8 @@ export class Approval extends Model {
   declare executeAt: Date | null;
   /** The number of reminders sent. Reminders that were missed count as one sent together. */
   declare reminders: number;
+  /** How often its workflow was started again because it had failed. */
+  declare restarts: number;
   declare jobId: string | null;
   /** Why the execution was blocked or failed. */
   declare error: JobError | null;

@@ -1,10 +1,11 @@
 import {
+  approvalChange,
   checkAllPending,
   claimApprovalsToReconcile,
   latestApproval,
   newestPending,
 } from '../../db/approvals/approvals.ts';
-import type { Commit } from '../../db/core/commit.ts';
+import { ignoreNoChange, type Commit } from '../../db/core/commit.ts';
 import { readDatabaseTime } from '../../db/core/databaseTime.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { withPendingTask } from '../../db/core/outbox.ts';
@@ -42,6 +43,12 @@ type Deps = {
 const PENDING_CHECK_INTERVAL_MS = HOUR_MS;
 
 /**
+ * How often the workflow of a request is started again because it has failed. What it does not survive so often, it will
+ * not survive.
+ */
+const MAX_RESTARTS = 5;
+
+/**
  * Finds unfinished requests whose workflow is missing, has ended or has missed a decision, and
  * repairs them. No request waits for ever, and every decision takes effect.
  */
@@ -69,6 +76,7 @@ export function createApprovalReconcile({
     if (state.status === 'running') return isOverdue(approval, now) && (await nudge(approval));
     // The request finishes with its job, which has a run of its own.
     if (approval.execution === 'running') return execution.finishWithEndedJob(approval);
+    if (state.status === 'failed' && approval.restarts < MAX_RESTARTS) return restart(approval);
     log.warn(
       { approvalId: approval.id, status: approval.status, workflow: state },
       'closing a request whose workflow has ended',
@@ -77,6 +85,28 @@ export function createApprovalReconcile({
     await execution.expire(approval.id);
     await execution.cancel(approval.id, `the workflow of the request has ended: ${state.status}`);
     return true;
+  }
+
+  /**
+   * Starts the workflow of a request again, which has failed without having ended the request: it reads from the record
+   * what is to be done.
+   */
+  async function restart(approval: Approval): Promise<boolean> {
+    const { id, status, execution: before, restarts } = approval;
+    log.warn({ approvalId: id, restarts }, 'starting the workflow of a request that has failed');
+    return commit(systemCaller(approval.tenantId, 'reconcile'), (work) => {
+      work.change(
+        approvalChange(
+          id,
+          { status, execution: before, restarts },
+          { restarts: restarts + 1 },
+          { newVersion: false },
+        ),
+      );
+      work.audit('workflow.redispatch', approvalSubject(approval));
+      work.dispatch(startApprovalTask(approval, heartbeatMs));
+      return true;
+    }).catch(ignoreNoChange(false));
   }
 
   /**
