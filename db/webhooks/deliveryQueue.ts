@@ -188,18 +188,22 @@ type QueueState = {
 const UNREACHABLE_SINCE = `CASE WHEN w.failing_since IS NOT NULL AND w.unreachable_since IS NOT NULL
   THEN GREATEST(w.failing_since, w.unreachable_since) END`;
 
+/** SQL: since when the endpoint of the webhook `w` cannot be reached, or fails. */
+const FAILING_SINCE = `COALESCE(${UNREACHABLE_SINCE}, w.failing_since)`;
+
 /**
  * SQL: the time between two probes of the webhook `w`: a tenth of the time for which it cannot be reached, or fails. So
  * it is found to work again within a tenth of its outage, at most an hour, and a long outage starts few deliveries.
  */
 const PROBE_INTERVAL = `LEAST(GREATEST(
-  (clock_timestamp() - COALESCE(${UNREACHABLE_SINCE}, w.failing_since)) / 10,
+  (clock_timestamp() - ${FAILING_SINCE}) / 10,
   interval '5 seconds'), interval '1 hour')`;
 
 /**
  * SQL: the enabled webhooks with pending deliveries, and how many of these may get a job. Bindings: the limits.
  * A webhook with as many deliveries that have jobs as it may have is only probed: each of them has a workflow
- * for days, and the others wait as rows. These are few while its endpoint cannot be reached, and more while it rejects
+ * for days, and the others wait as rows. Those that have failed for good in the time count, too: deliveries with few attempts would
+ * all be spent on an endpoint that fails. These are few while its endpoint cannot be reached, and more while it rejects
  * all that it is sent. Of a webhook that was probed a moment ago, no delivery is read.
  *
  * The recursive part is a loose index scan: it finds the distinct webhooks with one index probe
@@ -216,7 +220,7 @@ const FREE_SLOTS = `pending (id) AS (
     FROM pending WHERE pending.id IS NOT NULL
   ), due AS MATERIALIZED (
     SELECT w.id, w.tenant_id, ${WEBHOOK_STATE} AS state, ${IN_FLIGHT} AS in_flight,
-           ${UNREACHABLE_SINCE} IS NOT NULL AS is_unreachable
+           ${UNREACHABLE_SINCE} IS NOT NULL AS is_unreachable, ${FAILING_SINCE} AS failing_since
     FROM pending JOIN webhooks AS w USING (id)
     WHERE w.enabled AND (w.probed_at IS NULL OR w.probed_at < clock_timestamp() - ${PROBE_INTERVAL})
   ), limited AS (
@@ -224,11 +228,16 @@ const FREE_SLOTS = `pending (id) AS (
            CASE WHEN is_unreachable THEN ?::bigint WHEN state = 'failing' THEN ? ELSE ? END AS max_open
     FROM due
   ), counted AS MATERIALIZED (
-    SELECT *, max_open - (
+    SELECT *, GREATEST(max_open - (
       SELECT count(*) FROM (
         SELECT FROM deliveries WHERE webhook_id = l.id AND status = 'pending' AND job_id IS NOT NULL
         LIMIT l.max_open
-      ) AS open) AS unopened
+      ) AS open) - (
+      SELECT count(*) FROM (
+        SELECT updated_at FROM deliveries
+        WHERE l.failing_since IS NOT NULL AND webhook_id = l.id AND status = 'failed'
+        ORDER BY id DESC LIMIT l.max_open
+      ) AS spent WHERE updated_at >= l.failing_since), 0) AS unopened
     FROM limited AS l WHERE slots > 0
   ), free AS (
     SELECT id, tenant_id, state, unopened = 0 AS is_probe, LEAST(slots, GREATEST(unopened, 1)) AS free

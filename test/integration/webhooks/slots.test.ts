@@ -143,6 +143,28 @@ describe('a webhook with many deliveries that wait for a retry', () => {
     expect(await claimNow()).toEqual({ claimed: [], areLeft: false });
   });
 
+  test('starts few while its endpoint fails, also if they have one attempt each', async () => {
+    const setFailed = (n: number, at: Date) =>
+      db('deliveries')
+        .where({ id: deliveryIds[n] ?? '' })
+        .update({ status: 'failed', job_id: jobIds[n] ?? '', updated_at: at });
+    await setUnreachable(60);
+    // One that has failed before the outage does not count.
+    await setFailed(0, minutesAgo(61));
+    await setFailed(1, minutesAgo(59));
+    expect(await claimedNow()).toEqual([deliveryIds[2]]);
+    expect(await probedAt()).toBeNull();
+    await setFailed(0, minutesAgo(58));
+    expect(await claimedNow()).toEqual([deliveryIds[2]]);
+    expect(await probedAt()).not.toBeNull();
+    expect(await claimedNow()).toEqual([]);
+    // It rejects everything, and may get more of them; and all when it works again.
+    await patch({ unreachable_since: null, probed_at: null });
+    expect(await claimedNow({ ...few, maxOpenFailing: 2 })).toEqual([deliveryIds[2]]);
+    await patch({ failing_since: null, probed_at: null });
+    expect(await claimedNow({ ...few, maxOpen: 2 })).toEqual(deliveryIds.slice(2));
+  });
+
   test('starts one more when it was not probed for a tenth of the time, whatever is retried', async () => {
     await setUnreachable(60);
     await setOpen(0, 1);
