@@ -5,10 +5,10 @@ import type { Job } from '../models/Job.ts';
 
 /**
  * SQL by lane: the running job `j`, whose last attempt is `a` if runners make it, waits for its next attempt, and none
- * can be in progress. What the records do not say so clearly counts as an attempt: that of a worker which was lost, or
- * of a short job that a run has.
+ * can be in progress. What the records do not say so clearly counts as an attempt, such as that of a worker which was lost.
  */
 const WAITS: Readonly<Record<Lane, string>> = {
+  // A run leaves it when a failure is recorded, and begins an attempt only when it has it.
   inline: 'j.run_id IS NULL',
   // It releases its slot when a failure is recorded, and begins an attempt only with one.
   activity: `j.slot IS DISTINCT FROM 'held'`,

@@ -219,12 +219,13 @@ export function createJobAttempts({
     throw new AttemptFailed('worker_lost', null);
   }
 
-  /** Error: `AttemptFailed('cancelled')` for a job of this run whose cancellation was requested. */
+  /** Error: `AttemptFailed('cancelled')` for a job of this run, or of none, whose cancellation was requested. */
   async function requireNotCancelled({ jobId, runId }: JobRunRef): Promise<void> {
     const job = await Job.query(db)
       .findById(jobId)
       .select('status', 'run_id', 'cancel_requested_at');
-    if (job?.status === 'running' && job.runId === runId && job.cancelRequestedAt)
+    const isOwn = job?.runId === runId || job?.runId === null;
+    if (job?.status === 'running' && isOwn && job.cancelRequestedAt)
       throw new AttemptFailed('cancelled', null);
   }
 

@@ -122,6 +122,13 @@ type FailedAttempt = { error: JobError; retryInMs: number; interruptions?: numbe
 const freesSlot = (lane: Lane, retryInMs: number): boolean =>
   needsSlot(lane) && lane !== 'workflow' && retryInMs > 0;
 
+/**
+ * While a short job waits in a run of its own, no run has it: the record says so that no attempt is in progress. A shared
+ * run, or a process, still hands the job on to its own run.
+ */
+const leavesRun = ({ workflowId }: Job, lane: Lane, retryInMs: number): boolean =>
+  lane === 'inline' && workflowId === null && retryInMs > 0;
+
 /** How a job ends. `guard` is the state that the job must be in. */
 type JobOutcome = {
   status: FinalJobStatus;
@@ -199,6 +206,7 @@ export function createJobLifecycle({
       updated_at: now,
       checked_at: checkedBefore(retryInMs, now),
       ...(freesSlot(lane, retryInMs) && { slot: null }),
+      ...(leavesRun(job, lane, retryInMs) && { run_id: null }),
       ...(interruptions !== undefined && { interruptions }),
       ...progress,
     };

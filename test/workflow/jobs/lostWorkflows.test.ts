@@ -27,6 +27,14 @@ const failsOnce = defineJobType({
     attempt === 1 ? Promise.reject(new JobFailure('busy', 'Later')) : Promise.resolve({ attempt }),
 });
 
+/** A short one, which fails in its first two attempts. */
+const failsTwice = defineJobType({
+  ...{ name: 'test.fails-twice', summary: 'Fails in two attempts', payload: Type.Object({}) },
+  ...{ lane: 'inline', timeoutMs: 2_000, retry },
+  run: (_payload, { attempt }) =>
+    attempt < 3 ? Promise.reject(new JobFailure('busy', 'Later')) : Promise.resolve({ attempt }),
+});
+
 /** Works until it is stopped. */
 const works = (name: string, more: object) =>
   defineJobType({
@@ -42,7 +50,12 @@ let app: TestApp;
 let sink: Sink;
 beforeAll(async () => {
   const once = { retry: { maxAttempts: 1 }, isRepeatable: () => false };
-  const extraJobTypes = [failsOnce, works('test.works', { retry }), works('test.works-once', once)];
+  const extraJobTypes = [
+    failsOnce,
+    failsTwice,
+    works('test.works', { retry }),
+    works('test.works-once', once),
+  ];
   [app, sink] = await Promise.all([startApp({}, { extraJobTypes }), startSink()]);
   await createUser(app, 'viewer');
 });
@@ -139,6 +152,34 @@ test('a job of a module that waits for its retry continues', async () => {
     );
   const waitedMs = timeOf('Attempt 2 started') - timeOf('Attempt 1 failed');
   expect(waitedMs).toBeGreaterThan(RETRY_SECONDS * 1_000 - 100);
+});
+
+test.each([1, 2])('a short job that waits after its attempt %i continues', async (made) => {
+  const id = await create('test.fails-twice');
+  const failed = `Attempt ${made} failed`;
+  await readUntil(id, ({ logs }) => logs.some(({ message }) => message.startsWith(failed)));
+  await continuesOnce(id);
+  expect(await readUntil(id, ({ status }) => status === 'succeeded')).toMatchObject({
+    attempts: 3,
+    result: { attempt: 3 },
+  });
+});
+
+test('a short job that waits in its own run is cancelled without its workflow', async () => {
+  const id = await create('test.fails-twice');
+  await readUntil(id, ({ logs }) => logs.some(({ message }) => message.startsWith('Attempt 2 f')));
+  await loseWorkflow(id);
+  await admin(app).post(`/api/jobs/${id}/cancel`).expect(202);
+  expect((await read(id)).status).toBe('cancelled');
+});
+
+test('a short job whose cancellation was requested during an attempt makes no other one', async () => {
+  const id = await create('test.fails-twice');
+  await readUntil(id, ({ logs }) => logs.some(({ message }) => message.startsWith('Attempt 2 f')));
+  // As if Temporal had not been there since.
+  await app.deps.db('jobs').where({ id }).update({ cancel_requested_at: new Date() });
+  const { attempts } = await readUntil(id, ({ status }) => status === 'cancelled');
+  expect(attempts).toBe(2);
 });
 
 test('a job whose cancellation was requested while it waited is cancelled', async () => {
