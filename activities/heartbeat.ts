@@ -2,6 +2,7 @@ import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import type { JobError } from '../domain/jobs/jobs.ts';
 import type { Log } from '../platform/log.ts';
+import { StoreError } from '../platform/stores/store.ts';
 import { MAX_LOST_ATTEMPTS } from '../services/jobs/multiStep.ts';
 import { sanitizedFailure, sanitizeErrors } from './sanitizeErrors.ts';
 
@@ -39,11 +40,12 @@ export function lostBefore({ heartbeatDetails }: Context['info']): number {
 /** An activity that Temporal repeats without limit. `fail` records why the work was not done, and answers instead. */
 type LimitedWork<T> = { run(): Promise<T>; fail(error: JobError): Promise<T> };
 
-/** Why an activity is not repeated after this failure; undefined if it is. */
-const finalError = (failure: unknown): JobError | undefined =>
-  failure instanceof ApplicationFailure && failure.nonRetryable === true
-    ? { code: failure.type ?? 'unexpected', message: failure.message }
-    : undefined;
+/** Why an activity is not repeated after this failure; undefined if it is. What a store has said goes into the record only. */
+function finalError(failure: unknown, error: unknown): JobError | undefined {
+  if (!(failure instanceof ApplicationFailure && failure.nonRetryable === true)) return undefined;
+  if (error instanceof StoreError) return { code: error.code, message: error.message };
+  return { code: failure.type ?? 'unexpected', message: failure.message };
+}
 
 /**
  * As `withHeartbeat`, for work that ends in its record when it cannot be done: it has ended too many of its workers, or
@@ -66,7 +68,7 @@ export async function withLimitedAttempts<T>(log: Log, { run, fail }: LimitedWor
   } catch (error) {
     record(false);
     const failure = sanitizedFailure(error, log);
-    const final = finalError(failure);
+    const final = finalError(failure, error);
     if (final === undefined) throw failure;
     return await sanitizeErrors(log, () => fail(final));
   } finally {

@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
 import type { BackupRecord } from '../../../api/backups/schemas.ts';
+import type { JobError } from '../../../domain/jobs/jobs.ts';
 import type { TestApp } from '../../support/app.ts';
 import { backupCreator, withBackups, type BackupFixture } from '../../support/backups.ts';
 import type { TestClient } from '../../support/client.ts';
@@ -39,6 +40,25 @@ test('an archive that cannot be removed ends in a record that says why and can b
   expect(events).toEqual([expect.objectContaining({ error: 'removal_failed' })]);
   await root.delete(url).expect(204);
   await isDeleted(backup.id);
+});
+
+test('the deletion of a backup ends if its store is not configured any more', async () => {
+  const { id } = await create();
+  const { backupCompletion } = app.deps.backups;
+  await row(id).update({ status: 'deleting', store: 's3' });
+  const refused: unknown = await backupCompletion.remove(id).catch((error: unknown) => error);
+  expect(refused).toMatchObject({ code: 'store_refused', transient: false });
+  await backupCompletion.failRemoval(id, refused as JobError);
+  const url = `/api/backup/${id}`;
+  expect(await root.get<BackupRecord>(url).expect(200)).toMatchObject({
+    status: 'failed',
+    error: { message: expect.stringContaining('The s3 store is not configured') },
+  });
+  await root.delete(url).expect(501);
+  // It is configured again.
+  await row(id).update({ store: 'folder' });
+  await root.delete(url).expect(204);
+  await isDeleted(id);
 });
 
 test('what a failed backup has left is removed by a workflow, and ends in its record', async () => {

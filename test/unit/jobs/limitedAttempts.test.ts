@@ -88,6 +88,16 @@ describe.each(Object.keys(ACTIVITIES))('%s', (name) => {
     expect(ended).toBe('ended');
   });
 
+  test('ends in its record, which says why, if the store refuses every attempt', async () => {
+    const refusal = new StoreError('store_refused', 'The store is not configured.', false);
+    const fail = () => Promise.reject(refusal);
+    const first = await attempt(name, { attempt: MAX_UNEXPECTED_ATTEMPTS - 1 }, fail);
+    expect(first.ended).toBe('failed');
+    const { done } = await attempt(name, { attempt: MAX_UNEXPECTED_ATTEMPTS }, fail);
+    const { code, message } = refusal;
+    expect(done).toEqual(['work', { id: 'record', code, message }]);
+  });
+
   test('is repeated for as long as the store is away', async () => {
     const fail = () => Promise.reject(new StoreError('store_unavailable', 'Away.', true));
     const { done, ended } = await attempt(name, { attempt: 1_000 }, fail);
