@@ -1,15 +1,17 @@
 import { Type, type Static } from 'typebox';
 import type { AuditArchiveData } from '../../domain/audit/archives.ts';
+import { TENANT_ID } from '../../domain/access/tenantId.ts';
 import type { AuditEntryDetails } from '../../domain/audit/auditEntry.ts';
 import type { JobMark } from '../../domain/jobs/records.ts';
 import { computeFor } from '../../platform/connectionUser.ts';
 import { maskInTurns } from '../../platform/maskInTurns.ts';
 import type { Slots } from '../../platform/slots.ts';
 import type { AuditArchives } from '../../services/audit/auditArchives.ts';
-import type { AuditLog } from '../../services/audit/auditLog.ts';
+import type { AuditLog, ChainRequest } from '../../services/audit/auditLog.ts';
 import { exportResponse, ok } from '../http/response.ts';
-import { choiceField, idField, textField, timeField } from '../http/listFields.ts';
+import { choiceField, declareField, idField, textField, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
+import { invalidField } from '../../domain/shared/errors.ts';
 import { hasAccount, viaOf, type Caller } from '../../domain/shared/caller.ts';
 import { route, type Route } from '../http/route.ts';
 import { REQUEST_ID } from '../middleware/requestContext.ts';
@@ -98,6 +100,18 @@ const AuditArchiveRecord = Type.Object(
 );
 type AuditArchiveRecord = Static<typeof AuditArchiveRecord>;
 
+const AuditHeadRecord = Type.Object(
+  {
+    tenantId: Reference('tenants'),
+    position: Type.Integer({ description: 'Position of the last sealed entry.' }),
+    hash: Type.String({
+      description: 'Its hash, in hexadecimal: it covers all entries of the chain up to there.',
+    }),
+  },
+  { title: 'AuditHead', ...closed },
+);
+export type AuditHeadRecord = Static<typeof AuditHeadRecord>;
+
 const presentArchive = (archive: AuditArchiveData & JobMark): AuditArchiveRecord => ({
   id: archive.id,
   tenantId: archive.tenantId,
@@ -154,10 +168,40 @@ const AUDIT = defineList({
       }),
     }),
     at: timeField(),
+    position: declareField('bigint', Type.Integer(), { filter: false }),
   },
-  own: { since: Type.Optional(Timestamp), until: Type.Optional(Timestamp) },
+  own: {
+    after: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: Number.MAX_SAFE_INTEGER,
+        description:
+          'A position in the chain of the tenant in `tenantId`. Lists the sealed entries after it in the order of ' +
+          'the chain, whatever `sort` is. No entry with a smaller position appears later.',
+      }),
+    ),
+    since: Type.Optional(Timestamp),
+    until: Type.Optional(Timestamp),
+  },
   aliases: { since: 'at.gte', until: 'at.lt' },
-  more: { archived: Nullable(AuditArchiveRecord) },
+  more: {
+    archived: Nullable(AuditArchiveRecord),
+    lastPosition: Nullable(
+      Type.Integer({
+        description:
+          'With `after`: the response covers the chain up to this position. Pass it as `after` to continue.',
+      }),
+    ),
+  },
+});
+const HEADS = defineList({
+  name: 'audit-heads',
+  id: new RegExp(TENANT_ID),
+  item: AuditHeadRecord,
+  title: 'AuditHeadList',
+  fields: { tenantId: idField(TenantId(), { sort: true, facet: false }) },
+  idTime: null,
+  defaultSort: 'tenantId',
 });
 const ARCHIVES = defineList({
   name: 'audit-archives',
@@ -176,6 +220,22 @@ const ARCHIVES = defineList({
   idsByTime: false,
 });
 const ExportQuery = Type.Object(AUDIT.filters, closed);
+
+type ChainQuery = Record<string, unknown> & { after?: number; tenantId?: string[] };
+
+/** What follows a position; undefined without `after`. Error: `invalid_request` without one tenant. */
+function chainRequestFrom({ after, tenantId = [] }: ChainQuery): ChainRequest | undefined {
+  if (after === undefined) return undefined;
+  const [only, ...others] = tenantId;
+  if (only === undefined || others.length > 0)
+    throw invalidField(
+      'query',
+      '/tenantId',
+      'required',
+      'must be one tenant: `after` is a position in its chain',
+    );
+  return { tenantId: only, after };
+}
 
 /**
  * True for the actor of an entry: the same account, or the same name from a gateway at the same tenant.
@@ -235,22 +295,52 @@ export const auditRoutes = (
     summary: 'List audit entries',
     description:
       '`archived` is the newest archive with earlier entries, which are not in the database any ' +
-      'more; GET /api/audit/archives lists all archives.',
+      'more; GET /api/audit/archives lists all archives. To follow the log of a tenant, pass ' +
+      '`lastPosition` of the response as `after` of the next request: no entry is missed. ' +
+      '410 `entries_archived`: entries after that position are archived. 410 `unknown_position`: ' +
+      'the chain ends before it, since the database was restored or lost commits.',
+    problems: [410],
     query: AUDIT.query,
     responses: { 200: AUDIT.schema },
     handle: async ({ caller, query }) => {
+      const chain = chainRequestFrom(query);
       const [tenantId, ...others] = (query.tenantId ?? []) as string[];
       const archived = await auditArchives.newest(
         caller,
         others.length === 0 ? tenantId : undefined,
       );
       return AUDIT.respond(
-        query,
-        (request) => auditLog.list(caller, request),
+        chain ? { ...query, sort: 'position' } : query,
+        async (request) =>
+          chain
+            ? auditLog.listAfter(caller, chain, request)
+            : { ...(await auditLog.list(caller, request)), lastPosition: null },
         presentTo(caller),
-        () => ({ archived: archived ? presentArchive(archived) : null }),
+        ({ lastPosition }) => ({
+          archived: archived ? presentArchive(archived) : null,
+          lastPosition,
+        }),
       );
     },
+  }),
+  route({
+    method: 'GET',
+    path: '/api/audit/heads',
+    operationId: 'listAuditHeads',
+    tag,
+    permission: 'audit:read',
+    summary: 'List the ends of the audit chains',
+    description:
+      'Position and hash of the last sealed entry of each tenant. Keep them outside: an entry that ' +
+      'has another hash at its position later, or none, proves that the chain was changed or cut off.',
+    query: HEADS.query,
+    responses: { 200: HEADS.schema },
+    handle: ({ caller, query }) =>
+      HEADS.respond(
+        query,
+        (request) => auditLog.heads(caller, request),
+        ({ tenantId, position, hash }) => ({ tenantId, position, hash: hash.toString('hex') }),
+      ),
   }),
   route({
     method: 'GET',
@@ -271,6 +361,10 @@ export const auditRoutes = (
     tag,
     permission: 'audit:read',
     summary: 'Export audit entries as NDJSON, oldest first',
+    description:
+      'With `after`, the sealed entries after that position of a tenant, in the order of its chain: continue ' +
+      'after `seal.position` of the last line.',
+    problems: [410],
     query: ExportQuery,
     expensiveRead: { hasOwnSlots: true },
     responses: { 200: null },
@@ -278,11 +372,15 @@ export const auditRoutes = (
     keepsScope: true,
     handle: async ({ caller, query, signal }) => {
       const where = AUDIT.conditionsFrom(query);
+      const chain = chainRequestFrom(query);
       return exportResponse(
         exportSlots,
         caller,
-        ndjsonLines(await auditLog.stream(caller, where, signal), presentTo(caller)),
-        { contentType: 'application/x-ndjson', filename: 'audit.ndjson' },
+        ndjsonLines(await auditLog.stream(caller, { where, chain }, signal), presentTo(caller)),
+        {
+          contentType: 'application/x-ndjson',
+          filename: 'audit.ndjson',
+        },
       );
     },
   }),

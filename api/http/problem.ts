@@ -54,6 +54,8 @@ export const PROBLEMS: Readonly<Record<ErrorCode, { status: number; title: strin
   events_purged: { status: 410, title: 'Events are purged' },
   log_purged: { status: 410, title: 'Log lines are purged' },
   history_incomplete: { status: 410, title: 'History is not complete' },
+  entries_archived: { status: 410, title: 'Audit entries are archived' },
+  unknown_position: { status: 410, title: 'Position is not in the audit chain' },
   version_conflict: { status: 412, title: 'Record version does not match' },
   if_match_required: { status: 428, title: 'If-Match required' },
   body_too_large: { status: 413, title: 'Request body too large' },
@@ -128,6 +130,12 @@ export const Problem = Type.Object(
         description: 'Only with `log_purged`: from this line on, none is purged.',
       }),
     ),
+    oldestPosition: Type.Optional(
+      Type.Integer({
+        description:
+          'Only with `entries_archived`: from this position on, no audit entry is archived.',
+      }),
+    ),
     report: Type.Optional(
       Type.Unknown({ description: 'Only with `restore_invalid`: the validation report.' }),
     ),
@@ -199,5 +207,6 @@ export const toProblem = ({ code, message, extra }: AppError, requestId: string)
   ...(extra.quota && { quota: extra.quota }),
   ...(extra.oldestSequence !== undefined && { oldestSequence: extra.oldestSequence }),
   ...(extra.oldestLine !== undefined && { oldestLine: extra.oldestLine }),
+  ...(extra.oldestPosition !== undefined && { oldestPosition: extra.oldestPosition }),
   ...(extra.report && { report: extra.report }),
 });

@@ -102,10 +102,16 @@ async function countUnsealed(trx: Knex.Transaction, tenantId: string): Promise<n
   return assertDefined(rows[0], 'row of count(*)').count;
 }
 
-async function checkChain(trx: Knex.Transaction, tenantId: string): Promise<ChainCheck> {
-  const head = await trx('audit_heads')
+/** The position of the last sealed entry of a tenant; 0 without one. */
+export async function readHeadPosition(db: Knex, tenantId: string): Promise<number> {
+  const head = await db('audit_heads')
     .where({ tenant_id: tenantId })
-    .first<{ position: number } | undefined>();
+    .first<{ position: number } | undefined>('position');
+  return head?.position ?? 0;
+}
+
+async function checkChain(trx: Knex.Transaction, tenantId: string): Promise<ChainCheck> {
+  const head = await readHeadPosition(trx, tenantId);
   const unsealed = await countUnsealed(trx, tenantId);
   const checkpoint = await findCheckpoint(trx, tenantId);
   const from = checkpoint?.position ?? 0;
@@ -140,6 +146,6 @@ async function checkChain(trx: Knex.Transaction, tenantId: string): Promise<Chai
     if (found < CHECK_BATCH) break;
   }
   // Deleting the last entries leaves valid links, but the head has the position of the last one.
-  const isIntact = (head?.position ?? 0) === last.position;
+  const isIntact = head === last.position;
   return result(last.position, isIntact ? null : { position: last.position + 1, id: null });
 }

@@ -38,6 +38,8 @@ export type ErrorCode =
   | 'events_purged'
   | 'log_purged'
   | 'history_incomplete'
+  | 'entries_archived'
+  | 'unknown_position'
   | 'schedule_busy'
   | 'schedule_not_runnable'
   | 'self_approval'
@@ -90,9 +92,10 @@ type ErrorDetails = {
   allow?: readonly string[];
   report?: object;
   quota?: ExceededQuota;
-  /** From where on nothing is purged: the sequence of an event, or a line of a log. */
+  /** From where on nothing is purged: the sequence of an event, a line of a log, or the position of an audit entry. */
   oldestSequence?: number;
   oldestLine?: number;
+  oldestPosition?: number;
 };
 
 /** An expected failure. `message` is shown to the caller, so it never holds a secret. */
