@@ -14,6 +14,7 @@ import type {
 import type { Row } from '../../domain/inventory/resource.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { AppError } from '../../domain/shared/errors.ts';
+import { unstorable } from '../../platform/strictJson.ts';
 import { factParts } from './factQueries.ts';
 import {
   grouped,
@@ -84,16 +85,24 @@ type LoadOptions = {
   keep(bytes: number): void;
 };
 
+/** True unless a text in a need cannot be stored: PostgreSQL refuses the whole statement for it. */
+const canExist = (value: unknown): boolean =>
+  typeof value === 'string'
+    ? unstorable(value) === undefined
+    : typeof value !== 'object' || value === null || Object.values(value).every(canExist);
+
 /**
- * Loads the needs of a plan into its snapshot, in one statement. Returns what it has loaded, and the rows
- * that a plan to be written reads without a lock. Error: `limit_reached`, with nothing loaded.
+ * Loads the needs of a plan into its snapshot, in one statement, without those that no record can meet. Returns
+ * what it has loaded, and the rows that a plan to be written reads without a lock. Error: `limit_reached`, with nothing loaded.
  */
 export async function loadNeeds(
   db: Knex,
   snapshot: PlanSnapshot,
-  needs: readonly DataNeed[],
+  allNeeds: readonly DataNeed[],
   { locking, visible, pause, warns, loaded, keep }: LoadOptions,
 ): Promise<Loaded & { unlocked: UnlockedRow[] }> {
+  const possible = Map.groupBy(allNeeds, canExist);
+  const [needs = [], impossible = []] = [possible.get(true), possible.get(false)];
   const parts = [
     ...rowParts(ofKind(needs, 'row'), locking),
     ...lookupParts(ofKind(needs, 'rows')),
@@ -105,7 +114,8 @@ export async function loadNeeds(
     ...factParts(needs),
   ];
   const found = parts.length > 0 ? await readParts(db, snapshot, parts, { loaded, keep }) : [];
-  const bytes = await addToSnapshot(snapshot, needs, found, pause);
+  // Rows have the positions of the needs that were asked for.
+  const bytes = await addToSnapshot(snapshot, [...needs, ...impossible], found, pause);
   return { rows: found.length, bytes, unlocked: unlockedIn(found) };
 }
 

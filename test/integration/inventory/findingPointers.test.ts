@@ -7,14 +7,16 @@ import {
   type BatchValidation,
   type InventoryRecord,
 } from '../../support/inventory.ts';
-import { admin } from '../../support/users.ts';
+import { admin, createUser } from '../../support/users.ts';
 
 let app: TestApp;
 let root: TestClient;
 let pool: InventoryRecord;
+let site: InventoryRecord;
 beforeAll(async () => {
   app = await startApp({}, { idle: true });
   root = admin(app);
+  site = await make('sites', { name: 'first' });
   pool = await make('prefixes', { cidr: '10.0.0.0/24', allocationMode: 'pool' });
 });
 afterAll(() => app.stop());
@@ -61,6 +63,23 @@ describe('pointers in the findings of several mutations lead into the body', () 
       .expect(400);
     expect(pointersOf(errors)).toEqual(expect.arrayContaining(expected.slice(0, 3)));
   });
+});
+
+test.each([
+  ['sites', { name: 'ams1', regionId: { name: 'Europe' }, tenantId: 'a\0b' }, 'tenantId'],
+  ['sites', { name: 'ams1', regionId: { name: 'a\0b' } }, 'regionId/name'],
+  ['vlans', { name: 'one', vid: 1, groupId: { name: 'group' }, tenantId: 'a\0b' }, 'tenantId'],
+  ['locations', { name: 'hall', siteId: 'a\0b' }, 'siteId'],
+])('a reference of %s with text that cannot be stored is an error', async (...each) => {
+  const [resource, record, field] = each;
+  const path = '/api/validation/inventory';
+  const body = { resource, operation: 'create', record };
+  const { validation } = await root.post<BatchValidation>(path, body).expect(400);
+  expect(pointersOf(validation.errors as Findings)).toContain(`/${field}`);
+  // For people of one site other records are read.
+  const ofSite = await createUser(app, { roleId: 'operator', siteId: site.id });
+  const { body: answer } = await ofSite.client.post<object>(path, body);
+  expect(answer).not.toHaveProperty('detail', expect.stringContaining('cannot be stored'));
 });
 
 describe('a record with more errors than an answer lists', () => {

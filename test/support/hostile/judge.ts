@@ -8,6 +8,9 @@ const PROBLEM_TYPE = 'application/problem+json';
 /** Signs of a regular expression in a text for people. */
 const REGULAR_EXPRESSION = /must match pattern|\\[dswx]|\[\^|\(\?[:=!]|[\])][*+?{]/;
 
+/** What PostgreSQL refused: the request should have been, with the name of the field. */
+const UNNAMED = 'A value contains a character that cannot be stored.';
+
 /** Returns a function that finds what an answer to an operation has that is not documented. */
 export function createJudge({ components }: OpenApiDocument) {
   const checkProblem = compileCheck(components.schemas.Problem);
@@ -18,6 +21,8 @@ export function createJudge({ components }: OpenApiDocument) {
       return [{ problem: 'problem does not match its schema', detail: JSON.stringify(errors) }];
     const problem = body as { status: number; detail: string; errors?: { message: string }[] };
     const messages = [problem.detail, ...(problem.errors ?? []).map(({ message }) => message)];
+    if (problem.detail === UNNAMED)
+      return [{ problem: 'PostgreSQL refused a value that no check did', detail: problem.detail }];
     const unreadable = messages.find((message) => REGULAR_EXPRESSION.test(message));
     return [
       ...(problem.status === status ? [] : [{ problem: 'problem has another status' }]),
