@@ -1,3 +1,5 @@
+import { storableJson } from './storableJson.ts';
+
 /** The size of a text from which on it is cut. PostgreSQL and the driver hold several copies of each. */
 const MAX_CHARS = 4 * 1_048_576;
 
@@ -13,7 +15,7 @@ export function* jsonArrays<T>(
   let chars = 0;
   const cut = (isFull: boolean) => ({ text: `[${texts.join(',')}]`, count: texts.length, isFull });
   for (const item of items) {
-    const text = JSON.stringify(rowOf(item));
+    const text = storableJson(rowOf(item));
     texts.push(text);
     chars += text.length;
     if (chars < MAX_CHARS) continue;

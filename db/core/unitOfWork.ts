@@ -2,6 +2,7 @@ import type { Model } from 'objection';
 import type { Knex } from './knex.ts';
 import { jsonArrays } from './jsonArrays.ts';
 import { prepared } from './prepared.ts';
+import { storableJson } from './storableJson.ts';
 import type { OutboxTask } from '../../domain/dispatch/tasks.ts';
 import type { EventType } from '../../domain/events/events.ts';
 import type { IdempotencyClaim } from '../../domain/shared/caller.ts';
@@ -139,7 +140,7 @@ function createStatement() {
     insert(table: string, columns: string, rows: readonly (readonly ColumnValue[])[]) {
       if (rows.length === 0) return;
       if (rows.length >= MANY_ROWS) {
-        insertText(table, columns, JSON.stringify(rows.map((row) => namedValues(columns, row))));
+        insertText(table, columns, storableJson(rows.map((row) => namedValues(columns, row))));
         return;
       }
       const tuples = rows.map((row) => `(${row.map(() => '?').join(', ')})`).join(', ');

@@ -40,6 +40,30 @@ describe('commit', () => {
     expect(left).toEqual([[], [], [], []]);
   });
 
+  test.each([1, 10])('writes %i entries with text that only JSON can have', async (count) => {
+    const { db, commit } = app.deps;
+    const id = `odd-${count}`;
+    const payload = { 'k\0': ['a\0b', 'half \ud83d of a pair', '\u{1f600}', '\\u0000'] };
+    await commit(caller(), (work) => {
+      for (let n = 0; n < count; n++) {
+        work.audit('thing.make', subject(id), { after: { n, payload } });
+        work.emit('auth.user.created', subject(id), {
+          userId: 'half\udfff',
+          providerId: 'local',
+          tenantId: 'platform',
+          enabled: true,
+        });
+      }
+    });
+    const entries: { after: { payload: Record<string, string[]> } }[] = await db(
+      'audit_entries',
+    ).where({ subject_id: id });
+    expect(entries).toHaveLength(count);
+    for (const { after } of entries)
+      expect(Object.values(after.payload)[0]?.slice(2)).toEqual(['\u{1f600}', '\\u0000']);
+    expect(await db('events').where({ subject_id: id })).toHaveLength(count);
+  });
+
   test('is rolled back without an audit entry', async () => {
     const { db, commit } = app.deps;
     const unaudited = commit(caller(), async (work) => {
