@@ -65,6 +65,7 @@ class OtherMemo extends Error {}
  * Version 1 of a record is probably new, so this creates first; otherwise it updates first. Each
  * way falls back to the other. An update cannot change the memo: a schedule whose memo is encrypted, as 0.2.0 made
  * them, or names the queue that the installation had before, is deleted and created.
+ * until 0.4: no memo is encrypted; remove `memoKeyId`.
  */
 async function createOrUpdate(client: Client, record: Schedule, taskQueue: string): Promise<void> {
   const options = optionsOf(record, taskQueue);
@@ -319,6 +320,7 @@ type FoundSchedules = { own: Map<string, { paused: boolean }>; unreadable: strin
  * Finds the Temporal Schedules of an installation by their id and the task queue in their memo: other
  * installations may share the namespace. The memo of a schedule from 0.2.0 may be encrypted, with a key that
  * this installation does not have.
+ * until 0.4: each memo can be read; remove `unreadable`.
  */
 export const findTemporalSchedules = (
   temporal: TemporalConnection,

@@ -11,7 +11,10 @@ const isSecure = (origin: string) => origin.startsWith('https:');
  */
 const cookieName = (origin: string, name: string) => (isSecure(origin) ? `__Host-${name}` : name);
 
-/** The name up to 0.2.0, which does not keep other hosts of the domain out. */
+/**
+ * The name up to 0.2.0, which does not keep other hosts of the domain out.
+ * until 0.4: remove it, `readKeptCookie`, and the second header of `setCookie`.
+ */
 const formerName = (name: string) => `__Secure-${name}`;
 
 type CookieSpec = {
@@ -59,8 +62,8 @@ export const readCookie = (
 ): string | undefined => parseCookie(header ?? '')[cookieName(origin, name)];
 
 /**
- * The same for a cookie that 0.2.0 may have set, so that sessions outlast the upgrade. Remove it with the
- * release after 0.3.0.
+ * The same for a cookie that 0.2.0 may have set, so that sessions outlast the upgrade.
+ * until 0.4: call `readCookie` instead.
  */
 export const readKeptCookie = (
   header: string | undefined,

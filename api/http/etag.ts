@@ -28,8 +28,8 @@ export const etagOfText = (text: string): string =>
 const TAG = /(?:W\/)?"[^"]*"/;
 const TAGS = new RegExp(`^${TAG.source}(?:\\s*,\\s*${TAG.source})*$`);
 /**
- * A tag of ours, also as a proxy changes it that compresses: nginx makes it weak, Apache adds the encoding. Versions
- * before 0.3.0 added `.` and a number to some tags.
+ * A tag of ours, also as a proxy changes it that compresses: nginx makes it weak, Apache adds the encoding.
+ * until 0.4: remove `.` and the number, which versions before 0.3.0 added to some tags.
  */
 const OWN_TAG = /^(?:W\/)?"(\d{1,9})(?:\.\d+)?(?:-[0-9a-f]{16})?(?:-(?:br|gzip))?"$/;
 

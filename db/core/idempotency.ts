@@ -2,13 +2,14 @@ import { asRefusal } from './constraints.ts';
 import type { Knex } from './knex.ts';
 import type { IdempotencyClaim } from '../../domain/shared/caller.ts';
 
+/** until 0.4: `rights` is required; responses that 0.2.0 has stored have neither `rights` nor `digest`. */
 export type StoredResponse = {
   status: number;
   headers: Record<string, string | string[]>;
   body: unknown;
-  /** Identifies the rights that the caller had. Missing before 0.3.0. */
+  /** Identifies the rights that the caller had. */
   rights?: string;
-  /** Of an uploaded file. Missing before 0.3.0. */
+  /** Of an uploaded file. */
   digest?: string;
 };
 

@@ -12,7 +12,10 @@ export type ClaimedTask = { id: string; task: OutboxTask; attempts: number; avai
  */
 const WINDOW = 2_000;
 
-/** SQL: the tenant that a task is for, as `tenantOfTask`. Tasks of version 0.2 have it only in starts. */
+/**
+ * SQL: the tenant that a task is for, as `tenantOfTask`.
+ * until 0.4: `task ->> 'tenantId'` is enough; tasks of version 0.2 have it only in the attributes of starts.
+ */
 const TENANT = `COALESCE(task ->> 'tenantId', task -> 'attributes' ->> 'tenant')`;
 
 /**

@@ -182,8 +182,8 @@ type QueueState = {
 };
 
 /**
- * SQL: since when the endpoint of the webhook `w` cannot be reached; null if it can. Processes of version 0.2 only
- * write since when it fails, which is never later.
+ * SQL: since when the endpoint of the webhook `w` cannot be reached; null if it can.
+ * until 0.4: `w.unreachable_since` is enough; processes of version 0.2 only write since when it fails, which is never later.
  */
 const UNREACHABLE_SINCE = `CASE WHEN w.failing_since IS NOT NULL AND w.unreachable_since IS NOT NULL
   THEN GREATEST(w.failing_since, w.unreachable_since) END`;

@@ -221,6 +221,7 @@ export function createApprovalExecution({
     async loadState(id: string): Promise<ApprovalState> {
       let approval = await findSummary(id);
       // The job ends its request as well, except in a restore by 0.2.0: it has ended the job only.
+      // until 0.4: remove the call; `approval` is a constant.
       if (approval?.execution === 'running' && (await finishWithEndedJob(approval)))
         approval = await findSummary(id);
       if (!approval) return { phase: 'finished', result: { status: 'unknown', execution: 'none' } };

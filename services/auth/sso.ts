@@ -43,7 +43,10 @@ export type SsoRedirect = { redirectUrl: string; browserToken: string };
  */
 type ReceivedProfile = { profile: Profile; ticketHash: string };
 
-/** 0.2.0, which may run at the same time, stores the profile alone: its browser got no ticket. */
+/**
+ * 0.2.0, which may run at the same time, stores the profile alone: its browser got no ticket.
+ * until 0.4: remove it; `ticketHash` is never null.
+ */
 const readReceived = (stored: ReceivedProfile | Profile) =>
   'ticketHash' in stored ? stored : { profile: stored, ticketHash: null };
 

@@ -66,3 +66,21 @@ test('CONTRIBUTING.md names each area', async () => {
   const areas = folders.filter((name) => !['jobTypes', 'shared'].includes(name)).toSorted();
   expect(firstGroups(list, /`(\w+)`/g)).toEqual(areas);
 });
+
+test('CONTRIBUTING.md names each file with code for an older version', async () => {
+  const root = path.dirname(DOCS);
+  const folders = (await readdir(root, { withFileTypes: true })).filter(
+    (each) => each.isDirectory() && !/^(?:\.|node_modules|test|docs)/.test(each.name),
+  );
+  const marked: string[] = [];
+  for (const folder of folders)
+    for (const name of await readdir(path.join(root, folder.name), { recursive: true })) {
+      if (!/\.tsx?$/.test(name)) continue;
+      const text = await readFile(path.join(root, folder.name, name), 'utf8');
+      for (const release of new Set(firstGroups(text, /\buntil (\d+\.\d+):/g)))
+        marked.push(`${release} ${folder.name}/${name}`);
+    }
+  const guide = await readFile(path.join(root, 'CONTRIBUTING.md'), 'utf8');
+  const rows = [...guide.matchAll(/^\| (\d+\.\d+) +\| `([^`]+)`/gm)];
+  expect(rows.map(([, release, file]) => `${release} ${file}`).sort()).toEqual(marked.sort());
+});

@@ -7,7 +7,7 @@ import { serverFetch } from '../serverFetch.ts';
 export type Tokens = {
   accessToken: string;
   expiresIn: number;
-  /** Absent from 0.2.0. */
+  /** until 0.4: it is required; answers of 0.2.0 do not have it. */
   refreshExpiresIn?: number;
   user: { id: string; mustChangePassword: boolean };
 };
