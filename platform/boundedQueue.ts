@@ -1,4 +1,5 @@
 import { AppError } from '../domain/shared/errors.ts';
+import { createWaitQueue } from './waitQueue.ts';
 
 type QueueLimits = {
   maxRunning: number;
@@ -17,36 +18,24 @@ const RETRY_AFTER_SECONDS = 2;
  */
 export function createBoundedQueue({ maxRunning, maxQueued, maxWaitMs, busy }: QueueLimits) {
   let running = 0;
-  const waiting: (() => void)[] = [];
+  const queue = createWaitQueue<symbol>();
   const refusal = () =>
     new AppError('too_many_requests', busy, { retryAfterSeconds: RETRY_AFTER_SECONDS });
-
-  async function waitForTurn(): Promise<void> {
-    const { promise, resolve, reject } = Promise.withResolvers<undefined>();
-    const begin = () => resolve(undefined);
-    const leave = () => {
-      waiting.splice(waiting.indexOf(begin), 1);
-      reject(refusal());
-    };
-    waiting.push(begin);
-    const timer = maxWaitMs === undefined ? undefined : setTimeout(leave, maxWaitMs);
-    await promise.finally(() => clearTimeout(timer));
-  }
 
   return {
     /** Error: `too_many_requests` if the queue is full, or the wait too long; those of `work`. */
     async run<T>(work: () => Promise<T>): Promise<T> {
       if (running >= maxRunning) {
-        if (waiting.length >= maxQueued) throw refusal();
-        await waitForTurn();
+        if (queue.size() >= maxQueued) throw refusal();
+        await queue.wait(Symbol('work'), { maxMs: maxWaitMs, refusal });
       } else {
         running += 1;
       }
       try {
         return await work();
       } finally {
-        const next = waiting.shift();
-        if (next) next();
+        const [next] = queue.entries();
+        if (next) queue.grant(next, undefined);
         else running -= 1;
       }
     },

@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream';
 import { PLATFORM, shareTenantOf } from '../domain/access/scope.ts';
 import { hasAccount, type Caller } from '../domain/shared/caller.ts';
 import { AppError } from '../domain/shared/errors.ts';
+import { createWaitQueue } from './waitQueue.ts';
 
 /** How many there are at most: in all, of one tenant, and of one caller. */
 export type SlotBounds = { total: number; perTenant: number; perCaller: number };
@@ -90,7 +91,7 @@ function createCount() {
 export function createSlots({ of, retryAfterSeconds = 5, waiting, long, ...bounds }: Options) {
   const held = createCount();
   const queued = createCount();
-  const queue: { holder: SlotHolder; grant: (release: Release) => void }[] = [];
+  const queue = createWaitQueue<{ holder: SlotHolder }, Release>();
 
   const refusal = () =>
     new AppError('too_many_requests', `Too many ${of} are open or in progress.`, {
@@ -112,13 +113,13 @@ export function createSlots({ of, retryAfterSeconds = 5, waiting, long, ...bound
     // One that becomes free may be what two wait for: one of the same tenant, one of the same user.
     for (;;) {
       const [next] = queue
+        .entries()
         .filter(({ holder }) => held.hasFreeSlot(bounds, holder))
         .sort(
           (a, b) => held.ofTenant(shareTenantOf(a.holder)) - held.ofTenant(shareTenantOf(b.holder)),
         );
       if (!next) return;
-      queue.splice(queue.indexOf(next), 1);
-      next.grant(occupy(next.holder));
+      queue.grant(next, occupy(next.holder));
     }
   }
 
@@ -130,24 +131,12 @@ export function createSlots({ of, retryAfterSeconds = 5, waiting, long, ...bound
     maxMs: number | undefined,
     signal: AbortSignal | undefined,
   ): Promise<Release> {
-    const { promise, resolve, reject } = Promise.withResolvers<Release>();
-    const entry = { holder, grant: resolve };
-    const leave = (reason: unknown) => {
-      const at = queue.indexOf(entry);
-      if (at === -1) return;
-      queue.splice(at, 1);
-      reject(reason);
-    };
-    const onAbort = () => leave(signal?.reason);
-    const timer = maxMs === undefined ? undefined : setTimeout(() => leave(refusal()), maxMs);
-    signal?.addEventListener('abort', onAbort, { once: true });
-    queue.push(entry);
     queued.add(holder, 1);
-    return promise.finally(() => {
-      clearTimeout(timer);
-      signal?.removeEventListener('abort', onAbort);
+    try {
+      return await queue.wait({ holder }, { maxMs, signal, refusal });
+    } finally {
       queued.add(holder, -1);
-    });
+    }
   }
 
   /**

@@ -2,10 +2,11 @@ import { PLATFORM } from '../../domain/access/scope.ts';
 import { mayTakeMore } from '../../domain/dispatch/shares.ts';
 import { AppError } from '../../domain/shared/errors.ts';
 import { tenantKey, type ConnectionUser } from '../../platform/connectionUser.ts';
+import { createWaitQueue } from '../../platform/waitQueue.ts';
 
 type Part = ConnectionUser['part'];
 
-type Waiting = { key: string; grant: () => void };
+type Waiting = { key: string };
 
 /** Background work waits for a connection this many times as long as a request. */
 const BACKGROUND_PATIENCE = 2;
@@ -38,7 +39,7 @@ function createPart(
   }: { capacity: number; sharePercent: number; maxWaitMs: number },
 ) {
   const held = new Map<string, number>();
-  const queue: Waiting[] = [];
+  const queue = createWaitQueue<Waiting>();
   let total = 0;
 
   const of = (key: string) => held.get(key) ?? 0;
@@ -65,32 +66,23 @@ function createPart(
   };
 
   async function waitForTurn(key: string): Promise<void> {
-    if (queue.filter((entry) => entry.key === key).length >= MAX_WAITING[part]) throw refusal(key);
-    const { promise, resolve, reject } = Promise.withResolvers<undefined>();
-    const entry = { key, grant: () => resolve(undefined) };
-    const timer = setTimeout(() => {
-      const at = queue.indexOf(entry);
-      // It was granted in the same moment.
-      if (at === -1) return;
-      queue.splice(at, 1);
-      reject(refusal(key));
-    }, maxWaitMs);
-    queue.push(entry);
-    await promise.finally(() => clearTimeout(timer));
+    if (queue.entries().filter((entry) => entry.key === key).length >= MAX_WAITING[part])
+      throw refusal(key);
+    await queue.wait({ key }, { maxMs: maxWaitMs, refusal: () => refusal(key) });
   }
 
   function grantWaiting(): void {
     for (;;) {
       const next = queue
+        .entries()
         .filter(({ key }) => mayTake(key))
         .reduce<Waiting | undefined>(
           (least, entry) => (least && of(least.key) <= of(entry.key) ? least : entry),
           undefined,
         );
       if (!next) return;
-      queue.splice(queue.indexOf(next), 1);
       count(next.key, 1);
-      next.grant();
+      queue.grant(next, undefined);
     }
   }
 
@@ -100,10 +92,10 @@ function createPart(
       if (hasOne || mayTake(key)) count(key, 1);
       else await waitForTurn(key);
     },
-    waiting: (): number => queue.length,
+    waiting: queue.size,
     leave(key: string): void {
       count(key, -1);
-      if (queue.length > 0) grantWaiting();
+      if (queue.size() > 0) grantWaiting();
     },
   };
 }
