@@ -9,6 +9,7 @@ import {
 } from '../db/core/outbox.ts';
 import type { Knex } from '../db/core/knex.ts';
 import type { OutboxTask } from '../domain/dispatch/tasks.ts';
+import { eachConcurrently } from '../platform/eachConcurrently.ts';
 import type { Log } from '../platform/log.ts';
 import { loggedError } from '../platform/loggedError.ts';
 import type { Metrics } from '../platform/metrics.ts';
@@ -93,19 +94,19 @@ export function createOutboxRelay({ db, temporal, metrics, log, ...deps }: Deps)
    * takes long, or Temporal may be away.
    */
   async function relayAll(claimed: readonly ClaimedTask[]): Promise<void> {
-    const left = [...claimed];
+    const tasks = claimed.values();
     const deadline = performance.now() + ROUND_MS;
-    let mayGoOn = true;
-    const relayNext = async () => {
-      while (mayGoOn && !isStopping() && performance.now() < deadline) {
-        const next = left.shift();
-        if (!next) return;
-        if (!(await relayTask(next))) mayGoOn = false;
-      }
+    let isAway = false;
+    const relay = async (task: ClaimedTask) => {
+      if (!(await relayTask(task))) isAway = true;
     };
-    const ended = await Promise.allSettled(Array.from({ length: CONCURRENCY }, relayNext));
-    if (left.length > 0) await releaseOutbox(db, left);
-    for (const each of ended) if (each.status === 'rejected') throw each.reason;
+    const mayContinue = () => !isAway && !isStopping() && performance.now() < deadline;
+    try {
+      await eachConcurrently(tasks, CONCURRENCY, relay, mayContinue);
+    } finally {
+      const left = [...tasks];
+      if (left.length > 0) await releaseOutbox(db, left);
+    }
   }
 
   /** One round. Returns true if there may be more. */

@@ -1,5 +1,6 @@
 import type { Knex } from '../../db/core/knex.ts';
 import { endRemovals, findRemovals, postponeRemoval } from '../../db/runners/artifacts.ts';
+import { eachConcurrently } from '../../platform/eachConcurrently.ts';
 import type { Log } from '../../platform/log.ts';
 import { orAborted } from '../../platform/within.ts';
 import { StoreError, type ArchiveStore } from '../../platform/stores/store.ts';
@@ -40,24 +41,20 @@ export function createArtifactRemoval({ db, log, storeOf, removeMs = REMOVE_MS }
   async function removeBatch(found: readonly Removal[], signal: AbortSignal): Promise<Set<string>> {
     const resting = new Set<string>();
     const removed: string[] = [];
-    const remaining = found.values();
-    async function removeNext(): Promise<void> {
-      for (const removal of remaining) {
+    async function remove(removal: Removal): Promise<void> {
+      if (resting.has(removal.store)) return;
+      try {
+        await removeWithin(removal, signal);
+        removed.push(removal.object);
+      } catch (error) {
         if (signal.aborted) return;
-        if (resting.has(removal.store)) continue;
-        try {
-          await removeWithin(removal, signal);
-          removed.push(removal.object);
-        } catch (error) {
-          if (signal.aborted) return;
-          if (mustRest(error)) resting.add(removal.store);
-          log.warn({ err: error, object: removal.object }, 'an artifact could not be removed yet');
-          await postponeRemoval(db, removal.object, RETRY_SECONDS);
-        }
+        if (mustRest(error)) resting.add(removal.store);
+        log.warn({ err: error, object: removal.object }, 'an artifact could not be removed yet');
+        await postponeRemoval(db, removal.object, RETRY_SECONDS);
       }
     }
     try {
-      await Promise.all(Array.from({ length: CONCURRENT }, removeNext));
+      await eachConcurrently(found.values(), CONCURRENT, remove, () => !signal.aborted);
     } finally {
       await endRemovals(db, removed);
     }

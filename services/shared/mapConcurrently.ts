@@ -1,3 +1,4 @@
+import { eachConcurrently } from '../../platform/eachConcurrently.ts';
 import type { Log } from '../../platform/log.ts';
 
 /** Tasks that run together. */
@@ -16,14 +17,13 @@ export async function mapConcurrently<T>(
   task: (item: T) => Promise<boolean>,
 ): Promise<number> {
   let succeeded = 0;
-  for (let start = 0; start < items.length && !signal.aborted; start += CONCURRENCY) {
-    for (const result of await Promise.allSettled(
-      items.slice(start, start + CONCURRENCY).map(task),
-    )) {
-      if (result.status === 'rejected')
-        log.warn({ err: result.reason as unknown }, `${operation} failed and will be retried`);
-      else if (result.value) succeeded += 1;
+  const tryTask = async (item: T) => {
+    try {
+      if (await task(item)) succeeded += 1;
+    } catch (error) {
+      log.warn({ err: error }, `${operation} failed and will be retried`);
     }
-  }
+  };
+  await eachConcurrently(items.values(), CONCURRENCY, tryTask, () => !signal.aborted);
   return succeeded;
 }
