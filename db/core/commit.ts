@@ -93,8 +93,8 @@ export const ignoreNoChange =
 export type Commit = <T>(caller: Caller, useCase: (work: Work) => Promise<T> | T) => Promise<T>;
 
 /**
- * Runs one statement without an audit entry, in a transaction of its own. For technical state only:
- * the start of an attempt, its log and its progress.
+ * Runs one statement outside of a commit, so without an audit entry; `now` is the clock of this process. For technical
+ * state only: the start of an attempt, its log and its progress.
  */
 export type WriteUnaudited = <T>(statement: (db: Knex, now: Date) => Promise<T>) => Promise<T>;
 
