@@ -25,6 +25,8 @@ import {
 } from './restorePlan.ts';
 import {
   auditRestoredRecords,
+  includeFollowers,
+  keepFollowed,
   keepReplacedRecords,
   type RestoreAuthor,
 } from './restoredRecords.ts';
@@ -91,6 +93,9 @@ type ApplyOptions = {
   bulkRows?: number | undefined;
 };
 
+/** `followers`: how many records have changed beside the differences, because they follow others, by tenant. */
+export type AppliedRestore = RestoreEffects & { followers: ReadonlyMap<string, number> };
+
 /**
  * Writes the differences that `findDifferences` found. The transaction must hold the locks of
  * `lockForRestore`; it rolls back everything if a statement fails. Returns the side effects.
@@ -99,7 +104,7 @@ export async function applyDifferences(
   trx: Knex.Transaction,
   plan: RestorePlan,
   { replaced = new Set(), author, signal, bulkRows = BULK_ROWS }: ApplyOptions = {},
-): Promise<RestoreEffects> {
+): Promise<AppliedRestore> {
   const query = queryIn(trx, signal);
   const differing = await findChangedTables(query, plan);
   const changed = differing.filter(({ planned }) => !replaced.has(planned.table.name));
@@ -116,14 +121,17 @@ export async function applyDifferences(
   if (large.length > 0) undo.push(...(await dropIndexesAndForeignKeys(trx, query, large)));
   const names = new Set(differing.map(({ planned }) => planned.table.name));
   const entryTime = author && (await keepReplacedRecords(query, changed, author));
+  const following = author ? await keepFollowed(query, plan, names) : [];
   const effects = await repairAfterRestore(query, plan, names, () =>
     writeRows(query, plan, changed),
   );
-  if (author && entryTime) await auditRestoredRecords(query, changed, author, entryTime);
+  const followers = await includeFollowers(query, following);
+  if (author && entryTime)
+    await auditRestoredRecords(query, await findChangedTables(query, plan), author, entryTime);
   await query('SET CONSTRAINTS ALL IMMEDIATE');
   // In reverse order, indexes are created before the foreign keys that are checked with them.
   for (const statement of undo.toReversed()) await query(statement);
-  return effects;
+  return { ...effects, followers };
 }
 
 /**

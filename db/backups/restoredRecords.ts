@@ -4,11 +4,11 @@ import { PLATFORM } from '../../domain/access/scope.ts';
 import type { Resource } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { timeOfId } from '../../platform/ids.ts';
-import { SHOWN_CLOCK } from '../core/databaseTime.ts';
+import { SHOWN_CLOCK, SHOWN_NOW } from '../core/databaseTime.ts';
 import { auditedColumns, tableOf } from '../inventory/tables.ts';
 import { quoteIdentifier, type RunQuery } from './catalog.ts';
-import type { PlannedTable } from './restorePlan.ts';
-import { diffTable, liveTable } from './sql.ts';
+import type { PlannedTable, RestorePlan } from './restorePlan.ts';
+import { columnList, diffTable, liveTable } from './sql.ts';
 import type { BackedUpTable } from './tables.ts';
 
 /** Who restores, for the audit entries of records. `entryIdAt` creates ids of audit entries. */
@@ -177,6 +177,82 @@ const PARTS = `(
     WHERE coalesce(c.former = c.present, true)
   UNION ALL SELECT 0, c.before, NULL, c.former WHERE c.former <> c.present
   UNION ALL SELECT 1, NULL, c.after, c.present WHERE c.former <> c.present)`;
+
+/**
+ * Columns that a restore of one tenant computes again after it has changed records of another table, which may
+ * change those of other tenants.
+ */
+const FOLLOWING: Readonly<Record<string, { changed: string; columns: readonly string[] }>> = {
+  prefixes: { changed: 'prefixes', columns: ['parent_prefix_id'] },
+  interfaces: { changed: 'devices', columns: ['tenant_id', 'site_id'] },
+};
+
+/** Tables whose records may follow others, which `keepFollowed` has kept. */
+export type Following = readonly PlannedTable[];
+
+const followedTable = ({ name }: BackedUpTable): string =>
+  `pg_temp.${quoteIdentifier(`_followed_${name}`)}`;
+
+/** Keeps the columns of records that a restore may change because they follow others, for `includeFollowers`. */
+export async function keepFollowed(
+  query: RunQuery,
+  { scope, tables }: RestorePlan,
+  changed: ReadonlySet<string>,
+): Promise<Following> {
+  const following = tables.filter(
+    ({ table: { name } }) => scope.tenantId !== null && changed.has(FOLLOWING[name]?.changed ?? ''),
+  );
+  for (const { table } of following) {
+    const columns = FOLLOWING[table.name]?.columns ?? [];
+    await query(
+      `CREATE TEMP TABLE ${quoteIdentifier(`_followed_${table.name}`)} ON COMMIT DROP AS
+       SELECT id, ${columns.map((name) => `${quoteIdentifier(name)} AS "_${name}"`).join(', ')}
+       FROM ${liveTable(table)}`,
+    );
+  }
+  return following;
+}
+
+/**
+ * Adds the records that have followed others to the differences, and advances their versions. Returns how many they
+ * are, by tenant. Requires `keepReplacedRecords`.
+ */
+export async function includeFollowers(
+  query: RunQuery,
+  following: Following,
+): Promise<ReadonlyMap<string, number>> {
+  const byTenant = new Map<string, number>();
+  for (const planned of following) {
+    const { table } = planned;
+    const columns = FOLLOWING[table.name]?.columns ?? [];
+    const former = columns.map((name) => `'${camelCase(name)}', o."_${name}"`).join(', ');
+    const followers = `FROM ${liveTable(table)} AS t JOIN ${followedTable(table)} AS o ON o.id = t.id
+      WHERE (${columnList(columns, 't')}) IS DISTINCT FROM (${columns.map((name) => `o."_${name}"`).join(', ')})
+        AND t.id NOT IN (SELECT id FROM ${diffTable(table)})`;
+    await query(
+      `CREATE TEMP TABLE IF NOT EXISTS ${quoteIdentifier(`_replaced_${table.name}`)}
+         (id text COLLATE "C", state json) ON COMMIT DROP`,
+    );
+    await query(
+      `INSERT INTO ${replacedTable(table)}
+       SELECT f.id, (to_jsonb(r) || f.former)::json
+       FROM (SELECT t.*, jsonb_build_object(${former}) AS former ${followers}) AS f
+         CROSS JOIN LATERAL (SELECT ${auditedOf(planned)?.columns}) AS r`,
+    );
+    const counts = await query<{ tenant: string; records: number }>(
+      `WITH added AS (
+         INSERT INTO ${diffTable(table)} (id, change) SELECT t.id, 'changed' ${followers} RETURNING id
+       ), updated AS (
+         UPDATE ${liveTable(table)} AS t SET version = t.version + 1, updated_at = ${SHOWN_NOW}
+         FROM added WHERE added.id = t.id RETURNING t.tenant_id
+       )
+       SELECT tenant_id AS tenant, count(*) AS records FROM updated GROUP BY 1`,
+    );
+    for (const { tenant, records } of counts)
+      byTenant.set(tenant, (byTenant.get(tenant) ?? 0) + records);
+  }
+  return byTenant;
+}
 
 /**
  * Writes the audit entries of every record that a restore has changed: what it is and may do, and the history of a

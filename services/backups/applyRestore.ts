@@ -1,6 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { applyDifferences, lockForRestore } from '../../db/backups/applyRestore.ts';
-import { findChangedTenants, type TenantChanges } from '../../db/backups/changedTenants.ts';
+import {
+  findChangedTenants,
+  NO_CHANGES,
+  type TenantChanges,
+} from '../../db/backups/changedTenants.ts';
 import { resumeSchedules } from '../../db/backups/resumeSchedules.ts';
 import { queryIn } from '../../db/backups/sql.ts';
 import { cancelOnAbort } from '../../db/core/cancelOnAbort.ts';
@@ -102,7 +106,7 @@ export function createApplyRestore({
         };
       },
     );
-    const { schedules, ...ended } = effects;
+    const { schedules, followers, ...ended } = effects;
     await resumeSchedules(trx, schedules, await readDatabaseTime(trx));
     await assertCurrentAttempt(trx, job);
     for (const { id } of schedules.slice(0, MAX_SCHEDULE_SYNCS))
@@ -124,8 +128,9 @@ export function createApplyRestore({
     const data = restoreEventData(backup, run, plan.sections);
     const counted = { ...data, created, changed, deleted, error: null };
     work.emit('restore.completed', backupRecord.subject(backup), counted);
-    tenants.delete(backup.tenantId);
-    recordInTenants(work, backup.id, { jobId: job.id, sections: plan.sections, tenants });
+    const others = withFollowers(tenants, followers);
+    others.delete(backup.tenantId);
+    recordInTenants(work, backup.id, { jobId: job.id, sections: plan.sections, tenants: others });
   }
 
   /**
@@ -162,6 +167,19 @@ async function assertCurrentAttempt(trx: Knex.Transaction, job: Job): Promise<vo
 }
 
 const jobEnded = (message: string) => new JobFailure('job_ended', message, { retryable: false });
+
+/** What a restore changes in each tenant, with the records that follow others. */
+function withFollowers(
+  tenants: ReadonlyMap<string, TenantChanges>,
+  followers: ReadonlyMap<string, number>,
+): Map<string, TenantChanges> {
+  const all = new Map(tenants);
+  for (const [tenantId, records] of followers) {
+    const changes = all.get(tenantId) ?? NO_CHANGES;
+    all.set(tenantId, { ...changes, changed: changes.changed + records });
+  }
+  return all;
+}
 
 type RestoredTenants = {
   jobId: string | null;

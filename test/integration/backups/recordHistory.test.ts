@@ -19,6 +19,7 @@ withBackups(async (fixture) => {
 });
 
 const make = recordFactory(() => root);
+const member = (tenant: string) => app.client.as({ actor: 'kim', roles: 'platform-admin', tenant });
 const INVENTORY = { mode: 'partial', sections: ['settings', 'inventory'] };
 const createBackup = backupCreator(() => root);
 const restore = restorer(() => root);
@@ -175,6 +176,81 @@ describe('a restore is in the history of a record', () => {
     ]);
   });
 
+  test('of one that moves back in both tenants', async () => {
+    for (const id of ['home', 'away']) await make('tenants', { id, name: id });
+    const site = await make('sites', { name: 'moves', tenantId: 'home' });
+    const path = pathOf('sites', site);
+    const backup = await createBackup(INVENTORY);
+    await root.put(path, { tenantId: 'away' }).expect(200);
+    await restore({ backupId: backup.id });
+    const after = await timeBetween();
+    const historyIn = async (tenant: string) =>
+      outline(await member(tenant).get<Changes>(`${path}/changes`).expect(200));
+    expect(await historyIn('home')).toEqual(['restore: create 3', 'delete 1', 'create 1']);
+    expect(await historyIn('away')).toEqual(['restore: delete 2', 'create 2']);
+    expect((await at(path, after)).body).toEqual({ ...site, version: 3 });
+    const restored = await app.deps
+      .db('audit_entries')
+      .where({ subject_id: site.id, action: 'inventory.site.restore' })
+      .orderBy('id')
+      .pluck('tenant_id');
+    expect(restored).toEqual(['away', 'home']);
+  });
+
+  test('of a prefix of another tenant that gets its parent back', async () => {
+    for (const id of ['owner', 'guest']) await make('tenants', { id, name: id });
+    const shared = { name: 'common', tenantId: 'owner', sharedWith: ['guest'] };
+    const { id: vrfId } = await make('vrfs', shared);
+    const block = await make('prefixes', { cidr: '10.1.0.0/16', vrfId, tenantId: 'owner' });
+    const theirs = { cidr: '10.1.1.0/24', vrfId, tenantId: 'guest' };
+    const path = pathOf('prefixes', await make('prefixes', theirs));
+    const backup = await backupCreator(() => member('owner'))(INVENTORY);
+    await root.delete(pathOf('prefixes', block)).expect(204);
+    const released = await root.get<InventoryRecord>(path).expect(200);
+    expect(released.parentPrefixId).toBeNull();
+    await restorer(() => member('owner'))({ backupId: backup.id });
+    const after = await member('guest').get<InventoryRecord>(path).expect(200);
+    expect(after).toMatchObject({ parentPrefixId: block.id, version: released.version + 1 });
+    const { items } = await member('guest').get<Changes>(`${path}/changes`).expect(200);
+    expect(items[0]).toMatchObject({
+      restored: true,
+      version: after.version,
+      changes: [{ field: 'parentPrefixId', before: null, after: block.id }],
+    });
+    expect((await at(path, await timeBetween())).body).toEqual(after);
+    const events = await app.deps
+      .db('events')
+      .where({ type: 'restore.completed', subject_id: backup.id, tenant_id: 'guest' })
+      .pluck('data');
+    expect(events).toMatchObject([{ created: 0, changed: 1, deleted: 0 }]);
+  });
+
+  test('of interfaces whose device moves back', async () => {
+    const types = await root.get<RecordPage>('/api/inventory/device-types?limit=1').expect(200);
+    const sites = [];
+    for (const name of ['there', 'elsewhere'])
+      sites.push(await make('sites', { name, tenantId: 'owner' }));
+    const [there, elsewhere] = sites as [InventoryRecord, InventoryRecord];
+    const device = await make('devices', {
+      name: 'moves',
+      siteId: there.id,
+      deviceTypeId: types.items[0]?.id,
+      tenantId: 'owner',
+    });
+    const path = pathOf(
+      'interfaces',
+      await make('interfaces', { deviceId: device.id, name: 'e0' }),
+    );
+    const backup = await backupCreator(() => member('owner'))(INVENTORY);
+    const { db } = app.deps;
+    await db('devices').where({ id: device.id }).update({ site_id: elsewhere.id });
+    await db('interfaces').where({ device_id: device.id }).update({ site_id: elsewhere.id });
+    await restorer(() => member('owner'))({ backupId: backup.id });
+    const after = await root.get<InventoryRecord>(path).expect(200);
+    expect(after).toMatchObject({ siteId: there.id, version: 2 });
+    expect(outline(await changesOf(path))).toEqual(['restore: update 2', 'create 1']);
+  });
+
   test.each([
     ['by a process whose clock is ahead', { writerMs: 60_000, workerMs: 0 }],
     ['in front of a worker whose clock is behind', { writerMs: 0, workerMs: -60_000 }],
@@ -207,27 +283,4 @@ test('what a restore without entries has changed is not known, and what it is no
   expect(await root.get<InventoryRecord>(path).expect(200)).toMatchObject({ name: 'then' });
   const later = await root.put<InventoryRecord>(path, { name: 'later' }).expect(200);
   expect((await at(path, new Date(later.updatedAt))).body.name).toBe('later');
-
-  test('of one that moves back in both tenants', async () => {
-    for (const id of ['home', 'away']) await make('tenants', { id, name: id });
-    const site = await make('sites', { name: 'moves', tenantId: 'home' });
-    const path = pathOf('sites', site);
-    const backup = await createBackup(INVENTORY);
-    await root.put(path, { tenantId: 'away' }).expect(200);
-    await restore({ backupId: backup.id });
-    const after = await timeBetween();
-    const member = (tenant: string) =>
-      app.client.as({ actor: 'kim', roles: 'platform-admin', tenant });
-    const historyIn = async (tenant: string) =>
-      outline(await member(tenant).get<Changes>(`${path}/changes`).expect(200));
-    expect(await historyIn('home')).toEqual(['restore: create 3', 'delete 1', 'create 1']);
-    expect(await historyIn('away')).toEqual(['restore: delete 2', 'create 2']);
-    expect((await at(path, after)).body).toEqual({ ...site, version: 3 });
-    const restored = await app.deps
-      .db('audit_entries')
-      .where({ subject_id: site.id, action: 'inventory.site.restore' })
-      .orderBy('id')
-      .pluck('tenant_id');
-    expect(restored).toEqual(['away', 'home']);
-  });
 });
