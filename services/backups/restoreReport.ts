@@ -26,6 +26,8 @@ import {
 } from '../../domain/backups/backups.ts';
 import { maskText } from '../../domain/shared/credentials.ts';
 import { counted } from '../../domain/shared/counted.ts';
+import { MASK } from '../../domain/shared/mask.ts';
+import { originOf } from '../../domain/webhooks/webhooks.ts';
 import type { ArchiveHeader } from '../../platform/archive/index.ts';
 
 const CONFLICT_MESSAGES: Readonly<
@@ -288,12 +290,22 @@ function toDifference(
   };
 }
 
-/** Masks what resembles a credential, such as one in the URL of a webhook. */
-const maskValues = ({ field, current, restored }: RestoreDifference['fields'][number]) => ({
-  field,
-  current: current === null ? null : maskText(current),
-  restored: restored === null ? null : maskText(restored),
-});
+/** Columns with URLs whose path and query may be credentials: as in events and the audit log, their origin is shown. */
+const URL_COLUMNS: ReadonlySet<string> = new Set(['endpoint_url']);
+
+/** Values are cut: without the end of its authority, the origin of a URL is not known. */
+const shownUrl = (url: string): string =>
+  URL.canParse(url) && /^[a-z]+:\/\/[^/?#]*[/?#]/.test(url) ? `${originOf(url)}/…` : MASK;
+
+/** Masks what resembles a credential. */
+function maskValues({ field, current, restored }: RestoreDifference['fields'][number]) {
+  const show = URL_COLUMNS.has(field) ? shownUrl : maskText;
+  return {
+    field,
+    current: current === null ? null : show(current),
+    restored: restored === null ? null : show(restored),
+  };
+}
 
 /** Whether a caller may read at a tenant; without one, at that of the backup. */
 export type MayRead = (permission: Permission, tenantId?: string) => boolean;

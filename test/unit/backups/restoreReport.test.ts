@@ -27,8 +27,8 @@ test('differences show no credentials, not even in the URL of a webhook', () => 
   expect(redactReport(report, () => true).preview.differences[0]?.fields).toEqual([
     {
       field: 'endpoint_url',
-      current: 'https://h/?token=********',
-      restored: 'https://u:********@h/',
+      current: 'https://h/…',
+      restored: 'https://h/…',
     },
     { field: 'secret', current: null, restored: null },
   ]);
@@ -100,4 +100,23 @@ test('a report with a section of another version shows nothing of it, and the re
   expect(errors).toMatchObject([{ key: null }]);
   expect(preview.differences.map(({ section }) => section)).toEqual(['jobs']);
   expect(permissionsToRestore(['later' as Section, 'access'])).toContain('rbac:write');
+});
+
+test.each([
+  ['https://hooks.example.net/services/T0/B0/x7Kd', 'https://hooks.example.net/…'],
+  ['https://ann:pa55@hooks.example.net?key=x7Kd', 'https://hooks.example.net/…'],
+  [`https://ann:${'x7Kd'.repeat(60)}`.slice(0, 200), '********'],
+])('a preview shows the origin of a URL only: %s', (url, shown) => {
+  const fields = [{ field: 'endpoint_url', current: url, restored: null }];
+  const report = {
+    errors: [],
+    preview: {
+      differences: [
+        { section: 'webhooks', table: 'webhooks', key: 'whk_1', change: 'deleted', fields },
+      ],
+    },
+  } as unknown as RestoreReport;
+  expect(redactReport(report, () => true).preview.differences[0]?.fields).toEqual([
+    { field: 'endpoint_url', current: shown, restored: null },
+  ]);
 });
