@@ -1,9 +1,15 @@
 import type { LogFn, Logger } from 'pino';
 
-/** A warning is repeated at most this often, in milliseconds. */
+/** How soon a warning is repeated for the first time, in milliseconds. Each time that is twice as long. */
 const WINDOW_MS = 30_000;
 
-/** Different warnings that are remembered; more are written as they come. */
+/** The longest time between repetitions, in first windows: an hour. */
+const MAX_WINDOWS = 120;
+
+/** How long a warning is remembered that does not come, in first windows: longer than a round of any loop. */
+const REMEMBERED_WINDOWS = 240;
+
+/** Different warnings that are remembered; the oldest are forgotten. */
 const MAX_REMEMBERED = 1_000;
 
 /** Pino's number for the level `warn`. */
@@ -12,7 +18,14 @@ const WARN = 40;
 /** Fields that differ each time and make no other warning of it. */
 const OF_ONE_REQUEST = new Set(['requestId', 'clientRequestId', 'traceId', 'spanId']);
 
-type Repeated = { count: number; write(count: number): void };
+type Repeated = {
+  count: number;
+  windowMs: number;
+  /** How long it has not come. */
+  quietMs: number;
+  timer?: NodeJS.Timeout;
+  write(count: number): void;
+};
 
 /** What a warning says, without what differs each time: numbers, and ids of requests. */
 function keyOf(bindings: object, fields: object, message: unknown): string {
@@ -25,20 +38,36 @@ function keyOf(bindings: object, fields: object, message: unknown): string {
 }
 
 /**
- * A hook of pino: a warning that is repeated is written once, and then at most every 30 seconds with
- * `repeated`, how often it came since. Warnings about different records are different. Other levels are
- * written as they come.
+ * A hook of pino: a warning that is repeated is written once, then after 30 seconds and at growing intervals with
+ * `repeated`, how often it came since: what fails in every round of a loop warns once an hour in the end. Warnings
+ * about different records are different. Other levels are written as they come.
  */
 export function createRepeatedWarnings(windowMs = WINDOW_MS) {
   const remembered = new Map<string, Repeated>();
 
   function expectRepetition(key: string, entry: Repeated): void {
-    setTimeout(() => {
-      if (entry.count === 0) return void remembered.delete(key);
-      entry.write(entry.count);
-      entry.count = 0;
+    entry.timer = setTimeout(() => {
+      if (entry.count === 0) {
+        entry.quietMs += entry.windowMs;
+        if (entry.quietMs >= REMEMBERED_WINDOWS * windowMs) return forget(key, entry);
+      } else {
+        writeRepeated(entry);
+        entry.quietMs = 0;
+        entry.windowMs = Math.min(2 * entry.windowMs, MAX_WINDOWS * windowMs);
+      }
       expectRepetition(key, entry);
-    }, windowMs).unref();
+    }, entry.windowMs).unref();
+  }
+
+  function writeRepeated(entry: Repeated): void {
+    if (entry.count > 0) entry.write(entry.count);
+    entry.count = 0;
+  }
+
+  function forget(key: string, entry: Repeated): void {
+    remembered.delete(key);
+    clearTimeout(entry.timer);
+    writeRepeated(entry);
   }
 
   return function logMethod(
@@ -61,8 +90,9 @@ export function createRepeatedWarnings(windowMs = WINDOW_MS) {
       return;
     }
     method.apply(this, args);
-    if (remembered.size >= MAX_REMEMBERED) return;
-    const entry: Repeated = { count: 0, write: () => undefined };
+    const [oldest] = remembered;
+    if (remembered.size >= MAX_REMEMBERED && oldest) forget(...oldest);
+    const entry: Repeated = { count: 0, windowMs, quietMs: 0, write: () => undefined };
     remembered.set(key, entry);
     expectRepetition(key, entry);
   };

@@ -27,6 +27,30 @@ test('a repeated warning is written once, then with its count', async () => {
   expect(lines[1]).toMatchObject({ loop: 'relay', attempt: 5, repeated: 4, msg: 'failed' });
 });
 
+test('a warning of every round of a loop is written ever more rarely, and never forgotten in between', async () => {
+  const { log, lines } = capture(10);
+  const started = Date.now();
+  // Rounds are longer apart than the first window.
+  const round = setInterval(() => log.warn({ err: new Error('away') }, 'failed'), 15);
+  await eventually(
+    () => lines,
+    (written) => written.length === 4,
+  );
+  clearInterval(round);
+  // After windows of 10, 20 and 40 ms with a repetition, each.
+  expect(Date.now() - started).toBeGreaterThanOrEqual(70);
+  expect(lines.slice(1).every(({ repeated }) => Number(repeated) > 0)).toBe(true);
+});
+
+test('of too many different warnings, the oldest are forgotten', () => {
+  const { log, lines } = capture(10_000);
+  for (let record = 0; record <= 1_000; record++) jobLog(log, `job_${record}`).warn('lost');
+  jobLog(log, 'job_1000').warn('lost');
+  expect(lines).toHaveLength(1_001);
+  jobLog(log, 'job_0').warn('lost');
+  expect(lines).toHaveLength(1_002);
+});
+
 test('warnings about different records or with different errors are different; errors are all written', () => {
   const { log, lines } = capture(10_000);
   jobLog(log, 'job_1').warn('lost');
