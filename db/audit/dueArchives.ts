@@ -7,7 +7,7 @@ import type { Knex } from '../core/knex.ts';
 export type DueArchive = { tenantId: string; days: number };
 
 /**
- * The tenants with entries in whole months (UTC) that are older than their period, or with an archive
+ * Some tenants, chosen at random, with entries in whole months (UTC) that are older than their period, or with an archive
  * that is not finished, unless a job for them was created during the last day. `fallback` is the
  * period of tenants that have not set theirs.
  */
@@ -29,7 +29,7 @@ export async function findDueArchives(
              WHERE e.tenant_id = h.tenant_id AND e.position > 0 ORDER BY e.position LIMIT 1)
            < date_trunc('month', (:now::timestamptz - p.days * interval '1 day') AT TIME ZONE 'UTC')
              AT TIME ZONE 'UTC')
-     ORDER BY h.tenant_id LIMIT :limit`,
+     ORDER BY random() LIMIT :limit`,
     { now, fallback, limit, since: minIdAt('job', new Date(now.getTime() - DAY_MS)) },
   );
   return rows;

@@ -108,17 +108,17 @@ export async function hasRunnerToken(db: Knex, userId: string): Promise<boolean>
   return (await query).length > 0;
 }
 
-/** Tokens that expire within `days` and of which nobody was warned, soonest first. */
+/** Tokens that expire within `days` and of which nobody was warned, in no order. */
 export const findExpiring = async (db: Knex, days: number, limit: number): Promise<Token[]> =>
   Token.query(db)
     .whereNull('revoked_at')
     .whereNull('warned_at')
     .whereRaw(`expires_at BETWEEN now() AND now() + ? * interval '1 day'`, [days])
     .whereNull('disabled_at')
-    .orderBy('expires_at')
+    .orderByRaw('random()')
     .limit(limit);
 
-/** Active tokens that nobody has used or rotated for `days`, longest unused first. */
+/** Active tokens that nobody has used or rotated for `days`, in no order. */
 export const findUnused = async (db: Knex, days: number, limit: number): Promise<Token[]> =>
   Token.query(db)
     .whereNull('revoked_at')
@@ -127,5 +127,5 @@ export const findUnused = async (db: Knex, days: number, limit: number): Promise
     .whereRaw(`coalesce(last_used_at, created_at) < now() - ? * interval '1 day'`, [days])
     .whereRaw(`coalesce(rotated_at, created_at) < now() - ? * interval '1 day'`, [days])
     .where('expires_at', '>', new Date())
-    .orderByRaw('coalesce(last_used_at, created_at)')
+    .orderByRaw('random()')
     .limit(limit);

@@ -219,7 +219,7 @@ export const findWaiting = async (db: Knex, seconds: number, limit: number): Pro
       `NOT EXISTS (SELECT FROM (${OFFERED}) AS o WHERE o.pool = jobs.pool AND o.name = jobs.type
          AND (jobs.source_kind <> 'approval' OR jobs.type_digest IS NULL OR jobs.type_digest = o.digest))`,
     )
-    .orderBy('created_at')
+    .orderByRaw('random()')
     .limit(limit);
 
 /** Marks a job that is still queued as reported. Without effect if it has been, by another process. */

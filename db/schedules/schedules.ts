@@ -238,6 +238,7 @@ export const findReleasable = (db: Knex, limit: number): Promise<string[]> =>
             .where({ overlap_policy: 'allowAll' }),
         ),
     )
+    .orderByRaw('random()')
     .limit(limit)
     .pluck('schedule_id');
 

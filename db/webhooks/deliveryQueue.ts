@@ -335,7 +335,7 @@ export async function findCancellingWebhooks(
 ): Promise<{ id: string; tenantId: string; reason: string }[]> {
   const { rows } = await db.raw<{ rows: { id: string; tenantId: string; reason: string }[] }>(
     `SELECT id, tenant_id AS "tenantId", cancel_reason AS reason FROM webhooks
-     WHERE cancel_before IS NOT NULL ORDER BY id LIMIT 20`,
+     WHERE cancel_before IS NOT NULL ORDER BY random() LIMIT 20`,
   );
   return rows;
 }

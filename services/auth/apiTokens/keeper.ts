@@ -6,21 +6,25 @@ import { statusOf, UNUSED_DAYS, WARNING_DAYS } from '../../../domain/auth/tokens
 import { runEach } from '../../../domain/shared/runEach.ts';
 import { systemCaller } from '../../../domain/shared/caller.ts';
 import { DAY_MS } from '../../../domain/shared/durations.ts';
+import type { Log } from '../../../platform/log.ts';
+import { forEachDue } from '../../shared/forEachDue.ts';
 import { tokenRecord } from './tokenAudit.ts';
 
-const BATCH = 200;
-
 type Step = {
-  find(db: Knex): Promise<Token[]>;
+  name: string;
+  find(limit: number): Promise<Token[]>;
   /** Whether it is still due, with the row locked. */
   isDue(token: Token): boolean;
   apply(work: Work, token: Token): Promise<void>;
 };
 
+type Deps = { db: Knex; commit: Commit; log: Log };
+
 /** Reports tokens that expire soon, and disables those that nobody uses. */
-export const createTokenKeeper = ({ db, commit }: { db: Knex; commit: Commit }) => {
+export const createTokenKeeper = ({ db, commit, log }: Deps) => {
   const warn: Step = {
-    find: () => findExpiring(db, WARNING_DAYS, BATCH),
+    name: 'reporting a token that expires',
+    find: (limit) => findExpiring(db, WARNING_DAYS, limit),
     isDue: ({ warnedAt }) => warnedAt === null,
     async apply(work, token) {
       const after = await Token.query(await work.trx()).patchAndFetchById(token.id, {
@@ -32,7 +36,8 @@ export const createTokenKeeper = ({ db, commit }: { db: Knex; commit: Commit }) 
   };
 
   const disable: Step = {
-    find: () => findUnused(db, UNUSED_DAYS, BATCH),
+    name: 'disabling an unused token',
+    find: (limit) => findUnused(db, UNUSED_DAYS, limit),
     isDue: ({ lastUsedAt, rotatedAt, createdAt }) =>
       Math.max(...[lastUsedAt, rotatedAt, createdAt].map(Number)) <
       Date.now() - UNUSED_DAYS * DAY_MS,
@@ -57,18 +62,11 @@ export const createTokenKeeper = ({ db, commit }: { db: Knex; commit: Commit }) 
       return true;
     }).catch(ignoreNoChange(false));
 
-  async function applyToAll(step: Step, signal: AbortSignal): Promise<void> {
-    for (let hasMore = true; hasMore && !signal.aborted;) {
-      const due = await step.find(db);
-      let applied = 0;
-      for (const token of due) if (!signal.aborted && (await applyTo(step, token))) applied += 1;
-      hasMore = due.length === BATCH && applied > 0;
-    }
-  }
-
   /** Does what is due, until `signal` aborts. Errors: those of `runEach`. */
   return async (signal: AbortSignal): Promise<void> => {
-    const steps = [warn, disable].map((step) => () => applyToAll(step, signal));
+    const steps = [warn, disable].map(
+      (step) => () => forEachDue(log, signal, { ...step, apply: (token) => applyTo(step, token) }),
+    );
     await runEach(steps, signal);
   };
 };

@@ -538,10 +538,11 @@ describe('a job type of runners', () => {
       .update({ created_at: new Date(Date.now() - 600_000) });
     // Another process finds the job at the same time, and reports it first.
     const { signal } = new AbortController();
-    const { db, commit } = app.deps;
-    const report = createWatchRunners({ db, commit });
+    const { db, commit, log } = app.deps;
+    const report = createWatchRunners({ db, commit, log });
     await createWatchRunners({
       db,
+      log,
       commit: async (caller, useCase) => {
         await report(signal);
         return commit(caller, useCase);
