@@ -5,10 +5,11 @@ import {
   saveOverrides,
   type QuotaRow,
 } from '../../db/access/quotas.ts';
-import type { Commit } from '../../db/core/commit.ts';
+import type { Commit, Work } from '../../db/core/commit.ts';
 import type { KeysetPage, PageRequest } from '../../db/core/keyset.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { recordOf } from '../../db/core/recordAudit.ts';
+import { TenantQuota } from '../../db/models/TenantQuota.ts';
 import { RBAC_READERS } from '../../domain/access/permissions.ts';
 import {
   forEachQuota,
@@ -47,13 +48,7 @@ type Deps = { db: Knex; commit: Commit; access: Access; config: { quotas: QuotaV
 export function createQuotas({ db, commit, access, config: { quotas: defaults } }: Deps) {
   const commitChange = createCommitAccessChange({ commit, access });
 
-  const viewOf = ({ tenantId, overrides, used, version }: QuotaRow): TenantQuotas => ({
-    tenantId,
-    limits: forEachQuota((name) => overrides[name] ?? defaults[name]),
-    overridden: QUOTA_NAMES.filter((name) => overrides[name] !== undefined),
-    used: forEachQuota((name) => used[name] ?? 0),
-    version,
-  });
+  const viewOf = (row: QuotaRow) => quotasOf(row, defaults);
 
   const readableScope = (caller: Caller) => access.scope(caller, ...RBAC_READERS);
 
@@ -115,6 +110,33 @@ export function createQuotas({ db, commit, access, config: { quotas: defaults } 
       });
     },
   };
+}
+
+const quotasOf = (
+  { tenantId, overrides, used, version }: QuotaRow,
+  defaults: QuotaValues,
+): TenantQuotas => ({
+  tenantId,
+  limits: forEachQuota((name) => overrides[name] ?? defaults[name]),
+  overridden: QUOTA_NAMES.filter((name) => overrides[name] !== undefined),
+  used: forEachQuota((name) => used[name] ?? 0),
+  version,
+});
+
+/** Returns to the defaults for a tenant that is deleted. */
+export async function resetQuotas(
+  work: Work,
+  trx: Knex,
+  tenantId: string,
+  defaults: QuotaValues,
+): Promise<void> {
+  const row = await findQuotas(trx, { kind: 'everywhere' }, tenantId);
+  if (!row || row.version === 0) return;
+  await TenantQuota.query(trx).deleteById(tenantId);
+  const [before, after] = [row, { ...row, overrides: {} }].map((each) =>
+    asRecord(quotasOf(each, defaults)),
+  ) as [ReturnType<typeof asRecord>, ReturnType<typeof asRecord>];
+  if (before.overridden.length > 0) quotaRecord.updated(work, before, after, { tenantId });
 }
 
 const asRecord = (quotas: TenantQuotas) => ({ id: quotas.tenantId, ...quotas });

@@ -12,6 +12,7 @@ import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Row } from '../../domain/inventory/resource.ts';
 import { isKnownScope } from '../../domain/inventory/ownership.ts';
 import { covers, type ResourceScope } from '../../domain/access/scope.ts';
+import type { QuotaValues } from '../../domain/access/quotas.ts';
 import { createCombiner } from '../../platform/combiner.ts';
 import type { Access } from '../access/access.ts';
 import { requestedSpace } from './affectedSpaces.ts';
@@ -21,7 +22,7 @@ import { assertUnchanged, type Reliance } from './reliance.ts';
 import { allValid, conflictError, conflictErrorOfOne } from './conflictError.ts';
 import { recordChanges } from './inventoryAudit.ts';
 import { retryOnConflict } from './retryOnConflict.ts';
-import { revokeGrants } from './revocations.ts';
+import { removeDependents } from './removeDependents.ts';
 
 export type InventoryWrites = ReturnType<typeof createInventoryWrites>;
 
@@ -29,6 +30,7 @@ type Deps = {
   commit: Commit;
   access: Access;
   planner: Planner;
+  config: { quotas: QuotaValues };
   maxBusyMs?: number;
 };
 
@@ -49,7 +51,7 @@ type ApplyOptions = {
 type MutationSource = readonly Mutation[] | ((trx: Knex) => Promise<readonly Mutation[]>);
 
 /** All writes to the inventory: plan and write in one transaction. */
-export function createInventoryWrites({ commit, access, planner, maxBusyMs }: Deps) {
+export function createInventoryWrites({ commit, access, planner, config, maxBusyMs }: Deps) {
   const retry = <T>(attempt: (isLast: boolean) => Promise<T>): Promise<T> =>
     retryOnConflict(attempt, maxBusyMs);
 
@@ -93,7 +95,7 @@ export function createInventoryWrites({ commit, access, planner, maxBusyMs }: De
           outcome = planned;
           if (mode === 'all') for (const each of outcome.planned) assertCanWrite(caller, each);
           if (mode === 'all' && !allValid(outcome.planned)) throw toError(outcome.planned);
-          await revokeGrants(work, trx, outcome.planned);
+          await removeDependents(work, trx, outcome, config.quotas);
           const record = () =>
             recordChanges(work, outcome, access.scope(caller, 'inventory:write'));
           await writeAndRecord(() => write(work), record, outcome.changes.length);
@@ -221,7 +223,7 @@ export function createInventoryWrites({ commit, access, planner, maxBusyMs }: De
             );
             bytes += sizeOfReplaced(changes);
             assertWithinLimits({ rows: 0, bytes });
-            await revokeGrants(work, trx, planned);
+            await removeDependents(work, trx, { planned, changes }, config.quotas);
             const record = () =>
               recordChanges(work, { planned, changes }, access.scope(caller, 'inventory:write'));
             await writeAndRecord(() => write(), record, changes.length);

@@ -46,6 +46,30 @@ test('a tenant has neither the views nor the periods of an earlier one with its 
   });
 });
 
+test('what is deleted with a tenant has its audit entries and events', async () => {
+  await make('tenants', { id: 'gray', name: 'Gray' });
+  const view = await makeView('gray');
+  await root.put('/api/quotas/gray', { limits: { webhooks: 3 } }).expect(200);
+  await root.delete('/api/inventory/tenants/gray').expect(204);
+  const { db } = app.deps;
+  const entries = await db('audit_entries')
+    .where({ tenant_id: 'gray' })
+    .whereIn('subject_type', ['view', 'quota'])
+    .orderBy('id')
+    .select('action', 'subject_id');
+  expect(entries.map(({ action, subject_id }) => [action, subject_id])).toEqual([
+    ['view.create', view.id],
+    ['quota.update', 'gray'],
+    ['view.delete', view.id],
+    ['quota.update', 'gray'],
+  ]);
+  const limits = await db('events')
+    .where({ tenant_id: 'gray', type: 'quota.updated' })
+    .orderBy('id')
+    .pluck<{ limits: { webhooks: number } }[]>('data');
+  expect(limits.map((data) => data.limits.webhooks)).toEqual([3, app.deps.config.quotas.webhooks]);
+});
+
 test('a tenant that a gateway named before it had a record keeps its views', async () => {
   const view = await makeView('named');
   await make('tenants', { id: 'named', name: 'Named' });
