@@ -97,7 +97,7 @@ const HOLDS = defineList({
 
 const OneHold = Type.Object({ id: Id('hld') }, closed);
 
-const view = (hold: LegalHoldData): HoldRecord => ({
+const view = (hold: LegalHoldData, now: Date): HoldRecord => ({
   id: hold.id,
   tenantId: hold.tenantId,
   level: hold.level,
@@ -108,7 +108,7 @@ const view = (hold: LegalHoldData): HoldRecord => ({
   reason: hold.reason,
   startsAt: (hold.startsAt ?? hold.createdAt).toISOString(),
   endsAt: hold.endsAt?.toISOString() ?? null,
-  status: holdStatusAt(hold, new Date()),
+  status: holdStatusAt(hold, now),
   createdBy: hold.createdBy,
   createdAt: hold.createdAt.toISOString(),
   releasedBy: hold.releasedBy,
@@ -117,11 +117,12 @@ const view = (hold: LegalHoldData): HoldRecord => ({
   version: hold.version,
 });
 
-const response = (hold: LegalHoldData) => ok(view(hold));
-const createdResponse = (hold: LegalHoldData) => created(`/api/legal-holds/${hold.id}`, view(hold));
-
 /** Legal holds. */
 export function legalHoldRoutes(legalHolds: LegalHolds): Route[] {
+  const viewNow = async (hold: LegalHoldData) => view(hold, await legalHolds.now());
+  const response = async (hold: LegalHoldData) => ok(await viewNow(hold));
+  const createdResponse = async (hold: LegalHoldData) =>
+    created(`/api/legal-holds/${hold.id}`, await viewNow(hold));
   return [
     route({
       method: 'GET',
@@ -132,8 +133,14 @@ export function legalHoldRoutes(legalHolds: LegalHolds): Route[] {
       summary: 'List legal holds',
       query: HOLDS.query,
       responses: { 200: HOLDS.schema },
-      handle: ({ caller, query }) =>
-        HOLDS.respond(query, (request, own) => legalHolds.list(caller, own, request), view),
+      handle: async ({ caller, query }) => {
+        const now = await legalHolds.now();
+        return HOLDS.respond(
+          query,
+          (request, own) => legalHolds.list(caller, own, request),
+          (hold) => view(hold, now),
+        );
+      },
     }),
     route({
       method: 'POST',

@@ -1,4 +1,5 @@
 import { asRefusal } from './constraints.ts';
+import { SHOWN_CLOCK } from './databaseTime.ts';
 import type { Knex } from './knex.ts';
 import type { IdempotencyClaim } from '../../domain/shared/caller.ts';
 
@@ -22,7 +23,7 @@ export type KnownKey = {
   answer: StoredResponse | null;
 };
 
-const keyOf = (claim: IdempotencyClaim) => ({
+const keyOf = (claim: Omit<IdempotencyClaim, 'leaseUntil'>) => ({
   actor_id: claim.actorId,
   tenant_id: claim.tenantId,
   key: claim.key,
@@ -32,48 +33,52 @@ const keyOf = (claim: IdempotencyClaim) => ({
 const heldBy = (claim: IdempotencyClaim) => ({ ...keyOf(claim), lease_until: claim.leaseUntil });
 
 type ClaimInput = {
-  claim: IdempotencyClaim;
+  key: Omit<IdempotencyClaim, 'leaseUntil'>;
   /** Of the request: the first is stored, each identifies it. */
   fingerprints: readonly [Buffer, ...Buffer[]];
-  now: Date;
+  leaseMs: number;
   keepMs: number;
 };
 
 /**
- * Claims a key for one request. Returns undefined when the claim succeeded: the key is new, it has
- * expired, or the lease of an earlier request ended before that committed anything. Otherwise
- * returns the key as stored. Error: `quota_exceeded`.
+ * Claims a key for one request, if it is new, has expired, or the lease of an earlier request ended before that
+ * committed anything: all by the clock of PostgreSQL. Otherwise returns the key as stored. Error:
+ * `quota_exceeded`.
  */
 export async function claimKey(
   db: Knex,
-  { claim, fingerprints, now, keepMs }: ClaimInput,
-): Promise<KnownKey | undefined> {
-  const outdated = new Date(now.getTime() - keepMs);
-  const { rowCount } = await db
-    .raw<{ rowCount: number }>(
+  input: ClaimInput,
+): Promise<{ claim: IdempotencyClaim } | { known: KnownKey }> {
+  const { key, fingerprints, leaseMs, keepMs } = input;
+  const { rows } = await db
+    .raw<{ rows: { lease_until: Date }[] }>(
       `INSERT INTO idempotency_keys AS k (actor_id, tenant_id, key, fingerprint, lease_until, created_at)
-     VALUES (?, ?, ?, ?, ?, ?)
+     SELECT ?, ?, ?, ?, t.now + ? * interval '1 ms', t.now FROM (SELECT ${SHOWN_CLOCK} AS now) AS t
      ON CONFLICT (actor_id, tenant_id, key) DO UPDATE
        SET fingerprint = excluded.fingerprint, lease_until = excluded.lease_until, created_at = excluded.created_at,
            subject_id = NULL, answer = NULL
-       WHERE k.created_at < ?
-          OR (k.lease_until < ? AND k.subject_id IS NULL AND k.fingerprint = ANY (?))`,
+       WHERE k.created_at < excluded.created_at - ? * interval '1 ms'
+          OR (k.lease_until < excluded.created_at AND k.subject_id IS NULL AND k.fingerprint = ANY (?))
+     RETURNING lease_until`,
       [
-        ...[claim.actorId, claim.tenantId, claim.key, fingerprints[0], claim.leaseUntil, now],
-        ...[outdated, now, [...fingerprints]],
+        ...[key.actorId, key.tenantId, key.key, fingerprints[0], leaseMs],
+        ...[keepMs, [...fingerprints]],
       ],
     )
     .catch((error: unknown) => {
       throw asRefusal(error);
     });
-  if (rowCount === 1) return undefined;
-  const row = await db('idempotency_keys').where(keyOf(claim)).first();
-  if (!row) return undefined;
+  if (rows[0]) return { claim: { ...key, leaseUntil: rows[0].lease_until } };
+  const row = await db('idempotency_keys').where(keyOf(key)).first();
+  // The other request has just freed it.
+  if (!row) return claimKey(db, input);
   return {
-    fingerprint: row.fingerprint,
-    leaseUntil: row.lease_until,
-    subjectId: row.subject_id,
-    answer: row.answer,
+    known: {
+      fingerprint: row.fingerprint,
+      leaseUntil: row.lease_until,
+      subjectId: row.subject_id,
+      answer: row.answer,
+    },
   };
 }
 

@@ -1,5 +1,6 @@
 import type { ListAnswer, ListRequest } from '../../domain/shared/lists.ts';
 import type { Commit, Work } from '../../db/core/commit.ts';
+import { readDatabaseTime } from '../../db/core/databaseTime.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { recordOf } from '../../db/core/recordAudit.ts';
 import { scopedRepository } from '../../db/core/scopedRepository.ts';
@@ -49,6 +50,9 @@ export function createLegalHolds({ db, commit, access, ids }: Deps) {
     readPermission: 'hold:read',
   });
 
+  /** The time by which holds begin and end. */
+  const now = (): Promise<Date> => readDatabaseTime(db);
+
   async function checkRequest(
     caller: Caller,
     tenantId: string,
@@ -56,7 +60,7 @@ export function createLegalHolds({ db, commit, access, ids }: Deps) {
   ): Promise<void> {
     await checkTenant(db, tenantId, requesterOf(access, caller, 'hold:write'), 'body');
     await access.require(caller, 'hold:write', { tenantId });
-    if (endsAt && (endsAt <= new Date() || (startsAt && endsAt <= startsAt)))
+    if (endsAt && (endsAt <= (await now()) || (startsAt && endsAt <= startsAt)))
       throw invalidField('body', '/endsAt', 'range', 'must be after now and after startsAt');
     if (subject && !(await hasSubject(db, tenantId, subject)))
       throw invalidField(
@@ -68,6 +72,8 @@ export function createLegalHolds({ db, commit, access, ids }: Deps) {
   }
 
   return {
+    now,
+
     /**
      * Creates a hold. It is in force when this returns: deletions that have not seen it are committed
      * before it. Errors: `invalid_request`, `permission_denied`, `quota_exceeded`, `unavailable`
@@ -157,9 +163,9 @@ export function createLegalHolds({ db, commit, access, ids }: Deps) {
 const STATUS_SQL: Readonly<Record<HoldStatus, string>> = {
   released: 'released_at IS NOT NULL',
   planned: 'released_at IS NULL AND starts_at > now()',
-  ended: 'released_at IS NULL AND coalesce(starts_at, created_at) <= now() AND ends_at <= now()',
+  ended: 'released_at IS NULL AND (starts_at IS NULL OR starts_at <= now()) AND ends_at <= now()',
   in_force:
-    'released_at IS NULL AND coalesce(starts_at, created_at) <= now() AND (ends_at IS NULL OR ends_at > now())',
+    'released_at IS NULL AND (starts_at IS NULL OR starts_at <= now()) AND (ends_at IS NULL OR ends_at > now())',
 };
 
 const statusSql = (statuses: readonly HoldStatus[]): string =>

@@ -83,10 +83,14 @@ export function createIdempotency({ db, vault, passwords }: Deps) {
       const text = JSON.stringify(request);
       const context = JSON.stringify([actorId, tenantId, key]);
       const fingerprints = await fingerprintsOf(text, context, mayHoldSecret);
-      const now = new Date();
-      const claim = { actorId, tenantId, key, leaseUntil: new Date(now.getTime() + KEY_LEASE_MS) };
-      const existing = await claimKey(db, { claim, fingerprints, now, keepMs: KEY_RETENTION_MS });
-      if (!existing) return { kind: 'work', claim };
+      const claimed = await claimKey(db, {
+        key: { actorId, tenantId, key },
+        fingerprints,
+        leaseMs: KEY_LEASE_MS,
+        keepMs: KEY_RETENTION_MS,
+      });
+      if ('claim' in claimed) return { kind: 'work', claim: claimed.claim };
+      const existing = claimed.known;
       if (!fingerprints.some((each) => existing.fingerprint.equals(each))) {
         throw mismatchError();
       }

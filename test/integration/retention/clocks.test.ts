@@ -120,3 +120,39 @@ describe.each([3, -3])('a schedule that an API saves whose clock is %i hours ahe
     });
   });
 });
+
+test.each([-HOUR_MS, HOUR_MS])(
+  'a hold has the status that it has for PostgreSQL, with a clock that is %d ms ahead',
+  async (ms) => {
+    const hold = async (times: object) => {
+      const request = { reason: 'Case 1', ...times };
+      const client = admin(app);
+      const { id } = await client.post<{ id: string }>('/api/legal-holds', request).expect(201);
+      return id;
+    };
+    const inMinutes = (minutes: number) => new Date(Date.now() + minutes * 60_000).toISOString();
+    const planned = await hold({ startsAt: inMinutes(30) });
+    const ending = await hold({ endsAt: inMinutes(30) });
+    const started = await withClockAhead(ms, () => hold({}));
+    const statuses = await withClockAhead(ms, async () => {
+      const read = (path: string) =>
+        admin(app).get<{ items: { id: string }[]; status: string }>(`/api/legal-holds${path}`);
+      const one = async (id: string) => (await read(`/${id}`).expect(200)).status;
+      const inForce = (await read('?status=in_force').expect(200)).items.map(({ id }) => id);
+      return { each: await Promise.all([planned, ending, started].map(one)), inForce };
+    });
+    expect(statuses.each).toEqual(['planned', 'in_force', 'in_force']);
+    expect(statuses.inForce).toEqual(expect.arrayContaining([ending, started]));
+  },
+);
+
+test('the lease of an Idempotency-Key is by the clock of PostgreSQL', async () => {
+  const { db } = app.deps;
+  const key = { 'idempotency-key': 'leased' };
+  const send = () =>
+    admin(app).post('/api/jobs', { type: 'core.echo', payload: {} }, key).expect(201);
+  await withClockAhead(-HOUR_MS, send);
+  const [row] = await db('idempotency_keys').where({ key: 'leased' });
+  expect(row.lease_until.getTime()).toBeGreaterThan(Date.now());
+  expect(row.created_at.getTime()).toBeGreaterThan(Date.now() - 60_000);
+});

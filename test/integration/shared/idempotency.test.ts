@@ -143,21 +143,17 @@ describe('a request whose key another one has taken over', () => {
   /** The claims of two equal requests: the lease of the first has ended before the second. */
   async function claimTwice(key: string): Promise<[IdempotencyClaim, IdempotencyClaim]> {
     const { actorId, tenantId } = caller;
-    const claim = async (now: Date) => {
-      const leaseUntil = new Date(now.getTime() + HOUR_MS / 2);
-      const claimed = { actorId, tenantId, key, leaseUntil };
-      const fingerprints = [Buffer.from(key)] as const;
-      const known = await claimKey(app.deps.db, {
-        claim: claimed,
-        fingerprints,
-        now,
+    const claim = async (leaseMs: number) => {
+      const claimed = await claimKey(app.deps.db, {
+        key: { actorId, tenantId, key },
+        fingerprints: [Buffer.from(key)],
+        leaseMs,
         keepMs: 24 * HOUR_MS,
       });
-      expect(known).toBeUndefined();
-      return claimed;
+      if ('known' in claimed) throw new Error('The key is claimed already');
+      return claimed.claim;
     };
-    const now = new Date();
-    return [await claim(new Date(now.getTime() - HOUR_MS)), await claim(now)];
+    return [await claim(-HOUR_MS), await claim(HOUR_MS)];
   }
 
   const commitWith = (idempotency: IdempotencyClaim, id: string) =>

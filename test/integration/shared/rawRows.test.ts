@@ -91,11 +91,16 @@ describe('raw queries return the columns that their types declare', () => {
   });
 
   test('claimKey', async () => {
-    const now = new Date();
-    const claim = { actorId: 'alice', tenantId: 'platform', key: 'shape', leaseUntil: now };
-    const input = { claim, fingerprints: [Buffer.alloc(32)] as const, now, keepMs: 60_000 };
-    expect(await claimKey(app.deps.db, input)).toBeUndefined();
-    const known = await claimKey(app.deps.db, { ...input, fingerprints: [Buffer.alloc(32, 1)] });
+    const key = { actorId: 'alice', tenantId: 'platform', key: 'shape' };
+    const claim = (digit: number) =>
+      claimKey(app.deps.db, {
+        key,
+        fingerprints: [Buffer.alloc(32, digit)],
+        leaseMs: 60_000,
+        keepMs: 60_000,
+      });
+    expectRowShape((await claim(0)) as object, { claim: 'json' });
+    const { known } = (await claim(1)) as { known: object };
     expectRowShape(known, {
       fingerprint: 'json',
       leaseUntil: 'date',
