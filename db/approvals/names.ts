@@ -82,7 +82,8 @@ export async function knownNamesOf(
        UNION
        SELECT people.actor, people.actor_at, controller.name, controller.tenant_id
        FROM people CROSS JOIN LATERAL (
-         SELECT name, tenant_id FROM account_controllers WHERE account_id = people.name
+         -- Rows that migration 0052 has made are not normalized in databases with the locale C.
+         SELECT known_name(name) COLLATE "C", tenant_id FROM account_controllers WHERE account_id = people.name
          UNION ALL
          SELECT owner_id, '${PLATFORM}' FROM users WHERE id = people.name AND owner_id IS NOT NULL
        ) AS controller (name, tenant_id))

@@ -3,6 +3,7 @@ import { oneTimePasswordEnd } from '../../domain/auth/oneTimePasswords.ts';
 import { LOCAL_PROVIDER, NO_PROVIDER } from '../../domain/auth/providers.ts';
 import type { Knex } from '../core/knex.ts';
 import { likeAnyCase } from '../core/like.ts';
+import { isSameName } from '../core/sameName.ts';
 
 /**
  * A row of `users`: a local account, a person authenticated by an identity provider, or a service account.
@@ -40,12 +41,9 @@ export class User extends Model {
 /** SQL expression for `version` in an update that does not read the row first. */
 export const nextVersion = () => User.raw('version + 1');
 
-/**
- * Narrows a query to users with this name in any letter case and Unicode form (`fold_name` of the schema):
- * `lower` of a database with the locale C changes only the letters A to Z.
- */
+/** Narrows a query to users with this name (`isSameName`). */
 export const whereUsername = (query: QueryBuilder<User>, username: string): void =>
-  void query.whereRaw('fold_name(username) = fold_name(?)', [username]);
+  void query.whereRaw(isSameName('username'), [username]);
 
 /** Narrows a query to users who had this group at their last login. */
 export const whereGroup = (query: QueryBuilder<User>, group: string): void =>

@@ -2,6 +2,7 @@ import { createLog, type Log } from '../../platform/log.ts';
 import { readDatabaseConfig } from '../../platform/config.ts';
 import { openDatabase, type Knex } from '../../db/core/knex.ts';
 import { migrateDown, migrateUp, pendingMigrations } from '../../db/core/migrate.ts';
+import { findRepeatedNames } from '../../db/auth/repeatedNames.ts';
 import { planRevert, planRevertAll } from '../../db/core/revertPlan.ts';
 import {
   commandLine,
@@ -34,8 +35,23 @@ function printMigrations(migrations: readonly string[], ifNone: string): number 
   return 0;
 }
 
-const up = async ({ db, log, waitMs }: Options): Promise<number> =>
-  printMigrations(await migrateUp(db, { log, waitMs }), 'There was no migration to run.');
+/** More are named when the first ones are renamed. */
+const MAX_REPEATED_NAMES = 20;
+
+/** Names that were two and are one now are no reason to stop: who has them decides which record keeps its name. */
+async function reportRepeatedNames(db: Knex): Promise<void> {
+  for (const { what, records } of await findRepeatedNames(db, MAX_REPEATED_NAMES))
+    complain(`One name has several ${what}: ${records.join(', ')}. See docs/upgrading.md.`);
+}
+
+async function up({ db, log, waitMs }: Options): Promise<number> {
+  const code = printMigrations(
+    await migrateUp(db, { log, waitMs }),
+    'There was no migration to run.',
+  );
+  await reportRepeatedNames(db);
+  return code;
+}
 
 const pending = async ({ db }: Options): Promise<number> =>
   printMigrations(await pendingMigrations(db), 'All migrations have run.');

@@ -1,5 +1,6 @@
 import type { Knex } from '../../db/core/knex.ts';
 import { User } from '../../db/models/User.ts';
+import { normalizeName } from '../../domain/approvals/names.ts';
 import { holdsAnythingAt, narrowToRoles } from '../../domain/access/scope.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError } from '../../domain/shared/errors.ts';
@@ -21,7 +22,8 @@ async function isNameOf(db: Knex, userId: string, name: string): Promise<boolean
   if (name === userId) return true;
   const user = await User.query(db).findById(userId).select('username', 'email', 'external_id');
   const names = [user?.username, user?.email, user?.externalId];
-  return names.some((each) => each?.toLowerCase() === name.toLowerCase());
+  const given = normalizeName(name);
+  return names.some((each) => each != null && normalizeName(each) === given);
 }
 
 /**

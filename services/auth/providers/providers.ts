@@ -1,10 +1,9 @@
 import { findRoleGrants, guardLastAdministrator } from '../../../db/access/access.ts';
 import { NoChange, type Commit, type Work } from '../../../db/core/commit.ts';
-import { conflictIfTaken } from '../../../db/core/constraints.ts';
 import type { Knex } from '../../../db/core/knex.ts';
 import { readList } from '../../../db/core/lists.ts';
 import { GrantRecord } from '../../../db/models/GrantRecord.ts';
-import { Provider } from '../../../db/models/Provider.ts';
+import { isProviderNameTaken, Provider } from '../../../db/models/Provider.ts';
 import { nextVersion, User } from '../../../db/models/User.ts';
 import { findProviderPrincipals, isSharedCallbackTaken } from '../../../db/auth/providers.ts';
 import { endSessions } from '../../../db/auth/sessions.ts';
@@ -102,8 +101,11 @@ export function createProviders({ db, commit, access, ids, vault, cancelRevoked 
     if (account) throw identitiesChangeError(changed);
   }
 
-  const throwNameTaken = (name: string) =>
-    conflictIfTaken(`A provider named ${name} already exists.`);
+  /** Error: `conflict`. The index knows fewer spellings of a name. */
+  async function assertNameFree(trx: Knex, name: string, id?: string): Promise<void> {
+    if (await isProviderNameTaken(trx, name, id))
+      throw new AppError('conflict', `A provider named ${name} already exists.`);
+  }
 
   return {
     openConfig,
@@ -182,18 +184,17 @@ export function createProviders({ db, commit, access, ids, vault, cancelRevoked 
         const isTaken = kind === 'oidc' && (await isSharedCallbackTaken(trx));
         const fullConfig = { ...(kind === 'oidc' && { ownCallback: isTaken }), ...checked };
         if (isTaken && fullConfig.ownCallback !== true) throw callbackTakenError();
-        const provider = await Provider.query(trx)
-          .insertAndFetch({
-            id,
-            kind,
-            name,
-            enabled,
-            ...sealSecrets(id, kind, fullConfig),
-            createdAt: work.now,
-            updatedAt: work.now,
-            version: 1,
-          })
-          .catch(throwNameTaken(name));
+        await assertNameFree(trx, name);
+        const provider = await Provider.query(trx).insertAndFetch({
+          id,
+          kind,
+          name,
+          enabled,
+          ...sealSecrets(id, kind, fullConfig),
+          createdAt: work.now,
+          updatedAt: work.now,
+          version: 1,
+        });
         providerRecord.created(work, provider);
         work.result(provider.id);
         return view(provider);
@@ -228,15 +229,16 @@ export function createProviders({ db, commit, access, ids, vault, cancelRevoked 
               throw callbackTakenError();
             const merged = config && merge(found, config);
             if (merged && !keepAccounts) await assertSameIdentities(trx, found, merged.config);
-            const changed = await Provider.query(trx)
-              .patchAndFetchById(id, {
-                ...(change.name !== undefined && { name: change.name }),
-                ...(change.enabled !== undefined && { enabled: change.enabled }),
-                ...merged,
-                updatedAt: work.now,
-                version: found.version + 1,
-              })
-              .catch(throwNameTaken(change.name ?? found.name));
+            // One that has the name of another from before keeps it.
+            if (change.name !== undefined && change.name !== found.name)
+              await assertNameFree(trx, change.name, id);
+            const changed = await Provider.query(trx).patchAndFetchById(id, {
+              ...(change.name !== undefined && { name: change.name }),
+              ...(change.enabled !== undefined && { enabled: change.enabled }),
+              ...merged,
+              updatedAt: work.now,
+              version: found.version + 1,
+            });
             return { before: found, after: changed };
           });
           if (!after.enabled)

@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { knownNamesOf } from '../../../db/approvals/names.ts';
+import { findRepeatedNames } from '../../../db/auth/repeatedNames.ts';
 import type { Knex } from '../../../db/core/knex.ts';
 import {
   isSamePerson,
@@ -61,6 +62,41 @@ test.each([
       expect([name, other, await isKnown(other, name)]).toEqual([name, other, true]);
     }
   expect(await isKnown(username, 'another')).toBe(false);
+});
+
+test('who has had control of a service account is known by names of before they were normalized', async () => {
+  const row = { account_id: 'usr_robot', tenant_id: TENANT, since: new Date() };
+  // `lower` of a database with the locale C has left the capital.
+  await db('account_controllers').insert({ ...row, name: '\u00d6zil' });
+  expect(await isKnown('usr_robot', '\u00f6zil')).toBe(true);
+  expect(await isKnown('usr_robot', 'ozil')).toBe(false);
+});
+
+test('records whose names have become one are found, and no others', async () => {
+  const user = {
+    external_groups: [],
+    display_name: '',
+    enabled: true,
+    must_change_password: false,
+  };
+  const at = new Date();
+  const rows = [
+    ['usr_1', 'local', '\ufb01nn', 'platform'],
+    ['usr_2', 'local', 'Finn', 'platform'],
+    ['usr_3', 'service', 'finn', 'red'],
+    ['usr_4', 'service', '\u00c5sa', 'red'],
+    ['usr_5', 'service', '\u00e5sa', 'red'],
+    ['usr_6', 'service', '\u00e5sa', 'blue'],
+    ['usr_7', 'prv_names', 'FINN', 'red'],
+  ].map(([id, provider_id, username, tenant_id]) => ({
+    ...{ ...user, id, provider_id, username, tenant_id, version: 1 },
+    ...{ external_id: provider_id === 'local' ? null : id, created_at: at, updated_at: at },
+  }));
+  await db('users').insert(rows);
+  expect(await findRepeatedNames(db, 9)).toEqual([
+    { what: 'local accounts', records: ['\ufb01nn (usr_1)', 'Finn (usr_2)'] },
+    { what: 'service accounts of red', records: ['\u00c5sa (usr_4)', '\u00e5sa (usr_5)'] },
+  ]);
 });
 
 // Letters that are newer than the Unicode version of the server are left out: it does not normalize them.

@@ -206,6 +206,11 @@ describe('a provider', () => {
   test('has a unique name; the local provider is built in', async () => {
     await createProvider({ name: 'Same' });
     await expectProblem(createProvider({ name: 'sAME' }), 409, 'conflict');
+    const { body } = await createProvider({ name: 'Übersee' });
+    await expectProblem(createProvider({ name: 'übersee' }), 409, 'conflict');
+    const path = `/api/auth/providers/${(await createProvider({ name: 'Other' })).body.id}`;
+    await expectProblem(admin(app).put(path, { name: 'U\u0308BERSEE' }), 409, 'conflict');
+    await admin(app).put(`/api/auth/providers/${body.id}`, { name: 'ÜBERSEE' }).expect(200);
     await expectProblem(createProvider({ kind: 'local', config: {} }), 409, 'built_in');
     await expectProblem(admin(app).delete('/api/auth/providers/local'), 409, 'built_in');
     expect(

@@ -133,6 +133,7 @@ describe('accounts', () => {
     ['ΟΔΥΣΣΕΑΣ', ['Οδυσσεας', 'οδυσσεασ']],
     ['ｊürgen', ['JÜRGEN', 'jürgen']],
     ['\u{10400}', ['\u{10428}']],
+    ['\u0130lker', ['i\u0307lker']],
   ])('named %s have one name in all letter cases and Unicode forms', async (username, others) => {
     const account = { username, password: PASSWORD, mustChangePassword: false };
     const user = await admin(app).post<UserRecord>('/api/users', account).expect(201);
