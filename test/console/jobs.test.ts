@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core';
 import type { JobRecord } from '../../api/jobs/schemas.ts';
 import { describeConsole } from '../support/console/console.ts';
 import { eventually } from '../support/eventually.ts';
-import { accessibilityProblems } from '../support/console/page.ts';
+import { accessibilityProblems, OWN } from '../support/console/page.ts';
 import { createUser, PASSWORD } from '../support/users.ts';
 
 const status = (page: Page, name: string) =>
@@ -148,7 +148,7 @@ describeConsole('jobs', (console) => {
     await context.route(/logs\?follow/, (route) => {
       lastIds.push(route.request().headers()['last-event-id']);
       return lastIds.length === 1
-        ? route.fulfill({ contentType: 'text/event-stream', body: CUT_STREAM })
+        ? route.fulfill({ ...OWN, contentType: 'text/event-stream', body: CUT_STREAM })
         : route.continue();
     });
     const page = await context.newPage();

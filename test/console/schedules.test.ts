@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core';
 import type { ScheduleRecord } from '../../api/schedules/schemas.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { describeConsole } from '../support/console/console.ts';
-import { accessibilityProblems } from '../support/console/page.ts';
+import { accessibilityProblems, OWN } from '../support/console/page.ts';
 import { eventually } from '../support/eventually.ts';
 import { listRuns } from '../support/schedules.ts';
 import { admin, createUser, type TestUser } from '../support/users.ts';
@@ -134,7 +134,7 @@ describeConsole('schedules', (console) => {
     let pages = 0;
     await context.route(/schedules\/logs\?(?=.*limit=100)/, (route) => {
       pages += 1;
-      return route.fulfill({ json: pageOfRuns(id, pages) });
+      return route.fulfill({ ...OWN, json: pageOfRuns(id, pages) });
     });
     const page = await context.newPage();
     await page.goto(`/schedules/${id}`);

@@ -124,6 +124,11 @@ describePages(
       );
       await refreshTwice();
       await context.unroute('**/api/auth/refresh');
+      await context.route('**/api/auth/refresh', (route) =>
+        route.fulfill({ json: { login: 'https://portal.invalid/' } }),
+      );
+      await refreshTwice();
+      await context.unroute('**/api/auth/refresh');
       await expectSignedIn(page);
     });
 
@@ -143,6 +148,24 @@ describePages(
       await notice.waitFor();
       await page.getByRole('button', { name: 'Reload the page' }).click();
       await page.getByRole('button', { name: `Account of ${username}` }).waitFor();
+    });
+
+    test('is neither one of a gateway nor none, because a proxy answers instead of Holdfast', async () => {
+      const context = await console.profile();
+      const page = await context.newPage();
+      const summary = '**/api/rbac/summary';
+      const answers = [
+        { json: { login: 'https://portal.invalid/' } },
+        { status: 403, contentType: 'text/html', body: '<h1>Forbidden</h1>' },
+      ];
+      for (const each of answers) {
+        await context.route(summary, (route) => route.fulfill(each));
+        await page.goto('/');
+        await page.getByText('Something between you and Holdfast has answered').waitFor();
+        await context.unroute(summary);
+      }
+      await page.getByRole('button', { name: 'Try again' }).click();
+      await page.getByRole('heading', { name: 'Sign in' }).waitFor();
     });
 
     test('of a gateway needs no sign-in, and its pages show what happens', async () => {

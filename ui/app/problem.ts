@@ -54,6 +54,41 @@ export const networkProblem = (cause: unknown, method = 'GET'): Problem =>
     body: cause,
   });
 
+/** Every answer of Holdfast has this header; one of a proxy, or of the sign-in page of a network, has none. */
+const REQUEST_ID = 'x-request-id';
+const PROBLEM_TYPE = 'application/problem+json';
+
+/** What a proxy answers while Holdfast does not: these say that it may pass. */
+const PASSING = [429, 502, 503, 504];
+
+/**
+ * What is no word of Holdfast's. Only the passing states count: that something is missing, forbidden or of another
+ * version is for Holdfast to say.
+ */
+export function foreignProblem({ status, headers }: Response, method: string): Problem {
+  const unknown = READS.includes(method)
+    ? ''
+    : ' The request may or may not have been carried out.';
+  return new Problem({
+    status: PASSING.includes(status) ? status : 0,
+    code: 'unexpected_answer',
+    title: 'Not an answer of Holdfast',
+    detail: `Something between you and Holdfast has answered with the status ${status}, such as a proxy or the sign-in page of a network. If you must sign in there, do it in another tab.${unknown}`,
+    retryAfterSeconds: secondsOf(headers.get('retry-after')),
+  });
+}
+
+/** An answer of Holdfast, as it came. Error: Problem, if something else has answered. */
+export function ownAnswer(response: Response, method: string): Response {
+  const { ok, headers } = response;
+  const isOwn = ok
+    ? headers.has(REQUEST_ID)
+    : headers.get('content-type')?.startsWith(PROBLEM_TYPE) === true;
+  if (isOwn) return response;
+  void response.body?.cancel().catch(() => undefined);
+  throw foreignProblem(response, method);
+}
+
 /** True for what is no answer of the network: a problem that has a reason already, and an aborted request. */
 const isExplained = (error: unknown): boolean =>
   error instanceof Problem || (error instanceof Error && error.name === 'AbortError');

@@ -1,4 +1,5 @@
 import { localNow, noteServerDate } from '../parts/clock.ts';
+import { ownAnswer } from './problem.ts';
 
 const troubleListeners = new Set<() => void>();
 
@@ -17,12 +18,18 @@ export async function timedFetch(...request: Parameters<typeof fetch>): Promise<
   return response;
 }
 
-/** `fetch` of the API. What it notices of an outage is said once, by the frame. */
+const methodOf = ([request, init]: Parameters<typeof fetch>): string =>
+  init?.method ?? (request instanceof Request ? request.method : 'GET');
+
+/**
+ * `fetch` of the API. What it notices of an outage is said once, by the frame. Error: Problem, if something else than
+ * Holdfast has answered.
+ */
 export async function serverFetch(...request: Parameters<typeof fetch>): Promise<Response> {
   try {
     const response = await timedFetch(...request);
     if ([502, 503, 504].includes(response.status)) noteTrouble();
-    return response;
+    return ownAnswer(response, methodOf(request));
   } catch (error) {
     if (!(error instanceof Error && error.name === 'AbortError')) noteTrouble();
     throw error;

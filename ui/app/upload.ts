@@ -1,4 +1,4 @@
-import { networkProblem, Problem, problemOf } from './problem.ts';
+import { networkProblem, ownAnswer, Problem, problemOf } from './problem.ts';
 import { authorizedFetch } from './session/tokens.ts';
 
 type Upload = {
@@ -12,6 +12,15 @@ type Upload = {
 
 const aborted = (): DOMException => new DOMException('The upload was cancelled', 'AbortError');
 
+/** The headers of an answer that say whose it is, and when to try again. */
+const headersOf = (request: XMLHttpRequest): Record<string, string> =>
+  Object.fromEntries(
+    ['content-type', 'retry-after', 'x-request-id'].flatMap((name) => {
+      const value = request.getResponseHeader(name);
+      return value === null ? [] : [[name, value]];
+    }),
+  );
+
 /** Sends a file with the headers of a request. `fetch` does not say how much of a body is sent. */
 const sendFile =
   ({ file, onProgress, signal }: Upload) =>
@@ -23,13 +32,13 @@ const sendFile =
       headers.forEach((value, name) => request.setRequestHeader(name, value));
       request.upload.onprogress = ({ loaded, total }) => onProgress(total > 0 ? loaded / total : 1);
       request.onload = () => {
-        const retryAfter = request.getResponseHeader('retry-after');
-        resolve(
-          new Response(request.responseText, {
-            status: request.status,
-            ...(retryAfter !== null && { headers: { 'retry-after': retryAfter } }),
-          }),
-        );
+        const { status, responseText } = request;
+        const answer = new Response(responseText, { status, headers: headersOf(request) });
+        try {
+          resolve(ownAnswer(answer, method));
+        } catch (error) {
+          reject(error);
+        }
       };
       request.onerror = () => reject(new TypeError('The connection broke'));
       request.onabort = () => reject(aborted());

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { networkProblem, Problem, problemOf } from '../../../ui/app/problem.ts';
+import { networkProblem, ownAnswer, Problem, problemOf } from '../../../ui/app/problem.ts';
 import { canEverywhere, hasNoRole } from '../../../ui/app/session/permissions.ts';
 import { isWorthRepeating } from '../../../ui/parts/problems.ts';
 
@@ -31,6 +31,40 @@ test('a refusal says when to try again only if the server has said so', () => {
     undefined,
     undefined,
   ]);
+});
+
+describe('what something else than Holdfast answers', () => {
+  const json = { 'content-type': 'application/json' };
+  const own = { ...json, 'x-request-id': 'req_1' };
+  const problem = { 'content-type': 'application/problem+json; charset=utf-8' };
+  const refusal = (status: number, headers: Record<string, string>, method = 'GET') => {
+    try {
+      ownAnswer(new Response('{}', { status, headers }), method);
+      return undefined;
+    } catch (error) {
+      return error as Problem;
+    }
+  };
+
+  test('is no answer: neither JSON of a sign-in page, nor a refusal without a problem document', () => {
+    expect(refusal(200, own)).toBeUndefined();
+    expect(refusal(412, problem)).toBeUndefined();
+    expect(refusal(200, json)?.code).toBe('unexpected_answer');
+    expect(refusal(401, own)?.detail).toMatch(/the status 401/);
+  });
+
+  test('does not say that something is missing, forbidden or changed, only that it may pass', () => {
+    const statuses = [200, 400, 401, 403, 404, 412, 500].map((code) => refusal(code, json)?.status);
+    expect(new Set(statuses)).toEqual(new Set([0]));
+    const busy = refusal(503, { 'retry-after': '7' });
+    expect(busy).toMatchObject({ status: 503, retryAfterSeconds: 7 });
+    expect(refusal(429, json)?.status).toBe(429);
+  });
+
+  test('leaves open whether a change was made', () => {
+    expect(refusal(403, json, 'PUT')?.detail).toMatch(/may or may not have been carried out/);
+    expect(refusal(403, json)?.detail).not.toMatch(/carried out/);
+  });
 });
 
 describe('permissions', () => {

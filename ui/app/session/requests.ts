@@ -31,7 +31,7 @@ export const tokenFrom = ({
 /** Sends a request without a token. Error: Problem. */
 export async function send<T>(path: string, init: RequestInit = {}): Promise<T> {
   const response = await serverFetch(path, init).catch((error: unknown) => {
-    throw networkProblem(error);
+    throw error instanceof Problem ? error : networkProblem(error);
   });
   const text = await response.text();
   const body = parse(text);
@@ -90,7 +90,7 @@ export async function exchangeCookie(): Promise<Tokens | undefined> {
   }
 }
 
-/** True if requests without a token are accepted, since a gateway authenticates them. */
+/** True if Holdfast accepts requests without a token, since a gateway authenticates them. Error: Problem. */
 export async function isBehindGateway(): Promise<boolean> {
   try {
     await send('/api/rbac/summary');
