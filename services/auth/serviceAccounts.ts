@@ -154,10 +154,8 @@ export function createServiceAccounts({ db, commit, access, ids, cancelRevoked }
         const { enabled, ...rest } = change;
         if (enabled === true || name !== undefined || Object.keys(rest).length > 0)
           await assertMayRevive(current, trx, before);
-        const { username = before.username, tenantId = before.tenantId } = {
-          ...change,
-          username: name,
-        };
+        const username = name ?? before.username;
+        const { tenantId = before.tenantId } = change;
         if (username !== before.username || tenantId !== before.tenantId)
           await assertNameFree(trx, { id, username, tenantId });
         const after = await User.query(trx).patchAndFetchById(id, {

@@ -57,4 +57,4 @@ export function createIdempotencyKeys(): IdempotencyKeys {
 }
 
 /** Keys for the requests of a form: a double click, or a repeat after an outage, creates one record. */
-export const useIdempotencyKeys = (): IdempotencyKeys => useMemo(createIdempotencyKeys, []);
+export const useIdempotencyKeys = (): IdempotencyKeys => useMemo(() => createIdempotencyKeys(), []);

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import Koa, { type Context } from 'koa';
-import { Type, type TObject } from 'typebox';
+import { Type } from 'typebox';
 import { allRoutes } from '../../../api/app.ts';
 import { createEventStreams } from '../../../api/http/eventStream.ts';
 import { createExpensiveReads } from '../../../api/http/expensiveReads.ts';
@@ -94,8 +94,9 @@ type Parameter = {
   pattern?: string;
   format?: string;
 };
+type Query = { properties: Record<string, Parameter> };
 const parametersOf = ({ query }: Route) =>
-  Object.entries((query as TObject | undefined)?.properties ?? {}) as [string, Parameter][];
+  Object.entries((query as Query | undefined)?.properties ?? {});
 
 /**
  * `count` of the values, other ones for each `n`: all positions are tried, and all values, but each value in each

@@ -52,7 +52,7 @@ const whoRuns = async () => {
   const done = await api.client
     .post<JobRecord>('/api/jobs', body, { prefer: 'wait=20' })
     .expect(201);
-  return (done.result as { version?: string } | null)?.version;
+  return (done.result as { version: string } | null)?.version;
 };
 
 test('only workers of the current version get work, which a command changes', async () => {

@@ -93,7 +93,7 @@ export function createRackModel(height: number, mounts: readonly Mount[]) {
     /** The slot with a device, on the face that it is mounted on if it has one. */
     ofDevice(deviceId: string): Slot | undefined {
       const own = [...slots.front, ...slots.rear].filter(
-        ({ mount }) => mount !== null && mount.deviceId === deviceId,
+        ({ mount }) => mount?.deviceId === deviceId,
       );
       return own.find((slot) => slot.mount !== null && !slot.isBehind) ?? own[0];
     },
