@@ -13,7 +13,7 @@ function nameOf(node) {
   return parent.type === 'Property' && parent.key.type === 'Identifier' ? parent.key.name : '';
 }
 
-/** ESLint rule: functions have at most `max` lines, without blank lines and comments. */
+/** Functions have at most `max` lines, without blank lines and comments. */
 export const functionSize = {
   meta: {
     type: 'suggestion',

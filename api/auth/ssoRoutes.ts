@@ -80,7 +80,7 @@ const FinishQuery = Type.Object(
   closed,
 );
 
-// eslint-disable-next-line no-control-regex -- rejects control characters
+// oxlint-disable-next-line no-control-regex -- rejects control characters
 const FORBIDDEN_IN_PATH = /[\\\u0000-\u001f]/;
 
 /**

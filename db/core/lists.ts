@@ -157,7 +157,7 @@ async function readPage<M extends Model & { id: string }>(
 function takeSortKey(row: object): string | null {
   const keyed = row as { [SORT_KEY]?: string | null };
   const value = keyed[SORT_KEY] ?? null;
-  // eslint-disable-next-line @typescript-eslint/no-dynamic-delete
+  // oxlint-disable-next-line typescript/no-dynamic-delete
   delete keyed[SORT_KEY];
   return value;
 }

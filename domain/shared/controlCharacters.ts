@@ -1,5 +1,5 @@
 /** Control characters, which a terminal that shows them could execute. */
-// eslint-disable-next-line no-control-regex
+// oxlint-disable-next-line no-control-regex
 const CONTROL_CHARACTERS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g;
 
 /** The text with control characters as `\u001b`, and without halves of surrogate pairs. */

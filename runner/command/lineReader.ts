@@ -10,11 +10,11 @@ const [LINE_FEED, RETURN] = [0x0a, 0x0d];
 
 /** Control sequences of terminals (ECMA-48): CSI, OSC and other strings, and two-character ones. */
 const SEQUENCES =
-  // eslint-disable-next-line no-control-regex
+  // oxlint-disable-next-line no-control-regex
   /\u001b\[[0-?]*[ -/]*[@-~]|\u009b[0-?]*[ -/]*[@-~]|\u001b[\]PX^_][^\u0007\u001b\u009c]*(?:\u0007|\u001b\\|\u009c)|\u001b[ -/]*[0-Z\\^-~]/g;
 
 /** The start of a sequence at the end of a text. */
-// eslint-disable-next-line no-control-regex
+// oxlint-disable-next-line no-control-regex
 const UNFINISHED_SEQUENCE = /(?:\u001b|\u009b)[^\n]{0,64}$/;
 
 const stripSequences = (text: string): string => text.replaceAll(SEQUENCES, '');

@@ -21,7 +21,7 @@ function copyBySelection(text: string): boolean {
   document.body.append(field);
   field.select();
   // The only way without a secure context.
-  // eslint-disable-next-line @typescript-eslint/no-deprecated
+  // oxlint-disable-next-line typescript/no-deprecated
   const isCopied = document.execCommand('copy');
   field.remove();
   if (focused instanceof HTMLElement) focused.focus();

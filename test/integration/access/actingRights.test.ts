@@ -1,5 +1,5 @@
 // One table of every operation that acts on a record: it is read as a whole.
-/* eslint-disable max-lines */
+/* oxlint-disable max-lines */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { allRoutes } from '../../../api/app.ts';
 import { permissionsOf } from '../../../api/http/route.ts';

@@ -74,7 +74,7 @@ function ToSignIn() {
     const { href } = latestLocation;
     void navigate({ to: '/sign-in', search: href === '/' ? {} : { to: href }, replace: true });
     // Once: the navigation changes the location.
-    // eslint-disable-next-line react-hooks/exhaustive-deps
+    // oxlint-disable-next-line react/exhaustive-deps
   }, []);
   return <Starting />;
 }

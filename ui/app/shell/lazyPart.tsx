@@ -60,7 +60,7 @@ export function ClosedPart({ error, of: { onClose } }: FailedProps & { of: Closa
     onClose();
     if (isMissingPart(error)) void reloadIfOutdated();
     // Once: closing it changes the properties.
-    // eslint-disable-next-line react-hooks/exhaustive-deps
+    // oxlint-disable-next-line react/exhaustive-deps
   }, []);
   return null;
 }

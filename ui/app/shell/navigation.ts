@@ -16,7 +16,7 @@ export type NavigationEntry = {
 
 declare module '@tanstack/react-router' {
   // An interface, since the declaration of the library is extended.
-  // eslint-disable-next-line @typescript-eslint/consistent-type-definitions
+  // oxlint-disable-next-line typescript/consistent-type-definitions
   interface StaticDataRouteOption {
     /** Title of the document, unless the page sets its own. */
     title?: string;

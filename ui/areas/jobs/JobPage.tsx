@@ -109,7 +109,7 @@ function JobLog({ job }: { job: Job }) {
       onEnd: () => void client.invalidateQueries({ queryKey: ['jobs'] }),
     });
     // The log of a job is one object for as long as it is shown.
-    // eslint-disable-next-line react-hooks/exhaustive-deps
+    // oxlint-disable-next-line react/exhaustive-deps
   }, [id]);
   return (
     <Section title="Log">

@@ -89,7 +89,7 @@ function useVisibleRows(
     },
     [focusedRow],
   );
-  // eslint-disable-next-line react-hooks/incompatible-library -- nothing that it returns is memoized
+  // oxlint-disable-next-line react/incompatible-library -- nothing that it returns is memoized
   const virtualizer = useVirtualizer({
     count,
     getScrollElement: () => scroller.current,

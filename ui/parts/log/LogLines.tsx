@@ -51,7 +51,7 @@ function useLogRows(
   rows: LogRows,
   { wrap, isMeasured }: { wrap: boolean; isMeasured: boolean },
 ) {
-  // eslint-disable-next-line react-hooks/incompatible-library -- nothing that it returns is memoized
+  // oxlint-disable-next-line react/incompatible-library -- nothing that it returns is memoized
   const virtualizer = useVirtualizer({
     count: rows.count,
     getScrollElement: () => scroller.current,

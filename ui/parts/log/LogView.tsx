@@ -50,9 +50,9 @@ function useShown({ store }: Log) {
   const [filter, setFilter] = useState<LogFilter>(ALL_LINES);
   const { version } = store;
   // The store is the same object after a change: its version says that it has changed.
-  // eslint-disable-next-line react-hooks/exhaustive-deps
+  // oxlint-disable-next-line react/exhaustive-deps
   const rows = useMemo(() => logRows(store, filter), [store, filter, version]);
-  // eslint-disable-next-line react-hooks/exhaustive-deps
+  // oxlint-disable-next-line react/exhaustive-deps
   const summary = useMemo(() => summarize(store), [store, version]);
   return { filter, setFilter, rows, summary };
 }

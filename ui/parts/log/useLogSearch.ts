@@ -28,7 +28,7 @@ export function useLogSearch({ store, version, filter, topLine }: Options) {
   const matches = useMemo(
     () => findMatches(store, filter, wanted),
     // The store is the same object after a change: its version says that it has changed.
-    // eslint-disable-next-line react-hooks/exhaustive-deps
+    // oxlint-disable-next-line react/exhaustive-deps
     [store, filter, wanted, version],
   );
   const byLine = useMemo(() => groupByLine(matches), [matches]);

@@ -21,7 +21,7 @@ import type { LdapConfig } from './ldapConfig.ts';
 /** Escapes a value for a search filter (RFC 4515, 3). */
 const escapeFilter = (value: string): string =>
   value.replace(
-    // eslint-disable-next-line no-control-regex -- NUL is one of the characters that the RFC names
+    // oxlint-disable-next-line no-control-regex -- NUL is one of the characters that the RFC names
     /[\\*()\u0000]/g,
     (character) => `\\${character.charCodeAt(0).toString(16).padStart(2, '0')}`,
   );

@@ -138,7 +138,7 @@ export function createOidc(outbound: ProviderOutbound) {
         // TLS.
         execute: [
           client.enableNonRepudiationChecks,
-          // eslint-disable-next-line @typescript-eslint/no-deprecated -- marked deprecated as a warning; set by an administrator
+          // oxlint-disable-next-line typescript/no-deprecated -- marked deprecated as a warning; set by an administrator
           ...(config.allowHttp ? [client.allowInsecureRequests] : []),
         ],
       },

@@ -29,7 +29,7 @@ function More({ row, onMore }: MoreProps) {
   useEffect(() => {
     if (isNext) onMore(row);
     // The row is another one with another key.
-    // eslint-disable-next-line react-hooks/exhaustive-deps
+    // oxlint-disable-next-line react/exhaustive-deps
   }, [key, isNext, onMore]);
   return <span className={isNext ? classes.muted : classes.more}>{text}</span>;
 }
