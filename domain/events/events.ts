@@ -187,6 +187,17 @@ const assigned = {
 };
 const Workflow = data('Workflow', workflow);
 const WorkflowPending = data('WorkflowPending', { ...workflow, ...assigned });
+const WorkflowMoved = data('WorkflowMoved', {
+  ...workflow,
+  ...assigned,
+  fromSiteId: nullable(Type.String()),
+  toSiteId: nullable(
+    Type.String({
+      description:
+        'Who may decide here decides now. Null if the device is at no site of the tenant.',
+    }),
+  ),
+});
 const WorkflowDecision = data('WorkflowDecision', {
   ...workflow,
   decision: Type.Enum([...DECISIONS]),
@@ -325,6 +336,7 @@ export const EVENT_DATA = {
   'workflow.expired': Workflow,
   'workflow.cancelled': Workflow,
   'workflow.executed': Workflow,
+  'workflow.moved': WorkflowMoved,
   'workflow.reminder': WorkflowPending,
   'workflow.decision.created': WorkflowDecision,
   'workflow.comment.created': WorkflowComment,

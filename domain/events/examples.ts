@@ -21,6 +21,8 @@ const PREFIXES: Readonly<Record<string, string>> = {
   mappingId: 'asg',
   providerId: 'idp',
   siteId: 'sit',
+  fromSiteId: 'sit',
+  toSiteId: 'sit',
   recordId: 'dev',
 };
 

@@ -51,6 +51,7 @@ const SUMMARIES: Readonly<Record<Exclude<EventType, Inventory>, string>> = {
   'workflow.expired': 'An approval request has expired without a decision.',
   'workflow.cancelled': 'An approval request was withdrawn.',
   'workflow.executed': 'What was approved was executed, or has failed.',
+  'workflow.moved': 'An open approval request has followed its device to another site.',
   'workflow.reminder': 'An approval request still waits for decisions.',
   'workflow.decision.created': 'A person has approved or rejected a request.',
   'workflow.comment.created': 'A person has commented on an approval request.',

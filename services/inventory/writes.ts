@@ -15,6 +15,7 @@ import { covers, type ResourceScope } from '../../domain/access/scope.ts';
 import type { QuotaValues } from '../../domain/access/quotas.ts';
 import { createCombiner } from '../../platform/combiner.ts';
 import type { Access } from '../access/access.ts';
+import { recordMovedRequests } from '../approvals/movedRequests.ts';
 import { requestedSpace } from './affectedSpaces.ts';
 import { COMBINED_CREATES, createCombinedCreates } from './combinedCreates.ts';
 import type { PlanOutcome, Planner } from './planner.ts';
@@ -96,6 +97,7 @@ export function createInventoryWrites({ commit, access, planner, config, maxBusy
           if (mode === 'all') for (const each of outcome.planned) assertCanWrite(caller, each);
           if (mode === 'all' && !allValid(outcome.planned)) throw toError(outcome.planned);
           await removeDependents(work, trx, outcome, config.quotas);
+          await recordMovedRequests(work, trx, outcome.changes);
           const record = () =>
             recordChanges(work, outcome, access.scope(caller, 'inventory:write'));
           await writeAndRecord(() => write(work), record, outcome.changes.length);
@@ -224,6 +226,7 @@ export function createInventoryWrites({ commit, access, planner, config, maxBusy
             bytes += sizeOfReplaced(changes);
             assertWithinLimits({ rows: 0, bytes });
             await removeDependents(work, trx, { planned, changes }, config.quotas);
+            await recordMovedRequests(work, trx, changes);
             const record = () =>
               recordChanges(work, { planned, changes }, access.scope(caller, 'inventory:write'));
             await writeAndRecord(() => write(), record, changes.length);

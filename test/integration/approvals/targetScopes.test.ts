@@ -133,10 +133,9 @@ test('the people of the new site decide on a request at a device that has moved'
   const created = await createRequest(root, { deviceId: estate.deviceA });
   expect(created).toMatchObject({ siteId: estate.siteA, deviceId: estate.deviceA });
   await expectProblem(approve(atB, created.id), 404, 'not_found');
-  await fixture.app.deps
-    .db('devices')
-    .where({ id: estate.deviceA })
-    .update({ site_id: estate.siteB, name: 'moved' });
+  await root
+    .put(`/api/inventory/devices/${estate.deviceA}`, { siteId: estate.siteB, name: 'moved' })
+    .expect(200);
   await expectProblem(approve(atA, created.id), 404, 'not_found');
   const found = async (siteId: string) =>
     (await root.get<{ items: { id: string }[] }>(`/api/workflows?siteId=${siteId}`).expect(200))
@@ -147,4 +146,21 @@ test('the people of the new site decide on a request at a device that has moved'
     status: 'approved',
     contentHash: created.contentHash,
   });
+  const { db } = fixture.app.deps;
+  const events = await db('events')
+    .where({ subject_id: created.id, type: 'workflow.moved' })
+    .select('tenant_id', 'data');
+  expect(events).toMatchObject([
+    {
+      tenant_id: created.tenantId,
+      data: { fromSiteId: estate.siteA, toSiteId: estate.siteB, status: 'pending' },
+    },
+  ]);
+  const entries = await db('audit_entries').where({
+    subject_id: created.id,
+    action: 'workflow.move',
+  });
+  expect(entries).toMatchObject([
+    { before: { siteId: estate.siteA }, after: { siteId: estate.siteB } },
+  ]);
 });
