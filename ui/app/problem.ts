@@ -65,7 +65,7 @@ const PASSING = [429, 502, 503, 504];
  * What is no word of Holdfast's. Only the passing states count: that something is missing, forbidden or of another
  * version is for Holdfast to say.
  */
-export function foreignProblem({ status, headers }: Response, method: string): Problem {
+function foreignProblem({ status, headers }: Response, method = 'GET', body?: unknown): Problem {
   const unknown = READS.includes(method)
     ? ''
     : ' The request may or may not have been carried out.';
@@ -75,16 +75,19 @@ export function foreignProblem({ status, headers }: Response, method: string): P
     title: 'Not an answer of Holdfast',
     detail: `Something between you and Holdfast has answered with the status ${status}, such as a proxy or the sign-in page of a network. If you must sign in there, do it in another tab.${unknown}`,
     retryAfterSeconds: secondsOf(headers.get('retry-after')),
+    body,
   });
 }
 
 /** An answer of Holdfast, as it came. Error: Problem, if something else has answered. */
 export function ownAnswer(response: Response, method: string): Response {
   const { ok, headers } = response;
-  const isOwn = ok
-    ? headers.has(REQUEST_ID)
-    : headers.get('content-type')?.startsWith(PROBLEM_TYPE) === true;
-  if (isOwn) return response;
+  const type = headers.get('content-type') ?? '';
+  // A validation answers with an error status, and what it has found.
+  const isRefusal =
+    type.startsWith(PROBLEM_TYPE) ||
+    (headers.has(REQUEST_ID) && type.startsWith('application/json'));
+  if (ok ? headers.has(REQUEST_ID) : isRefusal) return response;
   void response.body?.cancel().catch(() => undefined);
   throw foreignProblem(response, method);
 }
@@ -134,12 +137,14 @@ function secondsOf(header: string | null): number | undefined {
   return Number.isFinite(seconds) ? seconds : undefined;
 }
 
-/** The problem in an answer with an error status. A proxy may have sent it: then it has no fields. */
-export function problemOf({ status, headers }: Response, body: unknown): Problem {
+/** The problem in an answer with an error status. Without a code it is none of Holdfast's. */
+export function problemOf(response: Response, body: unknown): Problem {
+  const { status, headers } = response;
   const { code, title, detail, requestId, errors } = isObject(body) ? body : {};
+  if (typeof code !== 'string') return foreignProblem(response, 'GET', body);
   return new Problem({
     status,
-    code: code ?? 'unexpected_answer',
+    code,
     title: title ?? 'Unexpected answer',
     detail: detail ?? `The server answered with the status ${status}.`,
     requestId,

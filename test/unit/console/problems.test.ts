@@ -50,7 +50,16 @@ describe('what something else than Holdfast answers', () => {
     expect(refusal(200, own)).toBeUndefined();
     expect(refusal(412, problem)).toBeUndefined();
     expect(refusal(200, json)?.code).toBe('unexpected_answer');
-    expect(refusal(401, own)?.detail).toMatch(/the status 401/);
+    expect(refusal(401, json)?.detail).toMatch(/the status 401/);
+    const html = { 'content-type': 'text/html', 'x-request-id': 'a proxy has one, too' };
+    expect(refusal(401, html)?.status).toBe(0);
+    expect(problemOf(new Response('{}', { status: 401, headers: own }), {}).status).toBe(0);
+  });
+
+  test('is one with an error status that has found something, as a validation does', () => {
+    const found = new Response('{}', { status: 409, headers: own });
+    expect(ownAnswer(found, 'POST')).toBe(found);
+    expect(problemOf(found, { validation: {} }).body).toEqual({ validation: {} });
   });
 
   test('does not say that something is missing, forbidden or changed, only that it may pass', () => {
