@@ -277,6 +277,26 @@ describePages('the frame', (console) => {
     await field.and(page.locator(':focus')).waitFor();
   });
 
+  test('of an expired session stays below the change of a one-time password', async () => {
+    const user = await createUser(console.app, 'operator');
+    const page = await console.open(user, '/jobs/new?type=core.echo');
+    const payload = page.getByRole('main').locator('textarea').first();
+    await payload.fill('{"message": "typed"}');
+    const { oneTimePassword } = await admin(console.app)
+      .post<{ oneTimePassword: string }>(`/api/users/${user.id}/reset-password`, {})
+      .expect(200);
+    await page.getByRole('button', { name: 'Start job' }).click();
+    await page.getByRole('dialog', { name: 'Your session has expired' }).waitFor();
+    await signIn(page, user.username, oneTimePassword);
+    await page.getByRole('heading', { name: 'Choose a password' }).waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    for (const label of ['New password', 'New password again'])
+      await page.getByLabel(label, { exact: true }).fill('another horse battery');
+    await page.getByRole('button', { name: 'Change the password' }).click();
+    await page.getByRole('heading', { name: 'New job' }).waitFor();
+    expect(JSON.parse(await payload.inputValue())).toEqual({ message: 'typed' });
+  });
+
   test('of an expired session stays, with what is typed, if the sign-in cannot be loaded', async () => {
     const user = await createUser(console.app, 'operator');
     const context = await console.profileOf(user);

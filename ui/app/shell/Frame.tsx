@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { useRouter } from '@tanstack/react-router';
-import { useEffect, useMemo } from 'react';
+import { Activity, useEffect, useMemo } from 'react';
 import { errorMessage } from '../../../domain/shared/errorMessage.ts';
 import { PermissionsProvider } from '../../parts/permissions.tsx';
 import { queryClient } from '../queryClient.ts';
@@ -92,14 +92,21 @@ function Session({ isGateway }: { isGateway: boolean }) {
     [summary.data, account.data, isGateway],
   );
   usePreloadedOverlay(session !== undefined && !isGateway);
-  if (mustChangePassword) return <ChangePassword />;
-  if (session)
+  if (mustChangePassword || session)
     return (
-      <SessionContext value={session}>
-        <PermissionsProvider value={session}>
-          <Shell />
-        </PermissionsProvider>
-      </SessionContext>
+      <>
+        {/* Who signs in again with a one-time password finds what was typed after the change. */}
+        <Activity mode={mustChangePassword ? 'hidden' : 'visible'}>
+          {session && (
+            <SessionContext value={session}>
+              <PermissionsProvider value={session}>
+                <Shell />
+              </PermissionsProvider>
+            </SessionContext>
+          )}
+        </Activity>
+        {mustChangePassword && <ChangePassword />}
+      </>
     );
   const error = [account.error, summary.error].find(
     (found) => found !== null && !(found instanceof Problem && found.status === 401),

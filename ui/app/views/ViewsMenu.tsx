@@ -56,33 +56,17 @@ function Views({ list, search, onSearch }: Props) {
     shown.start(view);
     show(view);
   };
-  if (data === undefined) return null;
   return (
     <>
-      <Menu position="bottom-start" width={270} shadow="md" withInitialFocusPlaceholder={false}>
-        <Menu.Target>
-          <Button variant="default" size="compact-sm" leftSection={<Icon name="list" size={14} />}>
-            <Present view={present} search={search} />
-          </Button>
-        </Menu.Target>
-        <Menu.Dropdown className={classes.menu}>
-          <ViewItems title="My views" views={views.filter((view) => !view.shared)} onOpen={open} />
-          <ViewItems title="Shared" views={views.filter((view) => view.shared)} onOpen={open} />
-          {views.length > 0 && <Menu.Divider />}
-          {present && (
-            <PresentItems
-              view={present}
-              search={search}
-              whyNotShare={whyNotShare}
-              onSave={shown.save}
-              onDialog={setDialog}
-            />
-          )}
-          <Menu.Item leftSection={<Icon name="plus" />} onClick={() => setDialog('save')}>
-            Save as a new view …
-          </Menu.Item>
-        </Menu.Dropdown>
-      </Menu>
+      {data && (
+        <ListMenu
+          {...{ views, present, search, whyNotShare }}
+          onOpen={open}
+          onSave={shown.save}
+          onDialog={setDialog}
+        />
+      )}
+      {/* Also while the views of another tenant are read: a name may be typed. */}
       <Dialogs
         {...{ list, search, onSearch, whyNotShare, present, dialog, open }}
         close={() => setDialog(undefined)}
@@ -97,6 +81,34 @@ function Views({ list, search, onSearch }: Props) {
         onClose={shown.dismiss}
       />
     </>
+  );
+}
+
+type ListMenuProps = Omit<PresentProps, 'view'> & {
+  views: readonly View[];
+  present: View | undefined;
+  onOpen: (view: View) => void;
+};
+
+/** The views of a list, and what can be done with the present one. */
+function ListMenu({ views, present, onOpen, ...props }: ListMenuProps) {
+  return (
+    <Menu position="bottom-start" width={270} shadow="md" withInitialFocusPlaceholder={false}>
+      <Menu.Target>
+        <Button variant="default" size="compact-sm" leftSection={<Icon name="list" size={14} />}>
+          <Present view={present} search={props.search} />
+        </Button>
+      </Menu.Target>
+      <Menu.Dropdown className={classes.menu}>
+        <ViewItems title="My views" views={views.filter((view) => !view.shared)} onOpen={onOpen} />
+        <ViewItems title="Shared" views={views.filter((view) => view.shared)} onOpen={onOpen} />
+        {views.length > 0 && <Menu.Divider />}
+        {present && <PresentItems view={present} {...props} />}
+        <Menu.Item leftSection={<Icon name="plus" />} onClick={() => props.onDialog('save')}>
+          Save as a new view …
+        </Menu.Item>
+      </Menu.Dropdown>
+    </Menu>
   );
 }
 
