@@ -34,8 +34,12 @@ export function cursorScope(
   return [name, hash('sha256', JSON.stringify(parts), 'base64url').slice(0, 12)];
 }
 
+/** The text of a cursor: the list that it continues, and the key of the last record of the page. */
+export const cursorText = (parts: readonly (string | null)[]): string =>
+  Buffer.from(JSON.stringify(parts)).toString('base64url');
+
 export const encodeKey = (scope: readonly string[], { value, id }: ListKey): string =>
-  Buffer.from(JSON.stringify([...scope, value, id])).toString('base64url');
+  cursorText([...scope, value, id]);
 
 /** A time as PostgreSQL writes it: offsets are less than 16 hours. */
 const TIME =
@@ -63,7 +67,8 @@ const IS_SORT_VALUE: Readonly<Record<FieldKind, (text: string) => boolean>> = {
   address: (text) => (parseHost(text) ?? parseInterfaceAddress(text)) !== undefined,
 };
 
-const invalidCursor = (message: string) => invalidField('query', '/cursor', 'cursor', message);
+export const invalidCursor = (message: string) =>
+  invalidField('query', '/cursor', 'cursor', message);
 
 /** Decodes the key of a cursor. Error: `invalid_request` for what this query cannot continue. */
 export function decodeKey(
@@ -96,7 +101,8 @@ function isSortValue(value: unknown, sort: ListSort | undefined): boolean {
   return !byId && typeof value === 'string' && IS_SORT_VALUE[sort.kind](value);
 }
 
-function parseCursor(cursor: string): unknown[] {
+/** The parts of a cursor; none for a text that is no cursor. */
+export function parseCursor(cursor: string): unknown[] {
   try {
     const parsed: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8'));
     return Array.isArray(parsed) ? parsed : [];

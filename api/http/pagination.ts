@@ -1,6 +1,6 @@
 import { Type, type TSchema } from 'typebox';
-import { invalidField } from '../../domain/shared/errors.ts';
 import type { IdKind } from '../../platform/ids.ts';
+import { cursorText, invalidCursor, parseCursor } from './listCursor.ts';
 import { ok, type HttpResponse } from './response.ts';
 
 export const DEFAULT_LIMIT = 50;
@@ -33,8 +33,7 @@ export const listSchema = (item: TSchema, title: string) =>
   );
 
 /** Encodes a cursor: the name of the list, and the key of the last record of the page. */
-export const encodeCursor = (list: string, key: string): string =>
-  Buffer.from(JSON.stringify([list, key])).toString('base64url');
+export const encodeCursor = (list: string, key: string): string => cursorText([list, key]);
 
 /**
  * Decodes the key of a cursor, which must match `keyPattern`. Error: `invalid_request` for a cursor
@@ -46,21 +45,10 @@ export function decodeCursor(
   keyPattern: RegExp,
 ): string | undefined {
   if (cursor === undefined) return undefined;
-  const key = readCursor(list, cursor);
-  if (key === undefined || !keyPattern.test(key) || encodeCursor(list, key) !== cursor) {
-    throw invalidField('query', '/cursor', 'cursor', 'is not a cursor of this list');
-  }
+  const [, key] = parseCursor(cursor);
+  if (typeof key !== 'string' || !keyPattern.test(key) || encodeCursor(list, key) !== cursor)
+    throw invalidCursor('is not a cursor of this list');
   return key;
-}
-
-function readCursor(list: string, cursor: string): string | undefined {
-  try {
-    const parsed: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8'));
-    if (!Array.isArray(parsed) || parsed.length !== 2 || parsed[0] !== list) return undefined;
-    return typeof parsed[1] === 'string' ? parsed[1] : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 /** The pattern of ids of a kind, or one that a list has instead. */
