@@ -7,7 +7,12 @@ import { BulkChangeDialog } from './BulkChangeDialog.tsx';
 import { BulkDeleteDialog } from './BulkDeleteDialog.tsx';
 import type { BulkProps } from './useBulk.ts';
 
-type Props = Omit<BulkProps, 'versions' | 'where'> & { rows: readonly InventoryRecord[] };
+type Props = Omit<BulkProps, 'versions' | 'where' | 'changed' | 'takePresent'> & {
+  rows: readonly InventoryRecord[];
+};
+
+const versionsOf = (rows: readonly InventoryRecord[]): ReadonlyMap<string, number> =>
+  new Map(rows.map(({ id, version }) => [id, version]));
 
 /** What can be done with several records together: as they are listed when it is chosen. */
 export function BulkActions({ rows, ...props }: Props) {
@@ -27,8 +32,21 @@ export function BulkActions({ rows, ...props }: Props) {
     delete: commonWhere(rows.map((row) => whereOfDeletion(name, row))),
   };
   const start = (dialog: 'change' | 'delete') => {
-    const versions = new Map(rows.map(({ id, version }) => [id, version]));
-    setOpen({ dialog, asked: { ids: props.ids, versions, where: where[dialog] } });
+    setOpen({
+      dialog,
+      asked: { ids: props.ids, versions: versionsOf(rows), where: where[dialog] },
+    });
+  };
+  const present = versionsOf(rows);
+  const asked = open && {
+    ...open.asked,
+    changed: [...open.asked.versions].filter(([id, version]) =>
+      present.has(id) ? present.get(id) !== version : false,
+    ).length,
+    takePresent: () => {
+      const versions = new Map([...open.asked.versions, ...present]);
+      setOpen({ ...open, asked: { ...open.asked, versions } });
+    },
   };
   return (
     <>
@@ -50,8 +68,8 @@ export function BulkActions({ rows, ...props }: Props) {
       >
         Delete …
       </PermissionButton>
-      {open?.dialog === 'change' && <BulkChangeDialog {...props} {...open.asked} {...ends} />}
-      {open?.dialog === 'delete' && <BulkDeleteDialog {...props} {...open.asked} {...ends} />}
+      {asked && open.dialog === 'change' && <BulkChangeDialog {...props} {...asked} {...ends} />}
+      {asked && open.dialog === 'delete' && <BulkDeleteDialog {...props} {...asked} {...ends} />}
     </>
   );
 }

@@ -1,3 +1,4 @@
+import { Alert, Button, Group, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { formatNumberOf } from '../../../parts/format.ts';
 import { ConfirmDialog } from '../../../parts/ConfirmDialog.tsx';
@@ -21,6 +22,8 @@ export function BulkDialog({
   all,
   ids,
   versions,
+  changed,
+  takePresent,
   where,
   onDone,
   onClose,
@@ -42,6 +45,19 @@ export function BulkDialog({
       problem={error}
     >
       {children}
+      {changed > 0 && (
+        <Alert color="yellow" role="status">
+          <Group gap="sm">
+            <Text size="sm">
+              Others have changed {formatNumberOf(changed, resource.singular, resource.plural)}{' '}
+              since you chose them.
+            </Text>
+            <Button variant="default" onClick={takePresent} disabled={isBusy}>
+              Go on with them as they are now
+            </Button>
+          </Group>
+        </Alert>
+      )}
       <PlanPanel plan={plan} all={all} nothing={nothing} />
       {/* A request is planned again when it is decided. */}
       <AskButton

@@ -14,6 +14,10 @@ export type BulkProps = {
   ids: readonly string[];
   /** Those that were listed when the dialog was opened, by id: others may have changed a record since. */
   versions: ReadonlyMap<string, number>;
+  /** How many of them others have changed since. */
+  changed: number;
+  /** Goes on with all of them as they are listed now. */
+  takePresent: () => void;
   /** What these records have in common. */
   where: Where;
   onDone: () => void;
