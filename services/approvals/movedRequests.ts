@@ -47,7 +47,7 @@ export async function recordMovedRequests(
       fromSiteId,
       toSiteId,
     };
-    work.emit('workflow.moved', approvalSubject(approval), data, tenantId);
+    work.emit('workflow.moved', approvalSubject(approval), data, { tenantId });
   }
 }
 
