@@ -80,6 +80,20 @@ export const APPROVAL_SUMMARY_COLUMNS = [
   'version',
 ] as const;
 
+/** The open requests at these devices or sites, without their plans. Each of both conditions has an index. */
+export const findOpenAt = async (
+  trx: Knex,
+  { deviceIds, siteIds }: { deviceIds: readonly string[]; siteIds: readonly string[] },
+): Promise<Approval[]> =>
+  Approval.query(trx)
+    .whereRaw('(device_id = ANY (?::text[]) OR scope_site_id = ANY (?::text[]))', [
+      deviceIds,
+      siteIds,
+    ])
+    .where((is) => is.where({ status: 'pending' }).orWhereIn('execution', ['queued', 'running']))
+    .select(...APPROVAL_SUMMARY_COLUMNS)
+    .orderBy('id');
+
 /** Reads a request and locks its row until the transaction ends. Decisions are serialized by it. */
 export const lockApproval = async (trx: Knex, id: string): Promise<Approval | undefined> =>
   Approval.query(trx).findById(id).forUpdate();

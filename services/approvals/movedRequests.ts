@@ -1,12 +1,12 @@
 import type { Work } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
-import { APPROVAL_SUMMARY_COLUMNS } from '../../db/approvals/approvals.ts';
-import { Approval, ApprovalAssignee } from '../../db/models/Approval.ts';
+import { findOpenAt } from '../../db/approvals/approvals.ts';
+import { ApprovalAssignee } from '../../db/models/Approval.ts';
 import type { PlannedChange } from '../../domain/inventory/planSnapshot.ts';
 import { approvalEventData, approvalSubject } from './approvalAudit.ts';
 
-/** A device, or a site, that leaves a site of a tenant. `siteId`: where it is in the same tenant afterwards. */
-type Move = { id: string; tenantId: unknown; siteId: string | null };
+/** A device, or a site, that leaves a site of a tenant. `toSiteId`: where it goes in the same tenant. */
+type Move = { tenantId: unknown; toSiteId: string | null };
 
 /**
  * Records which open requests follow a device to another site, or lose the site because it moves to another tenant:
@@ -17,24 +17,37 @@ export async function recordMovedRequests(
   trx: Knex,
   changes: readonly PlannedChange[],
 ): Promise<void> {
-  const devices = await movesOf(trx, changes, 'devices');
-  const sites = await movesOf(trx, changes, 'sites');
+  const devices = movesOf(changes, 'devices');
+  const sites = movesOf(changes, 'sites');
   if (devices.size + sites.size === 0) return;
-  const open = await Approval.query(trx)
-    .where((at) =>
-      at.whereIn('device_id', [...devices.keys()]).orWhereIn('scope_site_id', [...sites.keys()]),
-    )
-    .where((is) => is.where({ status: 'pending' }).orWhereIn('execution', ['queued', 'running']))
-    .select(...APPROVAL_SUMMARY_COLUMNS)
-    .orderBy('id');
-  for (const approval of open) {
+  const open = await findOpenAt(trx, {
+    deviceIds: [...devices.keys()],
+    siteIds: [...sites.keys()],
+  });
+  const moved = open.flatMap((approval) => {
     const move = devices.get(approval.deviceId ?? '') ?? sites.get(approval.scopeSiteId ?? '');
+    return move?.tenantId === approval.tenantId ? [{ approval, toSiteId: move.toSiteId }] : [];
+  });
+  if (moved.length === 0) return;
+  const tenantAt = await tenantsOfSites(
+    trx,
+    changes,
+    moved.flatMap(({ toSiteId }) => toSiteId ?? []),
+  );
+  const assignees = await ApprovalAssignee.query(trx).whereIn(
+    'approval_id',
+    moved.map(({ approval }) => approval.id),
+  );
+  const assigneesOf = Map.groupBy(assignees, ({ approvalId }) => approvalId);
+  for (const { approval, toSiteId: target } of moved) {
     const { tenantId, scopeSiteId: fromSiteId } = approval;
-    const toSiteId = move?.siteId ?? null;
-    if (move?.tenantId !== tenantId || fromSiteId === toSiteId) continue;
-    const assignees = await ApprovalAssignee.query(trx).where({ approval_id: approval.id });
+    // Approvers at a site of another tenant do not decide here.
+    const toSiteId = target !== null && tenantAt.get(target) === tenantId ? target : null;
+    if (fromSiteId === toSiteId) continue;
     const idsOf = (kind: string) =>
-      assignees.filter((each) => each.kind === kind).map(({ assigneeId }) => assigneeId);
+      (assigneesOf.get(approval.id) ?? [])
+        .filter((each) => each.kind === kind)
+        .map(({ assigneeId }) => assigneeId);
     work.audit('workflow.move', approvalSubject(approval), {
       before: { siteId: fromSiteId },
       after: { siteId: toSiteId },
@@ -52,35 +65,32 @@ export async function recordMovedRequests(
 }
 
 /** The records that leave their site, or their tenant, by id. */
-async function movesOf(
-  trx: Knex,
+function movesOf(
   changes: readonly PlannedChange[],
   resource: 'devices' | 'sites',
-): Promise<Map<string, Move>> {
+): Map<string, Move> {
   const moves = new Map<string, Move>();
   for (const { resource: changed, id, before, after } of changes) {
     if (changed !== resource || !before || !after) continue;
     const { tenantId } = before;
     const stays = tenantId === after.tenantId;
     if (stays && (resource === 'sites' || before.siteId === after.siteId)) continue;
-    const siteId = stays ? await ownSite(trx, changes, String(after.siteId), tenantId) : null;
-    moves.set(id, { id, tenantId, siteId });
+    moves.set(id, { tenantId, toSiteId: stays ? String(after.siteId) : null });
   }
   return moves;
 }
 
-/** A site if it is of a tenant after the changes: approvers at a site of another tenant do not decide here. */
-async function ownSite(
+/** The tenants of sites after the changes, by site. */
+async function tenantsOfSites(
   trx: Knex,
   changes: readonly PlannedChange[],
-  id: string,
-  tenantId: unknown,
-): Promise<string | null> {
-  const changed = changes.find((each) => each.resource === 'sites' && each.id === id);
-  const site =
-    changed?.after ??
-    (await trx('sites')
-      .where({ id })
-      .first<{ tenantId: string } | undefined>('tenant_id AS tenantId'));
-  return site?.tenantId === tenantId ? id : null;
+  ids: readonly string[],
+): Promise<Map<string, unknown>> {
+  const rows = await trx('sites')
+    .whereIn('id', ids)
+    .select<{ id: string; tenantId: string }[]>('id', 'tenant_id AS tenantId');
+  const tenants = new Map<string, unknown>(rows.map(({ id, tenantId }) => [id, tenantId]));
+  for (const { resource, id, after } of changes)
+    if (resource === 'sites' && after) tenants.set(id, after.tenantId);
+  return tenants;
 }

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { startApp, type TestApp } from '../../support/app.ts';
+import { createRequest, echoJob } from '../../support/approvals.ts';
 import { expensiveStatements, type Statement } from '../../support/listPlans.ts';
 import { admin, createUser } from '../../support/users.ts';
 
@@ -44,6 +45,8 @@ testPlans('what a change asks for reads no large table as a whole', async () => 
   const elsewhere = await create('devices', { name: 'sw2', siteId: other.id, deviceTypeId });
   await create('interfaces', { deviceId: elsewhere.id, name: 'e0', kind: 'fiber' });
   await createUser(app, { roleId: 'viewer', tenantId: 'two' });
+  const asker = await createUser(app, { roleId: 'operator', tenantId: 'two' });
+  await createRequest(asker.client, { siteId: other.id, ...echoJob });
   const field = await create('custom-fields', {
     name: 'rack_unit',
     resource: 'devices',
