@@ -15,7 +15,7 @@ type AccessChecks = {
   requireToAct<R extends ResourceScope>(
     caller: Caller,
     record: R | undefined,
-    rights: { permission: Permission; readPermission: Permission; missing: AppError },
+    rights: { permission: Permission; readPermission: Permission; missing: () => AppError },
   ): Promise<R>;
 };
 
@@ -111,7 +111,7 @@ export function scopedRepository<R extends ScopedRecord>(
     return access.requireToAct(caller, record, {
       permission,
       readPermission,
-      missing: notFound(kind, id),
+      missing: () => notFound(kind, id),
     });
   }
 

@@ -30,7 +30,7 @@ export type ActingRights = {
   /** Callers who hold this may know that the record exists. */
   readPermission: Permission;
   /** The error for callers who may not even know that. */
-  missing: AppError;
+  missing: () => AppError;
 };
 
 /** What a caller lacks: a permission, or a role that names a job type or each type of a pattern. */
@@ -204,7 +204,7 @@ export function createAccess({
       { permission, readPermission, missing }: ActingRights,
     ): Promise<R> {
       if (!record || !covers(scopeOf(caller.rights, permission, readPermission), record))
-        throw missing;
+        throw missing();
       await require(caller, permission, record);
       return record;
     },

@@ -118,7 +118,7 @@ export function createGrants({ db, commit, access, ids }: Deps) {
       const known = await access.requireToAct(caller, await findVisible(caller, kind, id), {
         permission: 'rbac:write',
         readPermission: 'rbac:read',
-        missing: notFound(kind, id),
+        missing: () => notFound(kind, id),
       });
       await commitChange(caller, 'rbac:write', known, async (work, _currentCaller, trx) => {
         await guardLastAdministrator(trx, async () => {
