@@ -5,7 +5,11 @@ import {
   isGrpcServiceError,
   type Client,
 } from '@temporalio/client';
-import { ValueError, type WorkflowIdReusePolicy } from '@temporalio/common';
+import {
+  ValueError,
+  type WorkflowIdConflictPolicy,
+  type WorkflowIdReusePolicy,
+} from '@temporalio/common';
 import { priorityOf, type OutboxTask, type StartShortJobsTask } from '../domain/dispatch/tasks.ts';
 import { toSearchAttributes } from './workflows/shared/searchAttributes.ts';
 
@@ -36,18 +40,34 @@ type ExecutionTarget = {
   syncSchedule: (client: Client, scheduleId: string) => Promise<void>;
 };
 
+type IdPolicies = {
+  workflowIdConflictPolicy: WorkflowIdConflictPolicy;
+  workflowIdReusePolicy: WorkflowIdReusePolicy;
+};
+
 /**
- * Whether a workflow that has ended may run again under its id: it reads from its record what is to be done, and finds nothing
- * to do if its start was only repeated. A job that goes on after its first attempt may have had a run of its own already,
- * which found that a shared run has the job, and ended. A backup whose archive could not be removed can be deleted
- * again. A request goes on after its workflow has failed.
+ * What happens to a workflow with the id of this one that runs, or has ended. One that may run again reads from its record
+ * what is to be done, and finds nothing to do if its start was only repeated. A job that goes on after its first attempt
+ * may have had a run of its own already, which found that a shared run has the job, and ended. A request goes on after
+ * its workflow has failed. A backup whose archive could not be removed can be deleted again, also in the moment before
+ * the former removal has ended, which would not notice that.
  */
-function reusePolicyOf(task: StartTask): WorkflowIdReusePolicy {
-  if (task.workflow === 'approval') return 'ALLOW_DUPLICATE_FAILED_ONLY';
-  const mayRunAgain =
-    task.workflow === 'removeBackup' ||
-    (task.workflow === 'job' && task.input.firstAttempt !== undefined);
-  return mayRunAgain ? 'ALLOW_DUPLICATE' : 'REJECT_DUPLICATE';
+function idPoliciesOf(task: StartTask): IdPolicies {
+  if (task.workflow === 'removeBackup')
+    return {
+      workflowIdConflictPolicy: 'TERMINATE_EXISTING',
+      workflowIdReusePolicy: 'ALLOW_DUPLICATE',
+    };
+  const isLaterAttempt = task.workflow === 'job' && task.input.firstAttempt !== undefined;
+  return {
+    workflowIdConflictPolicy: 'USE_EXISTING',
+    workflowIdReusePolicy:
+      task.workflow === 'approval'
+        ? 'ALLOW_DUPLICATE_FAILED_ONLY'
+        : isLaterAttempt
+          ? 'ALLOW_DUPLICATE'
+          : 'REJECT_DUPLICATE',
+  };
 }
 
 /**
@@ -73,8 +93,7 @@ export async function executeTask(
       args: [task.input],
       staticSummary: task.summary,
       typedSearchAttributes: toSearchAttributes(task.attributes),
-      workflowIdConflictPolicy: 'USE_EXISTING',
-      workflowIdReusePolicy: reusePolicyOf(task),
+      ...idPoliciesOf(task),
       workflowTaskTimeout: workflowTaskTimeoutMs,
       priority: priorityOf(task.attributes.tenant),
       requestEagerStart: eager,
