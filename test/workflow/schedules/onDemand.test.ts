@@ -139,9 +139,10 @@ describe('a backfill', () => {
     await backfill(client, id, due(-1), due(-1));
     type Day = { date: string; start: string; end: string; runs: object[] };
     type Days = { timezone: string; days: Day[] };
-    const { timezone, days } = await client
-      .get<Days>(`/api/schedules/${id}/days?days=4`)
-      .expect(200);
+    const { timezone, days } = await eventually(
+      async () => client.get<Days>(`/api/schedules/${id}/days?days=4`).expect(200),
+      (read) => JSON.stringify(read).includes('"succeeded"'),
+    );
     expect(timezone).toBe('Asia/Tokyo');
     expect(days).toHaveLength(4);
     expect(days.map(({ end }) => end)).toEqual([
