@@ -160,8 +160,9 @@ export async function assigneesOf(
       : await ApprovalAssignee.query(db)
           .whereIn('approval_id', [...ids])
           .orderBy(['approval_id', 'kind', 'assignee_id']);
+  const byRequest = Map.groupBy(rows, ({ approvalId }) => approvalId);
   return (id) => {
-    const assignees = rows.filter(({ approvalId }) => approvalId === id);
+    const assignees = byRequest.get(id) ?? [];
     const ofKind = (kind: 'user' | 'role') =>
       assignees.filter((row) => row.kind === kind).map(({ assigneeId }) => assigneeId);
     return { userIds: ofKind('user'), roleIds: ofKind('role') };

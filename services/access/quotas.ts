@@ -133,9 +133,8 @@ export async function resetQuotas(
   const row = await findQuotas(trx, { kind: 'everywhere' }, tenantId);
   if (!row || row.version === 0) return;
   await TenantQuota.query(trx).deleteById(tenantId);
-  const [before, after] = [row, { ...row, overrides: {} }].map((each) =>
-    asRecord(quotasOf(each, defaults)),
-  ) as [ReturnType<typeof asRecord>, ReturnType<typeof asRecord>];
+  const before = asRecord(quotasOf(row, defaults));
+  const after = asRecord(quotasOf({ ...row, overrides: {} }, defaults));
   if (before.overridden.length > 0) quotaRecord.updated(work, before, after, { tenantId });
 }
 

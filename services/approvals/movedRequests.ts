@@ -1,7 +1,6 @@
 import type { Work } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
-import { findOpenAt } from '../../db/approvals/approvals.ts';
-import { ApprovalAssignee } from '../../db/models/Approval.ts';
+import { assigneesOf, findOpenAt } from '../../db/approvals/approvals.ts';
 import type { PlannedChange } from '../../domain/inventory/planSnapshot.ts';
 import { approvalEventData, approvalSubject } from './approvalAudit.ts';
 
@@ -34,20 +33,16 @@ export async function recordMovedRequests(
     changes,
     moved.flatMap(({ toSiteId }) => toSiteId ?? []),
   );
-  const assignees = await ApprovalAssignee.query(trx).whereIn(
-    'approval_id',
+  const assigneesFor = await assigneesOf(
+    trx,
     moved.map(({ approval }) => approval.id),
   );
-  const assigneesOf = Map.groupBy(assignees, ({ approvalId }) => approvalId);
   for (const { approval, toSiteId: target } of moved) {
     const { tenantId, scopeSiteId: fromSiteId } = approval;
     // Approvers at a site of another tenant do not decide here.
     const toSiteId = target !== null && tenantAt.get(target) === tenantId ? target : null;
     if (fromSiteId === toSiteId) continue;
-    const idsOf = (kind: string) =>
-      (assigneesOf.get(approval.id) ?? [])
-        .filter((each) => each.kind === kind)
-        .map(({ assigneeId }) => assigneeId);
+    const { userIds: assignedUserIds, roleIds: assignedRoleIds } = assigneesFor(approval.id);
     work.audit('workflow.move', approvalSubject(approval), {
       before: { siteId: fromSiteId },
       after: { siteId: toSiteId },
@@ -55,8 +50,8 @@ export async function recordMovedRequests(
     });
     const data = {
       ...approvalEventData(approval),
-      assignedUserIds: idsOf('user'),
-      assignedRoleIds: idsOf('role'),
+      assignedUserIds,
+      assignedRoleIds,
       fromSiteId,
       toSiteId,
     };

@@ -9,6 +9,7 @@ import { ignoreNoChange, type Commit } from '../../db/core/commit.ts';
 import { readDatabaseTime } from '../../db/core/databaseTime.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { withPendingTask } from '../../db/core/outbox.ts';
+import type { RecordChange } from '../../db/core/unitOfWork.ts';
 import type { Approval } from '../../db/models/Approval.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
@@ -61,8 +62,14 @@ export function createApprovalReconcile({
   graceMs,
   heartbeatMs,
 }: Deps) {
-  const commitTask = (approval: Approval, action: string, task: OutboxTask): Promise<boolean> =>
+  const commitTask = (
+    approval: Approval,
+    action: string,
+    task: OutboxTask,
+    change?: RecordChange,
+  ): Promise<boolean> =>
     commit(systemCaller(approval.tenantId, 'reconcile'), (work) => {
+      if (change) work.change(change);
       work.audit(action, approvalSubject(approval));
       work.dispatch(task);
       return true;
@@ -94,19 +101,18 @@ export function createApprovalReconcile({
   async function restart(approval: Approval): Promise<boolean> {
     const { id, status, execution: before, restarts } = approval;
     log.warn({ approvalId: id, restarts }, 'starting the workflow of a request that has failed');
-    return commit(systemCaller(approval.tenantId, 'reconcile'), (work) => {
-      work.change(
-        approvalChange(
-          id,
-          { status, execution: before, restarts },
-          { restarts: restarts + 1 },
-          { newVersion: false },
-        ),
-      );
-      work.audit('workflow.redispatch', approvalSubject(approval));
-      work.dispatch(startApprovalTask(approval, heartbeatMs));
-      return true;
-    }).catch(ignoreNoChange(false));
+    const counted = approvalChange(
+      id,
+      { status, execution: before, restarts },
+      { restarts: restarts + 1 },
+      { newVersion: false },
+    );
+    return commitTask(
+      approval,
+      'workflow.redispatch',
+      startApprovalTask(approval, heartbeatMs),
+      counted,
+    ).catch(ignoreNoChange(false));
   }
 
   /**
