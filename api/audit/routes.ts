@@ -21,6 +21,7 @@ import {
   Id,
   JsonObject,
   Nullable,
+  Position,
   Reference,
   TenantId,
   Timestamp,
@@ -172,13 +173,10 @@ const AUDIT = defineList({
   },
   own: {
     after: Type.Optional(
-      Type.Integer({
-        minimum: 0,
-        maximum: Number.MAX_SAFE_INTEGER,
-        description:
-          'A position in the chain of the tenant in `tenantId`. Lists the sealed entries after it in the order of ' +
+      Position(
+        'A position in the chain of the tenant in `tenantId`. Lists the sealed entries after it in the order of ' +
           'the chain, whatever `sort` is. No entry with a smaller position appears later.',
-      }),
+      ),
     ),
     since: Type.Optional(Timestamp),
     until: Type.Optional(Timestamp),

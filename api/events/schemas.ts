@@ -2,7 +2,16 @@ import { Type, type Static } from 'typebox';
 import { SUPPORTED_EVENT_TYPES } from '../../domain/events/events.ts';
 import { choiceField, declareField, idField, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
-import { Actor, closed, Id, Name, Reference, TenantId, Timestamp } from '../http/schemas.ts';
+import {
+  Actor,
+  closed,
+  Id,
+  Name,
+  Position,
+  Reference,
+  TenantId,
+  Timestamp,
+} from '../http/schemas.ts';
 import { DeliveryRecord } from '../webhooks/schemas.ts';
 
 export const EventRecord = Type.Object(
@@ -67,13 +76,10 @@ export const EVENTS = defineList({
   },
   own: {
     after: Type.Optional(
-      Type.Integer({
-        minimum: 0,
-        maximum: Number.MAX_SAFE_INTEGER,
-        description:
-          'A sequence. Lists the events after it, oldest first whatever `sort` is. No event with a ' +
+      Position(
+        'A sequence. Lists the events after it, oldest first whatever `sort` is. No event with a ' +
           'smaller sequence appears later.',
-      }),
+      ),
     ),
     subject: Type.Optional(
       Name({

@@ -119,6 +119,10 @@ export const Timestamp = Type.String({
   examples: ['2026-11-21T09:30:00.000Z'],
 });
 
+/** A position in a log, such as the sequence of an event; 0 is before the first one. */
+export const Position = (description: string) =>
+  Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description });
+
 /** A value that may be null. */
 export const Nullable = <S extends Parameters<typeof Type.Union>[0][number]>(schema: S) =>
   Type.Union([schema, Type.Null()]);

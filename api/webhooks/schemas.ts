@@ -19,6 +19,7 @@ import {
   closed,
   Id,
   Nullable,
+  Position,
   Reference,
   referenceTo,
   TenantId,
@@ -314,11 +315,7 @@ export const RotateRequest = Type.Object(
 export const ReplayRequest = Type.Object(
   {
     afterSequence: Type.Optional(
-      Type.Integer({
-        minimum: 0,
-        maximum: Number.MAX_SAFE_INTEGER,
-        description: 'Replays the events after this sequence. Not together with `since`.',
-      }),
+      Position('Replays the events after this sequence. Not together with `since`.'),
     ),
     since: Type.Optional(
       Type.String({
