@@ -82,6 +82,16 @@ module.exports = {
       ['^services/jobTypes/modules/(jobType|testing)\\.ts$'],
     ),
     {
+      name: 'runner-without-database',
+      comment: 'A process with the role runner loads nothing of the server, which needs memory.',
+      severity: 'error',
+      from: { path: '^processes/runner\\.ts$' },
+      to: {
+        path: '^(api|db|services)/|node_modules/(pg|knex|objection)/',
+        reachable: true,
+      },
+    },
+    {
       name: 'test-kit-without-database',
       comment: 'holdfast/job-type and its test kit run without PostgreSQL and Temporal.',
       severity: 'error',

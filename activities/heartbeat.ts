@@ -1,9 +1,9 @@
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import type { JobError } from '../domain/jobs/jobs.ts';
+import { MAX_LOST_ATTEMPTS } from '../domain/jobs/lostWorkers.ts';
 import type { Log } from '../platform/log.ts';
 import { StoreError } from '../platform/stores/store.ts';
-import { MAX_LOST_ATTEMPTS } from '../services/jobs/multiStep.ts';
 import { sanitizedFailure, sanitizeErrors } from './sanitizeErrors.ts';
 
 /** Heartbeats within one heartbeat timeout: a late one does not fail the activity. */

@@ -19,7 +19,7 @@ import { endpointOf } from '../platform/ownEndpoints.ts';
 import { startTracing } from '../platform/tracing.ts';
 import { APP_VERSION } from '../platform/version.ts';
 import { loadJobTypeModules } from '../services/jobTypes/modules/load.ts';
-import { installRuntime, type Composition } from './composition/index.ts';
+import { collectSdkMetrics, installRuntime, type Composition } from './composition/index.ts';
 import { answerOptions } from './options.ts';
 import { shutdownOnSignals } from './shutdown.ts';
 import { startLocalRunner } from './localRunner.ts';
@@ -117,7 +117,7 @@ async function start(context: StartContext): Promise<void> {
   resources.defer(
     await startTracing(config.tracing, identity, (message) => log.warn({ message }, 'traces')),
   );
-  installRuntime(log, { withMetrics: true });
+  installRuntime(log, { metrics: collectSdkMetrics() });
   await retryWhileUnavailable(() => migrate(config.databaseUrl, log), signal);
   await consoleBuilt;
   const running = await startProcess(config, log);

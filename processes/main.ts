@@ -10,7 +10,7 @@ const PURPOSE = 'Starts a process of Holdfast; HOLDFAST_ROLE says which one.';
 
 /** Starts a process with the role `api`, `worker` or `all`. */
 async function startServer(): Promise<void> {
-  const [{ installRuntime }, { startProcess }] = await Promise.all([
+  const [{ collectSdkMetrics, installRuntime }, { startProcess }] = await Promise.all([
     import('./composition/index.ts'),
     import('./start.ts'),
   ]);
@@ -19,7 +19,7 @@ async function startServer(): Promise<void> {
   const stopTracing = await startTracing(config.tracing, { ...config, version }, (message) =>
     log.warn({ message }, 'traces'),
   );
-  installRuntime(log, { withMetrics: true });
+  installRuntime(log, { metrics: collectSdkMetrics() });
   const running = await startProcess(config, log);
   const stop = shutdownOnSignals(log, async () => {
     await running.stop();

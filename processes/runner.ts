@@ -4,7 +4,7 @@ import { APP_VERSION as version } from '../platform/version.ts';
 import { readRunnerConfig } from '../runner/config.ts';
 import { startRunner } from '../runner/process.ts';
 import { createTemporalConnection } from '../temporal/connection.ts';
-import { installRuntime } from '../temporal/worker.ts';
+import { installRuntime } from '../temporal/runtime.ts';
 import { shutdownOnSignals, warnOfUnknown } from './shutdown.ts';
 
 /**

@@ -2,9 +2,7 @@ import type { Info } from '@temporalio/activity';
 import { defaultPayloadConverter, type Headers } from '@temporalio/common';
 import {
   NativeConnection,
-  Runtime,
   Worker,
-  makeTelemetryFilterString,
   type ActivityInterceptorsFactory,
   type WorkerOptions,
 } from '@temporalio/worker';
@@ -27,7 +25,6 @@ import { createVersionState, deploymentOptions } from './deployment.ts';
 import { TENANT_HEADER } from './workflows/shared/tenantHeader.ts';
 import { POLLERS } from './pollers.ts';
 import { ensureReconcileSchedules, ensureSearchAttributes } from './prepare.ts';
-import { collectSdkMetrics } from './sdkMetrics.ts';
 
 type Deps = {
   temporal: TemporalConnection;
@@ -74,29 +71,6 @@ const connectionsForTenant: ActivityInterceptorsFactory = ({ info }) => ({
     },
   },
 });
-
-/**
- * Sends the log lines of the SDK to our log. Connection errors of the core are logged by us only.
- * `withMetrics`: the metrics of the SDK are collected, for `/metrics`.
- */
-export function installRuntime(log: Log, { withMetrics = false } = {}): void {
-  Runtime.install({
-    logger: {
-      log: (level, message, meta) => log.debug({ sdk: level, ...meta }, message),
-      trace: () => undefined,
-      debug: () => undefined,
-      info: (message, meta) => log.debug(meta, message),
-      warn: (message, meta) => log.warn(meta, message),
-      error: (message, meta) => log.error(meta, message),
-    },
-    telemetryOptions: {
-      logging: { forward: {}, filter: makeTelemetryFilterString({ core: 'ERROR' }) },
-      ...(withMetrics && { metrics: { buffer: collectSdkMetrics() } }),
-    },
-    // The process handles signals: it stops its components in order.
-    shutdownSignals: [],
-  });
-}
 
 /**
  * The workers of one process. One runs workflows, inline work and deliveries; the other runs long

@@ -40,7 +40,8 @@ import { createViews } from '../../services/views/views.ts';
 import { composeSecrets } from './secrets.ts';
 import { composeWebhooks } from './webhooks.ts';
 
-export { installRuntime } from '../../temporal/worker.ts';
+export { installRuntime } from '../../temporal/runtime.ts';
+export { collectSdkMetrics } from '../../temporal/sdkMetrics.ts';
 
 export type Composition = ReturnType<typeof compose>;
 

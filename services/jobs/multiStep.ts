@@ -12,6 +12,7 @@ import { assertDefined } from '../../domain/shared/assert.ts';
 import { isBusyError } from '../../domain/shared/busy.ts';
 import { isOutage, isOutOfResources } from '../../domain/shared/outage.ts';
 import { JobFailure, type ChildWorkflowSpec, type StepContext } from '../../domain/jobs/jobType.ts';
+import { MAX_LOST_ATTEMPTS } from '../../domain/jobs/lostWorkers.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
@@ -75,12 +76,6 @@ type Deps = {
   unknownTypes: UnknownTypes;
   log: Log;
 };
-
-/**
- * A step that this number of workers has not survived is what kills them. A worker that Temporal has lost for a while
- * counts, too: which of the two it was, nobody can say.
- */
-export const MAX_LOST_ATTEMPTS = 5;
 
 /** Logs how many workers were lost during a step. Error: `worker_lost` when these are too many. */
 function assertNotDeadly(lost: number, runLog: RunLog): void {
