@@ -5,17 +5,17 @@ import { isDeeperThan, MAX_DEPTH } from '../../platform/jsonDepth.ts';
 /** Most levels of a result, wherever it is from: runners send it inside of the body of a request. */
 const MAX_RESULT_DEPTH = MAX_DEPTH - 1;
 
-/** Error: `JobFailure('result_invalid')`, before recursive code reads a result that is nested too deep. */
+/** Error: `JobFailure('invalid_result')`, before recursive code reads a result that is nested too deep. */
 export function assertResultDepth(result: object): void {
   if (!isDeeperThan(MAX_RESULT_DEPTH, result)) return;
   throw new JobFailure(
-    'result_invalid',
+    'invalid_result',
     `The result is nested deeper than ${MAX_RESULT_DEPTH} levels`,
     { retryable: false },
   );
 }
 
-/** A result as JSON text. Errors: `JobFailure` with `result_invalid` or `result_too_large`. */
+/** A result as JSON text. Errors: `JobFailure` with `invalid_result` or `result_too_large`. */
 export function serializeResult(result: object): string {
   assertResultDepth(result);
   const json = JSON.stringify(result);

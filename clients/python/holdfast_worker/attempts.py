@@ -312,7 +312,7 @@ class Attempt:
             return {"result": result}
         except (TypeError, ValueError, RecursionError) as error:
             failure = JobFailure(
-                "result_invalid", f"The result is not JSON: {error}", retryable=False
+                "invalid_result", f"The result is not JSON: {error}", retryable=False
             )
             return self.failure_of(failure)
 
@@ -555,7 +555,7 @@ def _failure(code: str, retry_in_ms: int | None) -> ApplicationError:
 def _instead(end: dict[str, Any], error: ApiError) -> dict[str, Any]:
     """The end of an attempt after one that is not accepted: too large, or not as its schema says."""
     failure = end.get("failure")
-    code = "unexpected" if failure else "result_invalid"
+    code = "unexpected" if failure else "invalid_result"
     retryable = failure.get("retryable", True) if failure else False
     message = _storable(str(error)[:1_000])
     return {"failure": {"code": code, "message": message, "retryable": retryable}}

@@ -478,14 +478,14 @@ async def test_the_end_is_repeated_until_it_is_answered(fake, run):
 
 async def test_a_result_that_is_refused_fails_the_attempt(fake, run):
     fake.before_end = lambda count: problem(400, "invalid_request") if count == 1 else None
-    fake.end_answer = {"status": "failed", "code": "result_invalid", "retryInMs": None}
+    fake.end_answer = {"status": "failed", "code": "invalid_result", "retryInMs": None}
 
     async def work(_job):
         return {"n": 1}
 
     with pytest.raises(ApplicationError):
         await run(work)
-    assert fake.ends[1]["failure"]["code"] == "result_invalid"
+    assert fake.ends[1]["failure"]["code"] == "invalid_result"
 
 
 async def test_secrets_leave_the_process_nowhere(fake, run):
@@ -589,13 +589,13 @@ async def test_a_secret_of_digits_is_masked_as_a_text_and_as_a_whole_number(fake
     ],
 )
 async def test_a_result_that_is_no_json_fails_the_attempt(fake, run, result, message):
-    fake.end_answer = {"status": "failed", "code": "result_invalid", "retryInMs": None}
+    fake.end_answer = {"status": "failed", "code": "invalid_result", "retryInMs": None}
 
     async def work(_job):
         return result
 
     await run_ignoring_failure(run, work)
-    assert fake.ends[0]["failure"]["code"] == "result_invalid"
+    assert fake.ends[0]["failure"]["code"] == "invalid_result"
     assert message in fake.ends[0]["failure"]["message"]
 
 

@@ -114,11 +114,11 @@ function asData(data: unknown, mask: (value: object) => object): object | undefi
   }
 }
 
-/** The result as JSON. Error: `JobFailure('result_invalid')`. */
+/** The result as JSON. Error: `JobFailure('invalid_result')`. */
 function asResult(result: unknown): object {
   if (result === undefined || result === null) return {};
   if (!isJsonObject(result))
-    throw new JobFailure('result_invalid', 'The result must be an object', { retryable: false });
+    throw new JobFailure('invalid_result', 'The result must be an object', { retryable: false });
   try {
     const json = JSON.parse(JSON.stringify(result)) as object;
     assertResultDepth(json);
@@ -126,7 +126,7 @@ function asResult(result: unknown): object {
   } catch (error) {
     if (error instanceof JobFailure) throw error;
     const reason = errorMessage(error);
-    throw new JobFailure('result_invalid', `The result is not JSON: ${reason}`, {
+    throw new JobFailure('invalid_result', `The result is not JSON: ${reason}`, {
       retryable: false,
     });
   }

@@ -206,22 +206,22 @@ describe('the test kit', () => {
     [
       'a result that is no object',
       () => 'text',
-      { code: 'result_invalid', message: 'The result must be an object', retryable: false },
+      { code: 'invalid_result', message: 'The result must be an object', retryable: false },
     ],
     [
       'a result that is no JSON',
       () => ({ n: 1n }),
-      expect.objectContaining({ code: 'result_invalid' }),
+      expect.objectContaining({ code: 'invalid_result' }),
     ],
     [
       'a result that is nested too deep',
       () => nested(100),
-      { code: 'result_invalid', message: 'The result is nested deeper than 99 levels' },
+      { code: 'invalid_result', message: 'The result is nested deeper than 99 levels' },
     ],
     [
       'a result that is nested so deep that it cannot be read',
       () => nested(100_000),
-      expect.objectContaining({ code: 'result_invalid', retryable: false }),
+      expect.objectContaining({ code: 'invalid_result', retryable: false }),
     ],
     [
       'a result that is too large',
