@@ -42,13 +42,13 @@ type ClaimInput = {
 
 /**
  * Claims a key for one request, if it is new, has expired, or the lease of an earlier request ended before that
- * committed anything: all by the clock of PostgreSQL. Otherwise returns the key as stored. Error:
- * `quota_exceeded`.
+ * committed anything: all by the clock of PostgreSQL. Otherwise returns the key as stored; undefined if the other request
+ * has just freed it. Error: `quota_exceeded`.
  */
 export async function claimKey(
   db: Knex,
   input: ClaimInput,
-): Promise<{ claim: IdempotencyClaim } | { known: KnownKey }> {
+): Promise<{ claim: IdempotencyClaim } | { known: KnownKey } | undefined> {
   const { key, fingerprints, leaseMs, keepMs } = input;
   const { rows } = await db
     .raw<{ rows: { lease_until: Date }[] }>(
@@ -70,16 +70,16 @@ export async function claimKey(
     });
   if (rows[0]) return { claim: { ...key, leaseUntil: rows[0].lease_until } };
   const row = await db('idempotency_keys').where(keyOf(key)).first();
-  // The other request has just freed it.
-  if (!row) return claimKey(db, input);
-  return {
-    known: {
-      fingerprint: row.fingerprint,
-      leaseUntil: row.lease_until,
-      subjectId: row.subject_id,
-      answer: row.answer,
-    },
-  };
+  return (
+    row && {
+      known: {
+        fingerprint: row.fingerprint,
+        leaseUntil: row.lease_until,
+        subjectId: row.subject_id,
+        answer: row.answer,
+      },
+    }
+  );
 }
 
 /**

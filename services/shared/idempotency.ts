@@ -32,6 +32,13 @@ export type KeyedRequestState =
 export const mismatchError = () =>
   new AppError('idempotency_mismatch', 'This Idempotency-Key was used for another request.');
 
+const inProgressError = () =>
+  new AppError(
+    'idempotency_in_progress',
+    'The first request with this Idempotency-Key is still in progress.',
+    { retryAfterSeconds: 1 },
+  );
+
 /** Identifies the rights of a caller. Equal for the same roles at the same scopes. */
 function rightsHash({ rights: { grants } }: Caller): string {
   const permissionsOf = new Map(
@@ -83,12 +90,15 @@ export function createIdempotency({ db, vault, passwords }: Deps) {
       const text = JSON.stringify(request);
       const context = JSON.stringify([actorId, tenantId, key]);
       const fingerprints = await fingerprintsOf(text, context, mayHoldSecret);
-      const claimed = await claimKey(db, {
+      const input = {
         key: { actorId, tenantId, key },
         fingerprints,
         leaseMs: KEY_LEASE_MS,
         keepMs: KEY_RETENTION_MS,
-      });
+      };
+      // Once more if the other request has just freed it; a third one may have it by then.
+      const claimed = (await claimKey(db, input)) ?? (await claimKey(db, input));
+      if (claimed === undefined) throw inProgressError();
       if ('claim' in claimed) return { kind: 'work', claim: claimed.claim };
       const existing = claimed.known;
       if (!fingerprints.some((each) => existing.fingerprint.equals(each))) {
@@ -100,13 +110,7 @@ export function createIdempotency({ db, vault, passwords }: Deps) {
         const { digest } = answer ?? {};
         return { kind: 'committed', subjectId, answer: isCurrent ? answer : undefined, digest };
       }
-      throw new AppError(
-        'idempotency_in_progress',
-        'The first request with this Idempotency-Key is still in progress.',
-        {
-          retryAfterSeconds: 1,
-        },
-      );
+      throw inProgressError();
     },
 
     /**
