@@ -84,3 +84,18 @@ test('CONTRIBUTING.md names each file with code for an older version', async () 
   const rows = [...guide.matchAll(/^\| (\d+\.\d+) +\| `([^`]+)`/gm)];
   expect(rows.map(([, release, file]) => `${release} ${file}`).sort()).toEqual(marked.sort());
 });
+
+test('the list of decisions has each page with its number and title', async () => {
+  const folder = path.join(DOCS, 'adr');
+  const pages = (await readdir(folder)).filter((name) => /^\d{4}-/.test(name)).sort();
+  expect(pages.length).toBeGreaterThan(70);
+  const rows = pages.map(async (page) => {
+    const [, number, title] =
+      /^# (\d+)\. (.+)$/m.exec(await readFile(path.join(folder, page), 'utf8')) ?? [];
+    expect(page.startsWith(`${String(number).padStart(4, '0')}-`)).toBe(true);
+    return [number, `[${title}](${page})`];
+  });
+  const list = await readFile(path.join(folder, 'README.md'), 'utf8');
+  const listed = [...list.matchAll(/^\| (\d+) +\| (\[.+\)) +\|$/gm)];
+  expect(listed.map(([, ...cells]) => cells)).toEqual(await Promise.all(rows));
+});
