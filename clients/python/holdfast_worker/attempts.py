@@ -26,7 +26,7 @@ MAX_WAITING_LINES = 20_000
 MAX_MESSAGE, MAX_DATA_BYTES = 8_192, 16_384
 FLUSH_SECONDS = 0.25
 BEGIN_SECONDS, BEGIN_AGAIN_MS = 30.0, 5_000
-# What has begun is waited for this long when the worker stops, to report that it was interrupted.
+# What has started is waited for this long when the worker stops, to report that it was interrupted.
 STOPPED_BEGIN_SECONDS = 8.0
 MAX_UNANSWERED = 20
 HEARTBEAT_SECONDS = 0.5
@@ -455,7 +455,7 @@ async def _begin_whole(
     api: RunnerApi, job_id: str, digest: str
 ) -> tuple[dict[str, Any], asyncio.CancelledError | None]:
     """
-    As `_begin`, also when the activity is cancelled in the meantime: what Holdfast has begun must end.
+    As `_begin`, also when the activity is cancelled in the meantime: what Holdfast has started must end.
     Returns the cancellation, too.
     """
     task = asyncio.ensure_future(_begin(api, job_id, digest))
@@ -503,7 +503,7 @@ async def _begin(api: RunnerApi, job_id: str, digest: str | None) -> dict[str, A
     try:
         answer: dict[str, Any] = await api.post_within(BEGIN_SECONDS, f"/jobs/{job_id}/begin", body)
     except (ApiError, asyncio.CancelledError) as error:
-        # This activity makes no attempt: the next one makes that which may have begun without an answer. Temporal
+        # This activity makes no attempt: the next one makes that which may have started without an answer. Temporal
         # gets hashes: with the token its reader could report the end of the attempt.
         mine = hashlib.sha256(token.encode()).hexdigest()
         activity.heartbeat({"unanswered": [*unanswered, mine][-MAX_UNANSWERED:]})

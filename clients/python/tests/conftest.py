@@ -55,18 +55,18 @@ class FakeApi:
         return await self.leave(request)
 
     async def on_begin(self, request: web.Request) -> web.Response:
-        self.begun = await request.json()
+        self.began = await request.json()
         self.begins += 1
         if answer := await self.before_begin(self.begins):
             return answer
         # Kits may choose the token of the attempt, as this one does; the answer repeats it.
-        return web.json_response(self.begin | {"attemptToken": self.begun["attemptToken"]})
+        return web.json_response(self.begin | {"attemptToken": self.began["attemptToken"]})
 
     async def lines_handler(self, request: web.Request) -> web.Response:
         return await self.on_lines(request)
 
     async def on_lines(self, request: web.Request) -> web.Response:
-        assert request.headers["attempt-token"] == self.begun["attemptToken"]
+        assert request.headers["attempt-token"] == self.began["attemptToken"]
         self.requests.append(dict(request.query))
         if answer := self.before_lines(len(self.requests)):
             return answer

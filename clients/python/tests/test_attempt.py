@@ -35,9 +35,9 @@ async def test_lines_progress_and_result_are_sent(fake, run):
         return {"n": job.payload["n"]}
 
     await run(work)
-    token = fake.begun.pop("attemptToken")
+    token = fake.began.pop("attemptToken")
     assert len(token) >= 43
-    assert fake.begun == {
+    assert fake.began == {
         "runnerId": "runner-of-the-test",
         "workflowRunId": "test-run",
         "digest": "digest",
@@ -147,7 +147,7 @@ async def test_a_job_of_another_worker_is_left_with_an_answer_of_holdfast(fake):
             await ActivityEnvironment().run(other, [start])
     assert (info.value.type, info.value.next_retry_delay.total_seconds()) == ("not_announced", 1)
     # Without the digest of a type, Holdfast lets the job release its slot.
-    assert "digest" not in fake.begun
+    assert "digest" not in fake.began
 
 
 async def test_of_a_job_that_has_ended_nothing_is_done(fake, run):
@@ -312,7 +312,7 @@ async def test_a_beginning_without_an_answer_is_named_when_the_worker_stops(fake
     fake.before_begin = before_begin
     with pytest.raises(asyncio.CancelledError):
         await run(forever, environment)
-    token = hashlib.sha256(fake.begun["attemptToken"].encode()).hexdigest()
+    token = hashlib.sha256(fake.began["attemptToken"].encode()).hexdigest()
     assert heartbeats[-1] == ({"unanswered": [token]},)
     assert fake.ends == []
 
@@ -334,7 +334,7 @@ async def test_the_next_activity_names_a_beginning_that_had_no_answer(fake, run,
     assert heartbeats[0] == ()
     (details,) = heartbeats[-1]
     assert details == {
-        "unanswered": [hashlib.sha256(fake.begun["attemptToken"].encode()).hexdigest()]
+        "unanswered": [hashlib.sha256(fake.began["attemptToken"].encode()).hexdigest()]
     }
 
     async def work(job):
@@ -345,7 +345,7 @@ async def test_the_next_activity_names_a_beginning_that_had_no_answer(fake, run,
     again.info = dataclasses.replace(again.info, heartbeat_details=[details])
     again.on_heartbeat = lambda *details: heartbeats.append(details)
     await run(work, again)
-    assert fake.begun["unanswered"] == details["unanswered"]
+    assert fake.began["unanswered"] == details["unanswered"]
     assert heartbeats[-1] == (details,)
 
 
