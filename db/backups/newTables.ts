@@ -1,3 +1,4 @@
+import { assertDefined } from '../../domain/shared/assert.ts';
 import type { Knex } from '../core/knex.ts';
 import type { BackupConnection } from './backupConnection.ts';
 import { quoteIdentifier, type RunQuery } from './catalog.ts';
@@ -247,5 +248,5 @@ async function describe(query: RunQuery, live: string): Promise<string> {
         FROM pg_statistic_ext WHERE stxrelid = '${live}'::regclass))::text AS text`,
   );
   // PostgreSQL may write a condition that it has read again with fewer parentheses.
-  return row?.text.replaceAll(/[()]/g, '') ?? '';
+  return assertDefined(row, 'description').text.replaceAll(/[()]/g, '');
 }

@@ -182,7 +182,7 @@ export function createApprovalChecks(deps: Deps) {
 
     /** The target of the job of a request that can be executed; undefined as of `TARGET_NOT_FOUND`. */
     async findJobTarget(approval: ApprovalData, held: Rights): Promise<Target | null | undefined> {
-      const type = jobTypes.find(approval.jobType ?? '');
+      const type = approval.jobType === null ? undefined : jobTypes.find(approval.jobType);
       return type ? findTarget(approval, type, held) : undefined;
     },
 

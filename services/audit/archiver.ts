@@ -14,6 +14,7 @@ import { MIGRATIONS } from '../../db/migrations/index.ts';
 import { AuditArchive } from '../../db/models/AuditArchive.ts';
 import { archiveCutoff } from '../../domain/audit/archives.ts';
 import { JobFailure, type JobTools } from '../../domain/jobs/jobType.ts';
+import { assertDefined } from '../../domain/shared/assert.ts';
 import {
   createArchiveWriter,
   rowsOfLines,
@@ -278,7 +279,7 @@ async function writeSegment(
     mode: 'partial',
     sections: ['audit'],
     includes: [],
-    schemaVersion: Object.keys(MIGRATIONS).at(-1) ?? '',
+    schemaVersion: assertDefined(Object.keys(MIGRATIONS).at(-1), 'migration'),
     appVersion,
     createdAt: archive.createdAt.toISOString(),
     tables: [SEGMENT_TABLE],

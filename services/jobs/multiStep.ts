@@ -127,7 +127,7 @@ export function createMultiStepJobs({
   async function multiStepTypeOf(job: Job) {
     const type = jobTypes.find(job.type);
     if (type?.lane === 'workflow') return type;
-    await unknownTypes.assertKnown({ jobId: job.id, runId: job.runId ?? '' });
+    await unknownTypes.assertKnown({ jobId: job.id, runId: assertDefined(job.runId, 'job.runId') });
     throw new JobFailure('unknown_job_type', 'The type does not run in steps', {
       retryable: false,
     });

@@ -4,6 +4,7 @@ import { findSecretsOf, type FoundSecret } from '../../db/secrets/secrets.ts';
 import { JobFailure } from '../../domain/jobs/jobType.ts';
 import type { WantedSecrets } from '../../domain/runners/definition.ts';
 import { secretContext } from '../../domain/secrets/secrets.ts';
+import { assertDefined } from '../../domain/shared/assert.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Vault } from '../../platform/vault.ts';
@@ -66,7 +67,10 @@ export function createSecretsForAttempt({ db, commit, vault, log }: Deps) {
         work.audit('secret.use', secretRecord.subject({ id }), { after: { jobId, attempt, pool } });
     });
     return Object.fromEntries(
-      asked.map(([variable, { secret }]) => [variable, values.get(secret) ?? '']),
+      asked.map(([variable, { secret }]) => [
+        variable,
+        assertDefined(values.get(secret), 'secret'),
+      ]),
     );
   };
 }

@@ -88,7 +88,7 @@ test('a process that was not heard of for 30 seconds does not count, nor one of 
   expect(await findDifferentProcess(db, 'retention', 'y')).toBe('former');
 });
 
-test('no request of a user reaches another process of the machine', async () => {
+test('a process counts the addresses of the others as own ones', async () => {
   const [api, worker] = [anotherProcess('api'), anotherProcess('worker')];
   api.ownEndpoints.add({ host: '127.0.0.1', port: 8_099 });
   api.start();
