@@ -22,8 +22,11 @@ export default {
   meta: { name: 'holdfast' },
   rules: {
     'function-size': functionSize,
-    'sql-in-db': forbidden('CallExpression', 'SQL belongs to db/.', ({ callee }) =>
-      isMember(callee, 'raw'),
+    'sql-in-db': forbidden(
+      'CallExpression',
+      'SQL belongs to db/.',
+      ({ callee }) =>
+        callee.type === 'MemberExpression' && /^raw$|.Raw$/.test(callee.property.name),
     ),
     'no-date-now': forbidden(
       'MemberExpression',

@@ -2,8 +2,10 @@ import type { QueryBuilder } from 'objection';
 import type { UserAuthState } from '../access/access.ts';
 import type { Knex } from '../core/knex.ts';
 import { prepared } from '../core/prepared.ts';
+import { scopeCondition } from '../core/scopeSql.ts';
 import { anyOf } from '../core/sql.ts';
 import { Token } from '../models/Token.ts';
+import type { Scope } from '../../domain/access/scope.ts';
 import type { TokenScope } from '../../domain/access/tokenScope.ts';
 import type { TokenStatus } from '../../domain/auth/tokens.ts';
 import type { TokenKind } from '../../domain/auth/tokenText.ts';
@@ -129,3 +131,10 @@ export const findUnused = async (db: Knex, days: number, limit: number): Promise
     .where('expires_at', '>', new Date())
     .orderByRaw('random()')
     .limit(limit);
+
+/** Tokens inside `scope`, and those of the user `ownerId`. */
+export function whereVisible(query: QueryBuilder<Token>, scope: Scope, ownerId?: string): void {
+  const { sql, bindings } = scopeCondition(scope);
+  if (ownerId === undefined) void query.whereRaw(sql, bindings);
+  else void query.whereRaw(`(user_id = ? OR ${sql})`, [ownerId, ...bindings]);
+}

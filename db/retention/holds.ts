@@ -1,13 +1,32 @@
+import type { QueryBuilder } from 'objection';
 import { PLATFORM } from '../../domain/access/scope.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
-import type { HeldSubject } from '../../domain/retention/holds.ts';
+import type { HeldSubject, HoldStatus } from '../../domain/retention/holds.ts';
 import { lockKeySql } from '../core/advisoryLocks.ts';
 import type { Knex } from '../core/knex.ts';
+import { anyOf } from '../core/sql.ts';
 import { tableOf } from '../inventory/tables.ts';
+import type { LegalHold } from '../models/LegalHold.ts';
 
 /** A hold, and the tenant where it may be read. */
 export type HoldRef = { id: string; tenantId: string };
+
+/** SQL of each status, as `holdStatusAt` computes it. */
+const STATUS_SQL: Readonly<Record<HoldStatus, string>> = {
+  released: 'released_at IS NOT NULL',
+  planned: 'released_at IS NULL AND starts_at > now()',
+  ended: 'released_at IS NULL AND (starts_at IS NULL OR starts_at <= now()) AND ends_at <= now()',
+  in_force:
+    'released_at IS NULL AND (starts_at IS NULL OR starts_at <= now()) AND (ends_at IS NULL OR ends_at > now())',
+};
+
+/** Holds that have one of these statuses. */
+export const whereHoldStatus = (
+  query: QueryBuilder<LegalHold>,
+  statuses: readonly HoldStatus[],
+): void =>
+  void query.whereRaw(anyOf(statuses.map((each) => ({ sql: STATUS_SQL[each], bindings: [] }))).sql);
 
 /** SQL: the hold `h` names this record; both are SQL expressions or literals. */
 const names = (type: string, id: string): string =>

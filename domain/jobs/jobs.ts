@@ -13,6 +13,14 @@ export const runOf = ({ id, runId }: { id: string; runId: string | null }) => ({
 export const JOB_SOURCES = ['api', 'schedule', 'approval', 'webhook', 'system'] as const;
 export type JobSource = { kind: (typeof JOB_SOURCES)[number]; id: string | null };
 
+/** Which jobs a list has, beside its conditions. */
+export type JobFilter = {
+  /** Jobs that one of these schedules, approval requests or webhooks created. */
+  sources?: readonly { kind: JobSource['kind']; ids: readonly string[] }[];
+  /** Whether the jobs are those that nobody has asked for: deliveries and the system's own. */
+  internal?: boolean | undefined;
+};
+
 /** The start of the response of another server, with credentials masked. */
 export type FailedResponse = {
   status: number;

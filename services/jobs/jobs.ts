@@ -1,12 +1,13 @@
 import type { Commit } from '../../db/core/commit.ts';
-import { createdAtSql, isOneOf } from '../../db/core/listConditions.ts';
+import { createdAtSql } from '../../db/core/listConditions.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import type { Notifications } from '../../db/core/notifications.ts';
 import { scopedRepository } from '../../db/core/scopedRepository.ts';
+import { whereJobs } from '../../db/jobs/jobFilter.ts';
 import { findWithLogs, JOB_SCOPE, JOB_SUMMARY_COLUMNS, logLinesAfter } from '../../db/jobs/jobs.ts';
 import { Job } from '../../db/models/Job.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
-import { isFinal, type JobSource } from '../../domain/jobs/jobs.ts';
+import { isFinal, type JobFilter } from '../../domain/jobs/jobs.ts';
 import { permissionsToCreate } from '../../domain/jobs/jobType.ts';
 import type { QueuePosition } from '../../domain/jobs/queue.ts';
 import type { JobData, JobLogData, JobSummaryData } from '../../domain/jobs/records.ts';
@@ -35,19 +36,6 @@ export type Jobs = ReturnType<typeof createJobs>;
 export type JobRequest = Pick<NewJob, 'payload' | 'createdBy' | 'retryPolicy'> & {
   type: string;
   target?: TargetRef | null;
-};
-
-export type JobFilter = {
-  /** Jobs that one of these schedules, approval requests or webhooks created. */
-  sources?: readonly { kind: JobSource['kind']; ids: readonly string[] }[];
-  /** Whether the jobs are those that nobody has asked for: deliveries and the system's own. */
-  internal?: boolean | undefined;
-};
-
-/** The conditions are those of the index `jobs_asked_for`. */
-const IS_INTERNAL = {
-  true: "source_kind IN ('webhook', 'system')",
-  false: "source_kind <> 'webhook' AND source_kind <> 'system'",
 };
 
 /** A job with the last lines of its log, oldest first. */
@@ -223,20 +211,14 @@ export function createJobs({
     /** Jobs inside the caller's scope. */
     list: (
       caller: Caller,
-      { sources = [], internal }: JobFilter,
+      filter: JobFilter,
       request: ListRequest,
     ): Promise<ListAnswer<JobSummaryData>> =>
       repository.list(caller, request, {
         columns: { source: 'source_kind' },
         condition: (condition) =>
           condition.field === 'createdAt' ? createdAtSql('job', condition, ID_TIMES) : undefined,
-        refine(query) {
-          for (const { kind, ids } of sources) {
-            const { sql, bindings } = isOneOf('source_id', 'text', ids);
-            void query.where({ source_kind: kind }).whereRaw(sql, bindings);
-          }
-          if (internal !== undefined) void query.whereRaw(IS_INTERNAL[`${internal}`]);
-        },
+        refine: (query) => whereJobs(query, filter),
       }),
 
     /**

@@ -4,9 +4,13 @@ import { readDatabaseTime } from '../../db/core/databaseTime.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { recordOf } from '../../db/core/recordAudit.ts';
 import { scopedRepository } from '../../db/core/scopedRepository.ts';
-import { anyOf } from '../../db/core/sql.ts';
 import { LegalHold } from '../../db/models/LegalHold.ts';
-import { hasSubject, lockToHold, tenantsOfSubject } from '../../db/retention/holds.ts';
+import {
+  hasSubject,
+  lockToHold,
+  tenantsOfSubject,
+  whereHoldStatus,
+} from '../../db/retention/holds.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
 import { PLATFORM } from '../../domain/access/scope.ts';
 import {
@@ -125,7 +129,7 @@ export function createLegalHolds({ db, commit, access, ids }: Deps) {
       request: ListRequest,
     ): Promise<ListAnswer<LegalHoldData>> =>
       repository.list(caller, request, {
-        refine: (query) => void (status && query.whereRaw(statusSql(status))),
+        refine: (query) => void (status && whereHoldStatus(query, status)),
       }),
 
     /**
@@ -158,18 +162,6 @@ export function createLegalHolds({ db, commit, access, ids }: Deps) {
     },
   };
 }
-
-/** SQL of each status, as `holdStatusAt` computes it. */
-const STATUS_SQL: Readonly<Record<HoldStatus, string>> = {
-  released: 'released_at IS NOT NULL',
-  planned: 'released_at IS NULL AND starts_at > now()',
-  ended: 'released_at IS NULL AND (starts_at IS NULL OR starts_at <= now()) AND ends_at <= now()',
-  in_force:
-    'released_at IS NULL AND (starts_at IS NULL OR starts_at <= now()) AND (ends_at IS NULL OR ends_at > now())',
-};
-
-const statusSql = (statuses: readonly HoldStatus[]): string =>
-  anyOf(statuses.map((each) => ({ sql: STATUS_SQL[each], bindings: [] }))).sql;
 
 type HoldEvent = 'legal-hold.created' | 'legal-hold.released';
 

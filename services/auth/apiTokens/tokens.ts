@@ -4,8 +4,7 @@ import { ignoreNoChange, NoChange, type Commit, type Work } from '../../../db/co
 import { whereDefined } from '../../../db/core/keyset.ts';
 import type { Knex } from '../../../db/core/knex.ts';
 import { readList } from '../../../db/core/lists.ts';
-import { scopeCondition } from '../../../db/core/scopeSql.ts';
-import { whereStatus } from '../../../db/auth/tokens.ts';
+import { whereStatus, whereVisible } from '../../../db/auth/tokens.ts';
 import { Pool } from '../../../db/models/Pool.ts';
 import { Token } from '../../../db/models/Token.ts';
 import { User } from '../../../db/models/User.ts';
@@ -82,12 +81,10 @@ export function createApiTokens({ db, commit, access, ids, config, cancelRevoked
 
   /** The tokens that the caller may see: their own, and those of accounts that they may read. */
   function visible(caller: Caller) {
-    const scope = scopeCondition(access.scope(caller, 'user:read', 'user:write'));
-    const own = caller.session ? caller.actorId : null;
-    return Token.query(db).whereRaw(own === null ? scope.sql : `(user_id = ? OR ${scope.sql})`, [
-      ...(own === null ? [] : [own]),
-      ...scope.bindings,
-    ]);
+    const scope = access.scope(caller, 'user:read', 'user:write');
+    const query = Token.query(db);
+    whereVisible(query, scope, caller.session && caller.actorId);
+    return query;
   }
 
   async function find(caller: Caller, id: string): Promise<Token> {
