@@ -50,6 +50,7 @@ export const backupSummary = (backup: BackupView): BackupSummary => ({
   verifiedAt: isoOrNull(backup.verifiedAt),
   restoreTestedAt: isoOrNull(backup.restoreTestedAt),
   error: backup.error,
+  archiveError: backup.archiveError,
   scheduleId: backup.scheduleId,
   keptAs: backup.keptAs,
   createdBy: backup.createdBy,
@@ -65,8 +66,8 @@ const redactedReport = (report: RestoreReport | null, mayRead: MayRead) =>
 
 /** Why the backup cannot be restored, or null. */
 function unrestorableReason(
-  { status }: BackupData,
-  { storeProblem, archiveError }: Pick<BackupDetail, 'storeProblem' | 'archiveError'>,
+  { status, archiveError }: BackupData,
+  storeProblem: string | null,
 ): string | null {
   if (status === 'completed' && storeProblem !== null) return storeProblem;
   if (status === 'completed')
@@ -91,10 +92,10 @@ function lastValidationRecord(
 }
 
 export const backupRecord = (
-  { backup, lastValidation, preRestoreOf, ...archive }: BackupDetail,
+  { backup, lastValidation, preRestoreOf, storeProblem }: BackupDetail,
   mayRead: MayRead,
 ): BackupRecord => {
-  const reason = unrestorableReason(backup, archive);
+  const reason = unrestorableReason(backup, storeProblem);
   return {
     ...backupSummary(backup),
     preRestoreOf,

@@ -1,5 +1,5 @@
 import { Type, type Static } from 'typebox';
-import { ENGINES, MODES, SECTIONS } from '../../domain/backups/backups.ts';
+import { ARCHIVE_ERRORS, ENGINES, MODES, SECTIONS } from '../../domain/backups/backups.ts';
 import { KEPT_AS } from '../../domain/backups/retention.ts';
 import { BackupPayload, RetentionRule, LABEL } from '../../services/jobTypes/backups/create.ts';
 import { RestoreRequest, ValidatePayload } from '../../services/jobTypes/backups/restore.ts';
@@ -68,6 +68,11 @@ const summary = {
     Type.String({ format: 'date-time', description: 'When the last test restore succeeded.' }),
   ),
   error: Nullable(Failure),
+  archiveError: Type.Union([Failure, Type.Null()], {
+    description:
+      'Why the last load could not read the archive; null if it could, or was not loaded. ' +
+      'With an error, the retention of its series does not count the backup.',
+  }),
   scheduleId: Nullable(
     Reference('schedules', 'The schedule whose job made it; null when that is purged.'),
   ),
@@ -233,6 +238,11 @@ export const BACKUPS = defineList({
     label: textField({ schema: Type.String(LABEL), facet: true, sort: true }),
     tenantId: idField(TenantId()),
     createdBy: textField({ facet: true }),
+    archiveError: choiceField(ARCHIVE_ERRORS, {
+      title: 'ArchiveErrorCode',
+      nullable: true,
+      description: 'The code of the error; none: as far as is known, it can be restored.',
+    }),
     sizeBytes: {
       ...integerField([0, Number.MAX_SAFE_INTEGER], { nullable: true, sort: true }),
       kind: 'number',

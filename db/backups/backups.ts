@@ -1,4 +1,5 @@
 import type { Section } from '../../domain/backups/backups.ts';
+import type { InSeries } from '../../domain/backups/retention.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import type { Knex } from '../core/knex.ts';
 import { notifySql } from '../core/unitOfWork.ts';
@@ -64,20 +65,33 @@ export const REGISTERED_BY = 'system:register';
 /** The sections by which series differ: a full backup has all that its version of Holdfast knows. */
 export const SERIES_SECTIONS = `CASE mode WHEN 'full' THEN '[]'::jsonb ELSE sections END`;
 
-/** The completed backups of a series, with the times of their snapshots. */
+/** SQL: an archive that can be restored as far as is known. Every count of backups has this condition. */
+export const IS_RESTORABLE = 'archive_error IS NULL';
+
+/** Records that the archive of a backup was loaded (null), or that a load has found an error. */
+export async function recordLoad(
+  db: Knex,
+  id: string,
+  archiveError: Backup['archiveError'],
+): Promise<void> {
+  await Backup.query(db).patch({ archiveError }).where({ id, status: 'completed' });
+}
+
+/** The completed backups of a series. */
 export async function findSeries(
   db: Knex,
   series: { tenantId: string; label: string; mode: string; sections: readonly Section[] },
-): Promise<(Pick<Backup, 'id' | 'store'> & { at: Date })[]> {
+): Promise<(Pick<Backup, 'store'> & InSeries)[]> {
   const { tenantId, label, mode, sections } = series;
   const found = await Backup.query(db)
     .where({ tenant_id: tenantId, label, mode, status: 'completed' })
     .whereNot({ created_by: REGISTERED_BY })
     .whereRaw(`${SERIES_SECTIONS} = ?::jsonb`, [mode === 'full' ? '[]' : JSON.stringify(sections)])
-    .select('id', 'store', 'snapshot_at');
-  return found.map(({ id, store, snapshotAt }) => ({
+    .select('id', 'store', 'snapshot_at', 'archive_error');
+  return found.map(({ id, store, snapshotAt, archiveError }) => ({
     id,
     store,
+    isRestorable: archiveError === null,
     at: assertDefined(snapshotAt, 'backup.snapshotAt'),
   }));
 }

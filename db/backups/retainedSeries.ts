@@ -1,12 +1,12 @@
-import type { RetentionPolicy } from '../../domain/backups/retention.ts';
+import type { InSeries, RetentionPolicy } from '../../domain/backups/retention.ts';
 import type { Knex } from '../core/knex.ts';
-import { REGISTERED_BY, SERIES_SECTIONS } from './backups.ts';
+import { IS_RESTORABLE, REGISTERED_BY, SERIES_SECTIONS } from './backups.ts';
 
 /** A completed backup of a series whose newest backup has a retention policy. */
-type RetainedBackup = { id: string; at: Date; series: number; policy: RetentionPolicy };
+type RetainedBackup = InSeries & { series: number; policy: RetentionPolicy };
 
 /** The series of a backup has these in common, and the mode; if it is partial, also the sections. */
-type InSeries = { tenantId: string; label: string };
+type Labelled = { tenantId: string; label: string };
 
 /**
  * The completed backups of those series of these labels whose newest backup has a retention policy: it
@@ -14,11 +14,12 @@ type InSeries = { tenantId: string; label: string };
  */
 export async function findRetainedSeries(
   db: Knex,
-  backups: readonly InSeries[],
+  backups: readonly Labelled[],
 ): Promise<RetainedBackup[]> {
   const { rows } = await db.raw<{ rows: RetainedBackup[] }>(
     `WITH completed AS (
-       SELECT id, tenant_id, label, mode, ${SERIES_SECTIONS} AS sections, snapshot_at, retention
+       SELECT id, tenant_id, label, mode, ${SERIES_SECTIONS} AS sections, snapshot_at, retention,
+         ${IS_RESTORABLE} AS is_restorable
        FROM backups
        WHERE status = 'completed' AND snapshot_at IS NOT NULL AND created_by <> '${REGISTERED_BY}'
          AND (tenant_id, label) IN (SELECT * FROM unnest(?::text[], ?::text[]))),
@@ -28,7 +29,7 @@ export async function findRetainedSeries(
        FROM completed
        ORDER BY tenant_id, label, mode, sections, snapshot_at DESC, id DESC),
      series AS (SELECT *, row_number() OVER () AS number FROM newest WHERE retention <> '{}')
-     SELECT b.id, b.snapshot_at AS at, s.number::int AS series, s.retention AS policy
+     SELECT b.id, b.snapshot_at AS at, b.is_restorable AS "isRestorable", s.number::int AS series, s.retention AS policy
      FROM series AS s JOIN completed AS b USING (tenant_id, label, mode, sections)`,
     [backups.map(({ tenantId }) => tenantId), backups.map(({ label }) => label)],
   );

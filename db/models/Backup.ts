@@ -23,6 +23,7 @@ export class Backup extends Model implements BackupData {
     'pending',
     'manifest',
     'error',
+    'archiveError',
   ];
   static override columnNameMappers = snakeCaseMappers();
 
@@ -57,6 +58,8 @@ export class Backup extends Model implements BackupData {
   declare verifiedAt: Date | null;
   declare restoreTestedAt: Date | null;
   declare error: JobError | null;
+  /** Of the last load that found out whether the archive can be restored; null if it can. */
+  declare archiveError: JobError | null;
   declare createdBy: string;
   declare createdAt: Date;
   declare updatedAt: Date;

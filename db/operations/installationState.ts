@@ -3,6 +3,7 @@ import { CATCH_UP_DELAY_SECONDS } from '../../domain/schedules/schedules.ts';
 import { DAY_MS } from '../../domain/shared/durations.ts';
 import { minIdAt } from '../../platform/ids.ts';
 import type { InstallationState } from '../../platform/metrics/installationGauges.ts';
+import { IS_RESTORABLE } from '../backups/backups.ts';
 import { tryLockUntilCommit } from '../core/advisoryLocks.ts';
 import type { Knex } from '../core/knex.ts';
 import { WORKER_LIFETIME_SECONDS } from '../jobs/workers.ts';
@@ -22,7 +23,8 @@ const ageOf = (time: string) => `extract(epoch FROM now() - ${time})::double pre
 
 const DELAY = `make_interval(secs => greatest(jitter_seconds, spread_seconds) + ${CATCH_UP_DELAY_SECONDS})`;
 
-const BACKUPS = `FROM backups WHERE status = 'completed' AND mode = 'full' AND tenant_id = '${PLATFORM}'`;
+const BACKUPS = `FROM backups WHERE status = 'completed' AND mode = 'full' AND tenant_id = '${PLATFORM}'
+  AND ${IS_RESTORABLE}`;
 
 /** SQL with one binding: the smallest id of runs of the last day. */
 const MEASURE = `

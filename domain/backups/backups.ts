@@ -122,6 +122,22 @@ export const ENGINE_SUMMARIES: Readonly<Record<BackupEngine, string>> = {
 
 export type BackupStatus = 'queued' | 'running' | 'completed' | 'failed' | 'deleting' | 'deleted';
 
+/** Errors after which an archive does not count as a backup until it has been loaded successfully. */
+export const ARCHIVE_ERRORS = [
+  'archive_damaged',
+  'archive_truncated',
+  'archive_missing',
+  'not_an_archive',
+  'test_restore_failed',
+  'format_too_new',
+  'schema_too_new',
+  'master_key_missing',
+] as const;
+
+/** Whether a load has found that the archive cannot be restored. All other errors say nothing about it. */
+export const isArchiveError = (code: string): boolean =>
+  (ARCHIVE_ERRORS as readonly string[]).includes(code);
+
 /** True until a backup is completed or has failed. */
 export const isInProgress = ({ status }: { status: BackupStatus }): boolean =>
   status === 'queued' || status === 'running';

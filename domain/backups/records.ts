@@ -42,6 +42,8 @@ export type BackupData = {
   /** When the last test restore succeeded. */
   restoreTestedAt: Date | null;
   error: JobError | null;
+  /** Why the archive cannot be restored, as the last load found; null if none did. */
+  archiveError: JobError | null;
   createdBy: string;
   createdAt: Date;
   updatedAt: Date;

@@ -23,29 +23,24 @@ export type RetainedAs = (typeof RETAINED_AS)[number];
 export const KEPT_AS = [...RETAINED_AS, 'legal_hold'] as const;
 export type KeptAs = (typeof KEPT_AS)[number];
 
-/** A backup of a series, with the time of its snapshot. */
-type InSeries = { id: string; at: Date };
+/**
+ * A backup of a series, with the time of its snapshot, and whether its archive can be restored as far as is known.
+ */
+export type InSeries = { id: string; at: Date; isRestorable: boolean };
 
 /** True for a policy without any count, which retains all backups. */
 export const retainsAll = (policy: RetentionPolicy): boolean =>
   Object.values(policy).every((count) => count === undefined);
 
-/**
- * The backups of a series that a policy retains, each with the reasons. The newest backup is always
- * retained, so that no policy deletes the only one.
- */
-export function retentionReasons(
+/** The backups that the counts of a policy retain, each with the reasons. */
+function countedReasons(
   policy: RetentionPolicy,
-  series: readonly InSeries[],
+  newestFirst: readonly InSeries[],
 ): Map<string, RetainedAs[]> {
-  if (retainsAll(policy)) return new Map(series.map(({ id }) => [id, ['all']]));
   const reasons = new Map<string, RetainedAs[]>();
   const retain = (backups: readonly InSeries[], reason: RetainedAs) => {
     for (const { id } of backups) reasons.set(id, [...(reasons.get(id) ?? []), reason]);
   };
-  const newestFirst = [...series].sort(
-    (a, b) => b.at.getTime() - a.at.getTime() || (a.id < b.id ? 1 : -1),
-  );
   if (policy.last === undefined) retain(newestFirst.slice(0, 1), 'newest');
   else retain(newestFirst.slice(0, Math.max(1, policy.last)), 'last');
   for (const [count = 0, periodOf, reason] of [
@@ -59,6 +54,23 @@ export function retentionReasons(
     retain([...newestByPeriod.values()].slice(0, count), reason);
   }
   return reasons;
+}
+
+/**
+ * The backups of a series that a policy retains, each with the reasons. The newest one that can be restored is
+ * always retained, so that no policy deletes the only one. One that cannot be restored counts for no other: it is
+ * retained as long as if all could be, since its archive may be readable again.
+ */
+export function retentionReasons(
+  policy: RetentionPolicy,
+  series: readonly InSeries[],
+): Map<string, RetainedAs[]> {
+  if (retainsAll(policy)) return new Map(series.map(({ id }) => [id, ['all']]));
+  const newestFirst = [...series].sort(
+    (a, b) => b.at.getTime() - a.at.getTime() || (a.id < b.id ? 1 : -1),
+  );
+  const restorable = newestFirst.filter(({ isRestorable }) => isRestorable);
+  return new Map([...countedReasons(policy, newestFirst), ...countedReasons(policy, restorable)]);
 }
 
 /** The ids of the backups of a series that a policy retains. */

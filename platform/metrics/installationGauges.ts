@@ -85,11 +85,11 @@ export const INSTALLATION_GAUGES: Readonly<
   workers: ['holdfast_workers', 'Workers that have announced themselves in the last 30 seconds.'],
   lastBackupAgeSeconds: [
     'holdfast_backup_age_seconds',
-    'Age of the snapshot of the newest completed backup of the platform; absent without one.',
+    'Age of the snapshot of the newest full backup of the platform without `archiveError`; absent without one.',
   ],
   lastTestedBackupAgeSeconds: [
     'holdfast_backup_tested_age_seconds',
-    'Age of the snapshot of the newest backup of the platform that a test restore has loaded; absent without one.',
+    'Age of the snapshot of the newest one of these that a test restore has loaded; absent without one.',
   ],
 };
 

@@ -60,14 +60,10 @@ export type BackupOptions = {
 /** The sections of a backup: requested, and included because those refer to them. */
 type Selection = { sections: Section[]; includes: Section[] };
 
-/**
- * A backup with its last validation or restore, and the error of its last load if the archive could
- * not be read.
- */
+/** A backup with its last validation or restore. */
 export type BackupDetail = {
   backup: BackupView;
   lastValidation: (RestoreRunData & { jobError: JobError | null }) | null;
-  archiveError: JobError | null;
   /** Why its archive cannot be reached; see `storeProblemOf`. */
   storeProblem: string | null;
   /** The restore before which it was made. */
@@ -88,18 +84,6 @@ type Deps = {
 
 /** How long a request to delete waits until the archive is removed. */
 const REMOVAL_WAIT_MS = 3_000;
-
-/** Errors after which an archive is not restorable until it has been loaded successfully. */
-const PERMANENT_ARCHIVE_ERRORS: ReadonlySet<string> = new Set([
-  'archive_damaged',
-  'archive_truncated',
-  'archive_missing',
-  'not_an_archive',
-  'test_restore_failed',
-  'format_too_new',
-  'schema_too_new',
-  'master_key_missing',
-]);
 
 /** The number of log lines in the list of backups. */
 const LIST_LOG_LINES = 50;
@@ -223,25 +207,16 @@ export function createBackups({
     async read(caller: Caller, id: string, actedWith?: Permission): Promise<BackupDetail> {
       const backup = await find(caller, id, actedWith);
       const [view] = await toBackupViews(db, [backup]);
-      const lastLoad = await findLastRun(db, id, ['validate', 'restore', 'verify']);
-      // A test restore has no report.
-      const lastValidation =
-        lastLoad?.purpose === 'verify'
-          ? await findLastRun(db, id, ['validate', 'restore'])
-          : lastLoad;
-      const error = lastLoad?.jobError ?? null;
-      const archiveError = error && PERMANENT_ARCHIVE_ERRORS.has(error.code) ? error : null;
+      const lastValidation = await findLastRun(db, id, ['validate', 'restore']);
       const preRestoreOf = backup.jobId === null ? await findRestoreAfter(db, id) : null;
       const storeProblem = archives.storeProblemOf(backup);
-      return {
-        ...{ backup: assertDefined(view, 'backup'), lastValidation, archiveError, storeProblem },
-        preRestoreOf,
-      };
+      return { backup: assertDefined(view, 'backup'), lastValidation, storeProblem, preRestoreOf };
     },
 
     /** The backups that the caller may read. */
     async list(caller: Caller, request: ListRequest): Promise<ListAnswer<BackupView>> {
       const answer = await repository.list(caller, request, {
+        columns: { archiveError: `(archive_error ->> 'code')` },
         refine: (query) => void query.whereNotIn('status', ['deleting', 'deleted']),
       });
       return withItems(answer, await toBackupViews(db, answer.items));

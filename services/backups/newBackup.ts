@@ -13,6 +13,7 @@ export const EMPTY_BACKUP = {
   verifiedAt: null,
   restoreTestedAt: null,
   error: null,
+  archiveError: null,
   finishedAt: null,
   deletedAt: null,
   version: 1,

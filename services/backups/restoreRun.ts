@@ -1,4 +1,5 @@
 import { withBackupConnection } from '../../db/backups/backupConnection.ts';
+import { recordLoad } from '../../db/backups/backups.ts';
 import type { RunQuery } from '../../db/backups/catalog.ts';
 import { findDifferences } from '../../db/backups/differences.ts';
 import { createRowSums, findMismatchedTables, loadArchive } from '../../db/backups/loadArchive.ts';
@@ -21,14 +22,19 @@ import type { Knex } from '../../db/core/knex.ts';
 import { MIGRATIONS } from '../../db/migrations/index.ts';
 import { Backup, RestoreRun } from '../../db/models/Backup.ts';
 import { scopeOf } from '../../domain/access/scope.ts';
-import { isSection, permissionsToRestore, type Section } from '../../domain/backups/backups.ts';
+import {
+  isArchiveError,
+  isSection,
+  permissionsToRestore,
+  type Section,
+} from '../../domain/backups/backups.ts';
 import { JobFailure } from '../../domain/jobs/jobType.ts';
 import { counted } from '../../domain/shared/counted.ts';
 import type { ArchiveHeader } from '../../platform/archive/index.ts';
 import type { Access } from '../access/access.ts';
 import { jobFinishedTopic } from '../jobs/jobAudit.ts';
 import type { StepTools } from '../jobs/multiStep.ts';
-import type { Archives } from './archives.ts';
+import { asJobFailure, type Archives } from './archives.ts';
 import type { ConcurrencyLimit } from './concurrencyLimit.ts';
 import { dryRun } from './restoreDryRun.ts';
 import { assertPlanHash, restoreInvalid } from './restoreFailures.ts';
@@ -83,6 +89,23 @@ export function createRestoreRun({
 
   async function load(tools: StepTools): Promise<void> {
     const { run, backup } = await loadRun(tools);
+    await loadStaging(tools, { run, backup }).catch(async (error: unknown) => {
+      const failure = asJobFailure(error);
+      if (failure instanceof JobFailure && isArchiveError(failure.code))
+        await recordResult(backup, { code: failure.code, message: failure.message });
+      throw error;
+    });
+    await recordResult(backup, null);
+    if (run.purpose === 'verify') await tryComparison(tools);
+  }
+
+  const recordResult = ({ id }: Backup, archiveError: Backup['archiveError']): Promise<void> =>
+    writeUnaudited((on) => recordLoad(on, id, archiveError));
+
+  async function loadStaging(
+    tools: StepTools,
+    { run, backup }: { run: RestoreRun; backup: Backup },
+  ): Promise<void> {
     await withBackupConnection(databaseUrl, tools.signal, async (connection) => {
       const staging: Staging = {
         db,
@@ -112,7 +135,6 @@ export function createRestoreRun({
       if (sums) await assertLoadedUnchanged(staging, loaded, sums);
       await migrateToCurrent(staging, loaded);
     });
-    if (run.purpose === 'verify') await tryComparison(tools);
   }
 
   /** Compares a loaded archive with the current records, as a restore does first. Error: `staging_lost`. */

@@ -1,8 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
-import { readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { BackupList, BackupRecord, RestoreRecord } from '../../../api/backups/schemas.ts';
 import type { RestoreRunRecord, RestoreRunSummary } from '../../../api/backups/runSchemas.ts';
+import * as archiveErrors from '../../../db/migrations/0136_archive_errors.ts';
 import type { TestApp } from '../../support/app.ts';
 import {
   backupCreator,
@@ -35,6 +36,12 @@ const testRestore = (label: string) =>
       { prefer: 'wait=30' },
     )
     .expect(201);
+
+function withFlippedByte(archive: Buffer): Buffer {
+  const damaged = Buffer.from(archive);
+  damaged.writeUInt8(damaged.readUInt8(damaged.length - 5) ^ 1, damaged.length - 5);
+  return damaged;
+}
 
 /** Deletes a backup while a request, which has read it before, waits to lock it. */
 async function deleteDuring<T>({ id }: { id: string }, request: () => PromiseLike<T>): Promise<T> {
@@ -195,9 +202,7 @@ describe('a backup', () => {
     });
     const file = path.join(archives.folder, backup.archive);
     const whole = await readFile(file);
-    const damaged = Buffer.from(whole);
-    damaged.writeUInt8(damaged.readUInt8(damaged.length - 5) ^ 1, damaged.length - 5);
-    await writeFile(file, damaged);
+    await writeFile(file, withFlippedByte(whole));
     const failed = await validate({ backupId: backup.id });
     const unrestorable = {
       restorable: false,
@@ -227,6 +232,49 @@ describe('a backup', () => {
       code: 'backup_not_found',
       message: expect.stringContaining('"never"'),
     });
+  });
+});
+
+describe('the retention of a series', () => {
+  const settings = { mode: 'partial', sections: ['settings'], label: 'damages' };
+  const listed = async (query: string) =>
+    (await root.get<BackupList>(`/api/backup?label=damages${query}`).expect(200)).backups;
+
+  test('does not count an archive that the last load with a result found damaged', async () => {
+    const good = await createBackup(settings);
+    const damaged = await createBackup(settings);
+    const file = path.join(archives.folder, damaged.archive);
+    await writeFile(file, withFlippedByte(await readFile(file)));
+    expect((await testRestore('damages')).error?.code).toBe('archive_damaged');
+    // A load that does not reach the archive says nothing about it.
+    await rm(file);
+    await mkdir(file);
+    expect((await testRestore('damages')).error?.code).toBe('store_refused');
+    const newest = await createBackup({ ...settings, retention: { last: 2 } });
+    expect((await listed('')).map(({ id, keptAs }) => [id, keptAs])).toEqual([
+      [newest.id, ['last']],
+      [damaged.id, ['last']],
+      [good.id, ['last']],
+    ]);
+    expect((await listed('&archiveError=none')).map(({ id }) => id)).toEqual([newest.id, good.id]);
+    expect(await listed('&archiveError=archive_damaged')).toMatchObject([
+      { id: damaged.id, archiveError: { code: 'archive_damaged' } },
+    ]);
+  });
+
+  test('knows after an upgrade what earlier loads have found', async () => {
+    const [before] = await listed('&archiveError=archive_damaged');
+    const rollback = new Error('rolled back');
+    const migrated = app.deps.db.transaction(async (trx) => {
+      await archiveErrors.down(trx);
+      await archiveErrors.up(trx);
+      const found: unknown = await trx('backups')
+        .whereNotNull('archive_error')
+        .select('id', 'archive_error');
+      expect(found).toEqual([{ id: before?.id, archive_error: before?.archiveError }]);
+      throw rollback;
+    });
+    await expect(migrated).rejects.toBe(rollback);
   });
 });
 

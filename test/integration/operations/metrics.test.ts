@@ -86,6 +86,8 @@ test('schedules that are late, missed runs and backups are counted', async () =>
     });
   await backup(ago(7_200), { restore_tested_at: ago(0) });
   await backup(ago(3_600));
+  const archiveError = { code: 'archive_damaged', message: 'The archive is damaged.' };
+  await backup(ago(20), { archive_error: archiveError, restore_tested_at: ago(10) });
   await backup(ago(10), { mode: 'partial' });
   await backup(ago(10), { tenant_id: 'red' });
   await measuredLongAgo(11);

@@ -7,7 +7,7 @@ import {
   type RetentionPolicy,
 } from '../../../domain/backups/retention.ts';
 
-const at = (text: string) => ({ id: text, at: new Date(text) });
+const at = (text: string) => ({ id: text, at: new Date(text), isRestorable: true });
 const retainedIds = (retention: RetentionPolicy, ...times: string[]) =>
   [...selectRetained(retention, times.map(at))].sort();
 
@@ -57,6 +57,50 @@ describe('the retention policy of a series', () => {
     },
   );
 
+  test('counts no archive that cannot be restored, and keeps it no shorter', () => {
+    const times = ['2026-01-01', '2026-01-02', '2026-01-31', '2026-02-01'];
+    const unrestorable = new Set(['2026-01-02', '2026-01-31']);
+    const series = times.map((time) => ({ ...at(time), isRestorable: !unrestorable.has(time) }));
+    const kept = (policy: RetentionPolicy) => Object.fromEntries(retentionReasons(policy, series));
+    expect(kept({ last: 2 })).toEqual({
+      '2026-02-01': ['last'],
+      '2026-01-31': ['last'],
+      '2026-01-01': ['last'],
+    });
+    expect(kept({ monthly: 2 })).toEqual({
+      '2026-02-01': ['newest', 'monthly'],
+      '2026-01-31': ['monthly'],
+      '2026-01-01': ['monthly'],
+    });
+    const damaged = series.map((each) => ({ ...each, isRestorable: false }));
+    expect([...retentionReasons({ last: 1 }, damaged).keys()]).toEqual(['2026-02-01']);
+  });
+
+  test('never keeps less for a damaged archive', () => {
+    const count = fc.option(fc.integer({ min: 1, max: 4 }), { nil: undefined });
+    fc.assert(
+      fc.property(
+        fc.uniqueArray(fc.integer({ min: 0, max: 400 }), { minLength: 1, maxLength: 20 }),
+        fc.uniqueArray(fc.nat(19)),
+        fc.record({ last: count, daily: count, weekly: count, monthly: count }),
+        (days, damaged, rule) => {
+          const series = days.map((day, i) => ({
+            ...{ id: `b${i}`, at: new Date(day * 86_400_000) },
+            isRestorable: !damaged.includes(i),
+          }));
+          const policy = rule as RetentionPolicy;
+          const whole = selectRetained(
+            policy,
+            series.map((each) => ({ ...each, isRestorable: true })),
+          );
+          const readable = series.filter(({ isRestorable }) => isRestorable);
+          const retained = selectRetained(policy, series);
+          expect(retained).toEqual(new Set([...whole, ...selectRetained(policy, readable)]));
+        },
+      ),
+    );
+  });
+
   test('keeps the same backups as a naive implementation', () => {
     const time = fc.date({
       min: new Date('2024-01-01T00:00:00Z'),
@@ -69,7 +113,7 @@ describe('the retention policy of a series', () => {
         fc.uniqueArray(time, { minLength: 1, maxLength: 40, selector: (each) => each.getTime() }),
         fc.record({ last: count, daily: count, weekly: count, monthly: count }),
         (times, rule) => {
-          const series = times.map((each, i) => ({ id: `b${i}`, at: each }));
+          const series = times.map((each, i) => ({ id: `b${i}`, at: each, isRestorable: true }));
           const retained = selectRetained(rule as RetentionPolicy, series);
           const newestFirst = [...series].sort((a, b) => b.at.getTime() - a.at.getTime());
           expect(retained.has(newestFirst[0]?.id ?? '')).toBe(true);

@@ -23,6 +23,13 @@ export function MadeBy({ backup, names }: { backup: BackupSummary; names: Names 
   return <Actor id={createdBy} names={names} />;
 }
 
+const UNREADABLE = 'Cannot be read';
+
+function Verified({ archiveError, verifiedAt }: BackupSummary) {
+  if (archiveError !== null) return <span title={archiveError.message}>{UNREADABLE}</span>;
+  return <Time value={verifiedAt} format="relative" />;
+}
+
 function Tested({ restoreTestedAt, status }: BackupSummary) {
   if (restoreTestedAt !== null) return <Time value={restoreTestedAt} format="relative" />;
   return status === 'completed' ? <span className={classes.muted}>Never</span> : <span>–</span>;
@@ -36,8 +43,8 @@ const TRUST: readonly GridColumn<BackupSummary>[] = [
     width: 96,
     grow: 0,
     hideBelow: 900,
-    cell: ({ verifiedAt }) => <Time value={verifiedAt} format="relative" />,
-    text: ({ verifiedAt }) => verifiedAt ?? '',
+    cell: Verified,
+    text: ({ archiveError, verifiedAt }) => (archiveError ? UNREADABLE : (verifiedAt ?? '')),
   },
   {
     id: 'tested',

@@ -37,7 +37,7 @@ export function ProtectionBlock({ protection }: { protection: ProtectionRead }) 
                 Last full backup <RecordLink id={state.last.id} label={state.last.label} />
               </>
             ) : seesAll ? (
-              'There is no full backup of the platform'
+              'There is no full backup of the platform that can be restored'
             ) : (
               'No full backup that you may see'
             )}

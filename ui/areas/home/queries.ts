@@ -164,8 +164,8 @@ const ofTenant = (tenantId: string | undefined): { tenantId?: string[] } =>
   tenantId === undefined ? {} : { tenantId: [tenantId] };
 
 /**
- * The newest full backup, and the one with the newest test restore: one of some sections protects nothing else, and
- * one of a tenant no other tenant.
+ * The newest full backup that can be restored as far as is known, and the one with the newest test restore: one of
+ * some sections protects nothing else, and one of a tenant no other tenant.
  */
 export const backupsQuery = (tenantId: string | undefined) => ({
   queryKey: ['home', 'backups', 'newest', tenantId],
@@ -175,6 +175,7 @@ export const backupsQuery = (tenantId: string | undefined) => ({
         ...ofTenant(tenantId),
         status: ['completed'],
         mode: ['full'],
+        archiveError: ['none'],
         limit: 1,
         sort,
       };
