@@ -153,8 +153,11 @@ export const reference = (to: ResourceName, options: Options = {}): Field =>
     { reference: to },
   );
 
+/** Twelve hexadecimal digits, bare or in groups of two, four or six with one separator. */
 const MAC_ADDRESS =
-  '^(?:[0-9A-Fa-f]{2}([:-]?)(?:[0-9A-Fa-f]{2}\\1){4}[0-9A-Fa-f]{2}|[0-9A-Fa-f]{4}(?:\\.[0-9A-Fa-f]{4}){2})$';
+  '^(?:[0-9A-Fa-f]{2}([:. -]?)(?:[0-9A-Fa-f]{2}\\1){4}[0-9A-Fa-f]{2}' +
+  '|[0-9A-Fa-f]{4}([:. -])[0-9A-Fa-f]{4}\\2[0-9A-Fa-f]{4}' +
+  '|[0-9A-Fa-f]{6}[:. -][0-9A-Fa-f]{6})$';
 
 const MAC_PATTERN = new RegExp(MAC_ADDRESS);
 
@@ -165,7 +168,7 @@ export const isMacAddress = (text: string): boolean => MAC_PATTERN.test(text);
 export const macAddress = (options: Options = {}): Field =>
   matchingForm(
     MAC_ADDRESS,
-    'must be a MAC address such as 00:1b:2c:3d:4e:5f, 00-1B-2C-3D-4E-5F, 001b.2c3d.4e5f or 001b2c3d4e5f',
+    'must be a MAC address such as 00:1b:2c:3d:4e:5f, 00-1B-2C-3D-4E-5F, 001b.2c3d.4e5f, 001b2c-3d4e5f or 001b2c3d4e5f',
     (value) =>
       value
         .toLowerCase()

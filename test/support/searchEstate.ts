@@ -45,7 +45,13 @@ const RANGES = [
   ['10.7.1.4', '10.7.1.8'],
   ['::ffff:10.7.1.4', '::ffff:10.7.1.6'],
 ] as const;
-const MAC_FORMS = ['02:00:00:ab:cd:01', '0200.00AB.cd01', '02-00-00-ab-cd-01'];
+const MAC_FORMS = [
+  '02:00:00:ab:cd:01',
+  '0200.00AB.cd01',
+  '02-00-00-ab-cd-01',
+  '0200-00ab-CD01',
+  '02 00 00 ab cd 01',
+];
 
 const device = fc.record({
   tenant,

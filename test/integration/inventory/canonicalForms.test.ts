@@ -32,6 +32,12 @@ const MAC_NOTATIONS = [
   '001b.2c3d.4e5f',
   '001B2C3D4E5F',
   '00:1B:2c:3D:4e:5F',
+  '001b-2c3d-4e5f',
+  '001B:2C3D:4E5F',
+  '001b2c-3d4e5f',
+  '001B2C.3D4E5F',
+  '00.1b.2c.3d.4e.5f',
+  '00 1b 2c 3d 4e 5f',
 ];
 
 test('a MAC address is stored in one form and found in every notation', async () => {
@@ -76,7 +82,16 @@ test.each([
   [
     'interfaces',
     'macAddress',
-    ['00:1b:2c:3d:4e', '00:1b-2c:3d:4e:5f', '001b.2c3d4e5f', 'x', '', `${MAC}:00`],
+    [
+      '00:1b:2c:3d:4e',
+      '00:1b-2c:3d:4e:5f',
+      '001b.2c3d4e5f',
+      '001b.2c3d-4e5f',
+      '001-b2c-3d4-e5f',
+      'x',
+      '',
+      `${MAC}:00`,
+    ],
   ],
   ['tags', 'color', ['##00a1ff', '#00a1f', '#00a1fg', 'red', '#']],
 ])('%s: what is no %s is an error that shows the forms', async (resource, field, values) => {

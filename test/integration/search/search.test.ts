@@ -200,7 +200,7 @@ describe('a search by text', () => {
     await make('interfaces', { deviceId: device.id, name: 'eth0', macAddress });
     for (const q of ['fox1234abcd', 'a-0042', 'A-0042'])
       expect([q, found(await search(root, q))]).toEqual([q, [['devices', 'sw-9', 'exact']]]);
-    for (const q of [macAddress, '001b.2c3d.4e66', '00-1B-2C-3D-4E-66'])
+    for (const q of [macAddress, '001b.2c3d.4e66', '00-1B-2C-3D-4E-66', '001B2C-3D4E66'])
       expect([q, found(await search(root, q))]).toEqual([q, [['interfaces', 'eth0', 'exact']]]);
     expect(found(await search(root, '3031', '&kinds=vlans'))).toEqual([
       ['vlans', 'double-vlan', 'exact'],
