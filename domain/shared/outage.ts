@@ -40,7 +40,8 @@ function saysOutage(error: unknown): boolean {
   return isPoolBusy(error) || OUTAGE_MESSAGES.test(message ?? '');
 }
 
-const isConnectFailure = (error: unknown): boolean =>
+/** True when no connection could be opened: the server cannot be reached, or refuses the client. */
+export const isConnectFailure = (error: unknown): boolean =>
   driverErrorOf(error).isConnectFailure === true;
 
 /**

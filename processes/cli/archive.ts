@@ -161,9 +161,11 @@ async function registerIn({ url, log }: Target): Promise<void> {
   const from = await store();
   // Loaded late: only this command needs it, and variables of processes must not stop a restore.
   const { compose } = await import('../composition/index.ts');
+  const { requireSchema } = await import('./requireSchema.ts');
   const { env } = await settings();
   const deps = compose(readCommandConfig({ ...env, DATABASE_URL: url }), log);
   try {
+    await requireSchema(deps.db);
     const unread: string[] = [];
     const registered = await registerArchives(deps, from, ({ name }) =>
       headerOf(from, name, (error) => unread.push(`${name}: ${error.message}`)),

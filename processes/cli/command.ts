@@ -4,8 +4,8 @@ import type { Composition } from '../composition/index.ts';
 export type Command = {
   /** One line: name, arguments, and what the command does. */
   usage: string;
-  /** False for a command that reads and changes Temporal only. */
-  usesDatabase?: false;
+  /** False for what needs no database. Without this, the schema must fit. */
+  usesDatabase?(args: readonly string[]): boolean;
   /**
    * Reads the arguments, before anything is loaded or reached. The result does the work and returns the exit code.
    * Errors: `UsageError`; `HelpRequest`.

@@ -15,6 +15,7 @@ const caller = systemCaller(PLATFORM, 'demo-data');
 export const demoData: Command = {
   usage:
     'demo-data [--print]: fills an empty inventory with an estate of 40 sites, or prints it as JSON lines for an import',
+  usesDatabase: (args) => !args.includes('--print'),
   read(args) {
     const { values } = readArguments(args, { options: { print: { type: 'boolean' } } });
     return async ({ inventory }) => {

@@ -5,7 +5,7 @@ import { print, readArguments, UsageError } from './program.ts';
 export const deployment: Command = {
   usage:
     'deployment [current <build id>]: lists the versions of the workers that Temporal knows; current hands all work to one of them',
-  usesDatabase: false,
+  usesDatabase: () => false,
   read(args) {
     const [action, current] = readArguments(args, { words: 2 }).words;
     if (action !== undefined && (action !== 'current' || current === undefined))

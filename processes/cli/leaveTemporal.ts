@@ -12,7 +12,7 @@ const MAX_ROUNDS = 2_000;
 export const leaveTemporal: Command = {
   usage:
     'leave-temporal [--remove]: lists the schedules and open workflows of this installation in its Temporal namespace; --remove deletes and terminates them',
-  usesDatabase: false,
+  usesDatabase: () => false,
   read(args) {
     const { remove } = readArguments(args, { options: { remove: { type: 'boolean' } } }).values;
     return async ({ temporal, config }) => {

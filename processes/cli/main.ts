@@ -44,10 +44,9 @@ function usageOf([name = '']: readonly string[]): string {
  * Without `DATABASE_URL`: how to reach the embedded stack that runs on this machine. A command that does not use the
  * database needs only `TEMPORAL_ADDRESS`.
  */
-async function stackEnv({ usesDatabase }: Command): Promise<Record<string, string>> {
+async function stackEnv(usesDatabase: boolean): Promise<Record<string, string>> {
   if (process.env.DATABASE_URL) return {};
-  if (usesDatabase === false && process.env.TEMPORAL_ADDRESS)
-    return { DATABASE_URL: 'postgres://unused' };
+  if (!usesDatabase && process.env.TEMPORAL_ADDRESS) return { DATABASE_URL: 'postgres://unused' };
   const { readRunningStack } = await withEmbeddedStack(() => import('../../dev/runningStack.ts'));
   return readRunningStack(path.resolve(process.env.HOLDFAST_DATA_DIR ?? '.holdfast'));
 }
@@ -61,13 +60,16 @@ async function main([name = '', ...args]: readonly string[]): Promise<number> {
   const command = COMMANDS[name];
   if (!command) throw new UsageError(name === '' ? 'A command is needed' : `Unknown: ${name}`);
   const work = command.read(args);
+  const usesDatabase = command.usesDatabase?.(args) ?? true;
   // Loaded late: wrong arguments are answered immediately.
   const { compose } = await import('../composition/index.ts');
+  const { requireSchema } = await import('./requireSchema.ts');
   const { loadJobTypeModules } = await import('../../services/jobTypes/modules/load.ts');
-  const config = readCommandConfig({ ...(await stackEnv(command)), ...process.env });
+  const config = readCommandConfig({ ...(await stackEnv(usesDatabase)), ...process.env });
   const modules = await loadJobTypeModules(config.jobTypeModules);
   const deps = compose(config, createLog(config.logLevel), { modules });
   try {
+    if (usesDatabase) await requireSchema(deps.db);
     return await work(deps);
   } finally {
     await deps.stop();

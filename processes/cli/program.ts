@@ -1,5 +1,7 @@
 import '../beginning.ts';
 import { parseArgs, type ParseArgsOptionsConfig } from 'node:util';
+import { errorMessage } from '../../domain/shared/errorMessage.ts';
+import { isClientRefused, isConnectFailure } from '../../domain/shared/outage.ts';
 import { ConfigError } from '../../platform/config.ts';
 
 /** Exit code of a command that was called with invalid arguments. */
@@ -53,9 +55,18 @@ function parse<T extends ParseArgsOptionsConfig>(args: readonly string[], option
   }
 }
 
+/** Why no connection to the database could be opened. A server with several addresses has an error of each. */
+function connectFailureOf(error: Error): string {
+  const reasons =
+    error instanceof AggregateError ? error.errors.map(errorMessage) : [error.message];
+  const says = isClientRefused(error) ? 'refuses the connection' : 'does not answer';
+  return `Failed: the database at DATABASE_URL ${says}: ${reasons.join(', ')}`;
+}
+
 /** Says why a command failed. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
+  if (isConnectFailure(error)) return connectFailureOf(error);
   if (error.name === 'TransportError')
     return `Failed: Temporal does not answer at TEMPORAL_ADDRESS: ${error.message}`;
   return error instanceof ConfigError ? error.message : `Failed: ${error.message}`;

@@ -38,7 +38,12 @@ const fitOf = ({ pending, refusedBy }: SchemaFit): Fit => {
   return pending.length > 0 ? 'outdated' : 'current';
 };
 
-const tooNew = ({ name, needs, reason }: NonNullable<SchemaFit['refusedBy']>): SchemaTooNew =>
+/** The error of a version that a contract step has made too old. */
+export const schemaTooNew = ({
+  name,
+  needs,
+  reason,
+}: NonNullable<SchemaFit['refusedBy']>): SchemaTooNew =>
   new SchemaTooNew(
     `This version of Holdfast is too old for the database schema: ${name} has removed what it uses (${reason}). ` +
       `Start a version that has the migration ${needs}.`,
@@ -113,7 +118,7 @@ export function createSchemaState({ db, log, migrations, intervalMs = INTERVAL_M
         });
         checked.resolve(undefined);
         if (fit && fitOf(fit) === 'current') return;
-        if (fit?.refusedBy) throw tooNew(fit.refusedBy);
+        if (fit?.refusedBy) throw schemaTooNew(fit.refusedBy);
         if (fit) report(fit);
         await sleep(intervalMs, undefined, { signal });
       }
@@ -126,7 +131,7 @@ export function createSchemaState({ db, log, migrations, intervalMs = INTERVAL_M
         const fit = isFound ? undefined : await read().catch(() => undefined);
         if (!fit?.refusedBy) return false;
         isFound = true;
-        onTooNew(tooNew(fit.refusedBy));
+        onTooNew(schemaTooNew(fit.refusedBy));
         return false;
       });
       loop.start();

@@ -8,7 +8,7 @@ import { createSchemaState } from '../../../services/shared/schemaState.ts';
 import { createClient, type ProblemBody } from '../../support/client.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { eventually } from '../../support/eventually.ts';
-import { killAll, launchProcess } from '../../support/processes.ts';
+import { killAll, launchProcess, runArchiveCommand, runCommand } from '../../support/processes.ts';
 import { testEnv } from '../../support/app.ts';
 
 let database: TestDatabase;
@@ -87,4 +87,24 @@ test('a running process finds a contract step that makes it too old', async () =
   expect((await found.promise).message).toContain('too old');
   expect([await schema.check(), await schema.isOpen()]).toEqual(['too_new', false]);
   await stop();
+});
+
+test('a command says in a sentence that the schema does not fit', async () => {
+  const failed = (stderr: unknown) => ({ status: 1, stdout: '', stderr });
+  expect(await runCommand(env, 'verify-audit')).toEqual(
+    failed(expect.stringMatching(/^Failed: This version of Holdfast is too old .+\n$/)),
+  );
+  await db('schema_contracts').delete();
+  await migrateDown(db);
+  const outdated = failed(
+    'Failed: the database schema lacks 1 migration of this version. ' +
+      'Run `npm run migrate -- up` first.\n',
+  );
+  const results = await Promise.all([
+    runCommand(env, 'demo-data'),
+    runArchiveCommand({ ...env, HOLDFAST_BACKUP_DIR: '/nowhere' }, 'register'),
+  ]);
+  expect(results).toEqual([outdated, outdated]);
+  await migrateUp(db);
+  expect(await runCommand(env, 'verify-audit')).toMatchObject({ status: 0 });
 });

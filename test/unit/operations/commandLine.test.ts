@@ -85,25 +85,14 @@ test.each([
   { words: ['archive.ts', 'restore', 'bkp_1.hfb'], env: INVALID },
   { words: ['main.ts', 'verify-audit'], env: SERVICE_LINKS },
   { words: ['main.ts', 'token', 'list', '--service', 'ci'], env: SERVICE_LINKS },
+  { words: ['archive.ts', 'register'], env: { ...SERVICE_LINKS, HOLDFAST_BACKUP_DIR: '/nowhere' } },
 ])('$words needs no variable of a process that listens', async ({ words, env }) => {
   const DATABASE_URL = 'postgres://a:b@127.0.0.1:1/x';
   const { status, stderr } = await run(words, { env: { ...env, DATABASE_URL } });
-  expect(stderr).toContain('ECONNREFUSED');
+  expect(stderr).toBe(
+    'Failed: the database at DATABASE_URL does not answer: connect ECONNREFUSED 127.0.0.1:1\n',
+  );
   expect(status).toBe(1);
-});
-
-test('archives are registered without the variables of a process that listens', async () => {
-  const HOLDFAST_BACKUP_DIR = mkdtempSync(path.join(tmpdir(), 'holdfast-store-'));
-  try {
-    const env = { ...SERVICE_LINKS, HOLDFAST_BACKUP_DIR };
-    expect(await run(['archive.ts', 'register'], { env })).toEqual({
-      status: 0,
-      stdout: '0 archives in the store are registered.\n',
-      stderr: '',
-    });
-  } finally {
-    rmSync(HOLDFAST_BACKUP_DIR, { recursive: true });
-  }
 });
 
 /** The scripts of package.json that the image has as commands, with what each runs. */
