@@ -1,3 +1,5 @@
+import './processes/nodeVersion.js';
+
 /**
  * Three groups of tests. `unit` needs no server and runs in seconds (`npm run test:unit`); `servers` shares one real
  * PostgreSQL and one real Temporal server, which the global setup starts when a test of the group is to run; `console`

@@ -95,13 +95,45 @@ test.each([
   expect(status).toBe(1);
 });
 
+const { scripts } = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8')) as {
+  scripts: Record<string, string>;
+};
+
+const CHECKED_NODE = 'node --import ./processes/nodeVersion.js ';
+
+test('every script says that an older Node cannot run it', async () => {
+  for (const [name, script] of Object.entries(scripts)) {
+    const [first] = script.split(' && ').filter((each) => /^node .*\.ts\b/.test(each));
+    if (first !== undefined)
+      expect([name, first]).toEqual([name, expect.stringContaining(CHECKED_NODE)]);
+  }
+  const pretended = `data:text/javascript,${encodeURIComponent(
+    "Object.defineProperty(process, 'versions', { value: { node: '20.19.0' } })",
+  )}`;
+  const config = path.join(ROOT, 'jest.config.js');
+  const check = path.join(ROOT, 'processes/nodeVersion.js');
+  for (const args of [
+    [path.join(ROOT, 'processes/serve.js')],
+    ['--import', check, '-e', '0'],
+    [config],
+  ]) {
+    const ended = promisify(execFile)(process.execPath, ['--import', pretended, ...args]);
+    await expect(ended).rejects.toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringMatching(/^Holdfast needs Node 24 or newer; this is v.+\n$/),
+    });
+  }
+});
+
 /** The scripts of package.json that the image has as commands, with what each runs. */
 function imageCommands(): [string, string][] {
-  const { scripts } = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8')) as {
-    scripts: Record<string, string>;
-  };
+  const commands = Object.entries(scripts).map(([name, script]): [string, string] => [
+    name,
+    script.replace(CHECKED_NODE, 'node '),
+  ]);
   // `bundle` needs the devDependencies, which the image does not have.
-  return Object.entries(scripts).filter(
+  return commands.filter(
     ([name, script]) => /^node processes\/cli\/\S+( \S+)?$/.test(script) && name !== 'bundle',
   );
 }
