@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from '@jest/globals';
 import { pino } from 'pino';
 import { jobLog } from '../../../platform/log.ts';
@@ -42,13 +43,43 @@ test('a warning of every round of a loop is written ever more rarely, and never 
   expect(lines.slice(1).every(({ repeated }) => Number(repeated) > 0)).toBe(true);
 });
 
-test('of too many different warnings, the oldest are forgotten', () => {
-  const { log, lines } = capture(10_000);
-  for (let record = 0; record <= 1_000; record++) jobLog(log, `job_${record}`).warn('lost');
-  jobLog(log, 'job_1000').warn('lost');
-  expect(lines).toHaveLength(1_001);
-  jobLog(log, 'job_0').warn('lost');
-  expect(lines).toHaveLength(1_002);
+test('of too many different warnings, the oldest are forgotten', async () => {
+  const { log, lines } = capture(10);
+  const warn = (record: number) => log.warn({ record: `r${record}` }, `m${record % 5}`);
+  // A window writes at most 100.
+  for (let round = 0; round <= 10; round++) {
+    for (let record = 0; record < 100; record++) warn(100 * round + record);
+    await sleep(15);
+  }
+  expect(lines).toHaveLength(1_100);
+  warn(1_099);
+  expect(lines).toHaveLength(1_100);
+  warn(0);
+  expect(lines).toHaveLength(1_101);
+});
+
+test('different warnings are limited together, and the last one says how many were left out', async () => {
+  const { log, lines } = capture(50);
+  const warn = (message: string, count: number) => {
+    for (let route = 0; route < count; route++)
+      log.warn({ route: `/${message}/${route}` }, message);
+  };
+  warn('outage', 230);
+  expect(lines).toHaveLength(20);
+  for (const message of ['a', 'b', 'c', 'd']) warn(message, 20);
+  warn('e', 1);
+  expect(lines).toHaveLength(100);
+  log.error('an error is written');
+  expect(lines).toHaveLength(101);
+  await eventually(
+    () => lines,
+    (written) => written.length > 101,
+  );
+  expect(lines.slice(101)).toEqual([{ level: 40, route: '/e/0', leftOut: 211, msg: 'e' }]);
+  warn('outage', 20);
+  expect(lines.filter(({ msg }) => msg === 'outage')).toHaveLength(20);
+  log.warn({ route: '/new' }, 'outage');
+  expect(lines.filter(({ msg }) => msg === 'outage')).toHaveLength(21);
 });
 
 test('warnings about different records or with different errors are different; errors are all written', () => {
