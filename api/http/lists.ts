@@ -1,12 +1,14 @@
 import type { Static, TObject, TSchema } from 'typebox';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import {
+  type FilterValue,
   type ListAnswer,
   type ListCondition,
   type ListField,
   type ListRequest,
   type ListSort,
 } from '../../domain/shared/lists.ts';
+import { unicodeForms } from '../../domain/shared/unicodeForms.ts';
 import type { IdKind } from '../../platform/ids.ts';
 import { RANGE_OPERATORS, valueOf, type FieldDeclaration } from './listFields.ts';
 import { cursorScope, decodeKey, encodeKey } from './listCursor.ts';
@@ -182,6 +184,9 @@ function conditionsFrom(
   return conditions;
 }
 
+const valuesOfText = (value: FilterValue): FilterValue[] =>
+  typeof value === 'string' ? unicodeForms(value) : [value];
+
 function conditionsOn(
   fields: Readonly<Record<string, FieldDeclaration>>,
   values: Record<string, unknown>,
@@ -191,7 +196,9 @@ function conditionsOn(
     if (!field.filter) return [];
     const base = listField(fields, name);
     const valuesOf = (parameter: string) =>
-      [values[parameter] ?? []].flat().map((value) => valueOf(field, value, parameter));
+      [values[parameter] ?? []]
+        .flat()
+        .flatMap((value) => valuesOfText(valueOf(field, value, parameter)));
     const conditions: ListCondition[] = [];
     const equal = field.kind === 'time' ? [] : valuesOf(name);
     if (equal.length > 0) conditions.push({ ...base, operator: 'in', values: equal });

@@ -1,3 +1,4 @@
+import { unicodeForms } from '../../domain/shared/unicodeForms.ts';
 import { anyOf, type Sql } from './sql.ts';
 
 /** Escapes the characters of a text that have a meaning in a pattern of LIKE. */
@@ -14,11 +15,13 @@ const titleCase = (lower: string): string =>
  * The forms that `lower` of PostgreSQL can have made of a text that is this one but for the case of its letters. With the
  * locale C, which Holdfast's databases have, it changes the letters A to Z only: `Århus` and `ÅRHUS` stay different. So the
  * forms are the text as it is, in lower case, in capitals and with capitals at the beginning of its words; one form
- * if it has only ASCII letters.
+ * if it has only ASCII letters. A text that is not in the Unicode form NFC has them in that form, too.
  */
 export function letterCases(text: string): string[] {
-  const lower = text.toLowerCase();
-  const forms = [lower, text, text.toUpperCase(), titleCase(lower)];
+  const forms = unicodeForms(text).flatMap((each) => {
+    const lower = each.toLowerCase();
+    return [lower, each, each.toUpperCase(), titleCase(lower)];
+  });
   return [...new Set(forms.map(asciiLower))];
 }
 

@@ -4,6 +4,7 @@ import { LOCAL_PROVIDER, NO_PROVIDER } from '../../domain/auth/providers.ts';
 import type { Knex } from '../core/knex.ts';
 import { likeAnyCase } from '../core/like.ts';
 import { isSameName } from '../core/sameName.ts';
+import { unicodeForms } from '../../domain/shared/unicodeForms.ts';
 
 /**
  * A row of `users`: a local account, a person authenticated by an identity provider, or a service account.
@@ -47,7 +48,7 @@ export const whereUsername = (query: QueryBuilder<User>, username: string): void
 
 /** Narrows a query to users who had this group at their last login. */
 export const whereGroup = (query: QueryBuilder<User>, group: string): void =>
-  void query.whereRaw('external_groups @> ARRAY[?]::text[]', [group]);
+  void query.whereRaw('external_groups && ?::text[]', [unicodeForms(group)]);
 
 /** SQL: the text by which users are found; the expression of the index `users_search`. */
 export const USER_TEXT = "lower(username || ' ' || display_name)";

@@ -3,6 +3,7 @@ import { allOf, anyOf, type Sql } from '../core/sql.ts';
 import { withinNetwork } from '../inventory/tables.ts';
 import { isMacAddress } from '../../domain/inventory/fields.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
+import { unicodeForms } from '../../domain/shared/unicodeForms.ts';
 import type { NetworkShape, SearchKind, SearchQuery } from '../../domain/search/query.ts';
 import type { Source } from './sources.ts';
 
@@ -17,7 +18,7 @@ const SHORTEST_PART = 3;
 
 /** Whether a text is too short for trigrams. */
 export const isShort = ({ words }: SearchQuery): boolean =>
-  words.every(({ length }) => length < SHORTEST_PART);
+  words.every((word) => word.normalize('NFC').length < SHORTEST_PART);
 
 /** The first characters of a text, which have an index. */
 const INDEXED_CHARACTERS = 2;
@@ -62,9 +63,8 @@ const spellings = ({ text }: SearchQuery, { kind }: Source): string[] => {
     kind === 'interfaces' ? RESOURCES.interfaces.fields.macAddress?.canonical?.(text) : undefined;
   return [
     ...new Set([
-      text,
+      ...unicodeForms(text).flatMap((form) => [form, form.toUpperCase()]),
       ...letterCases(text),
-      text.toUpperCase(),
       ...(typeof canonical === 'string' ? [canonical] : []),
     ]),
   ];
@@ -166,7 +166,7 @@ const escapeRegex = (text: string): string => text.replaceAll(/[^\p{L}\p{N} ]/gu
 
 /** The records whose text has a word like this one, for a text that nothing contains. */
 function byLikeness(source: Named, { text }: SearchQuery, limit: number): Branch {
-  const lower = text.toLowerCase();
+  const lower = text.normalize('NFC').toLowerCase();
   const { sql, bindings } = select(
     source,
     { sql: `? <% ${source.text}`, bindings: [lower] },

@@ -12,6 +12,7 @@ import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { parseDecimal } from '../../domain/shared/decimals.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { invalidField } from '../../domain/shared/errors.ts';
+import { unicodeForms } from '../../domain/shared/unicodeForms.ts';
 import type { ListCondition } from '../../domain/shared/lists.ts';
 
 /** The filters of a list besides comparisons with fields, as a caller names them. */
@@ -52,7 +53,9 @@ export async function resolveFilter(
   const resolved = asked.map(({ name, isNegated, parameter, texts }) => ({
     name,
     isNegated,
-    values: texts.flatMap((text) => storedValues(resource, parameter, types.get(name), text)),
+    values: texts
+      .flatMap(unicodeForms)
+      .flatMap((text) => storedValues(resource, parameter, types.get(name), text)),
   }));
   return { filter: { ...filter, customFields: resolved }, where };
 }
@@ -65,7 +68,11 @@ async function resolveReference(
 ): Promise<ListCondition> {
   const declared = assertDefined(resource.fields[field], `field ${field}`);
   const target = RESOURCES[assertDefined(declared.reference, `reference ${field}`)];
-  const ids = await findIdsBy(db, target, scope, { field: by, values, limit: MAX_NAMED + 1 });
+  const ids = await findIdsBy(db, target, scope, {
+    field: by,
+    values: values.flatMap(unicodeForms),
+    limit: MAX_NAMED + 1,
+  });
   if (ids.length > MAX_NAMED)
     throw invalidField(
       'query',

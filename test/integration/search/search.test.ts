@@ -380,3 +380,28 @@ test('what cannot be searched is refused', async () => {
     ).toBe(pointer);
   expect(SEARCH_KINDS.length).toBe(new Set(SEARCH_KINDS).size);
 });
+
+test('a text in another Unicode form than the stored name is found', async () => {
+  const nfd = (text: string) => encodeURIComponent(text.normalize('NFD'));
+  const name = 'Zürich-Ångström';
+  await make('custom-fields', { resource: 'sites', name: 'contact', type: 'text' });
+  const { id } = await make('sites', { name, customFields: { contact: 'José' } });
+  const asSent = await make('sites', { name: 'Café-Nord'.normalize('NFD') });
+  expect(asSent.name).toBe('Café-Nord'.normalize('NFD'));
+  await make('locations', { name: 'Above', siteId: id });
+  for (const text of ['Zürich-Ångström', 'ZÜRICH', 'ångström', 'zür'])
+    for (const path of [`search?kinds=sites&q=${nfd(text)}`, `inventory/sites?q=${nfd(text)}`]) {
+      const { items } = await root.get<{ items: { id: string }[] }>(`/api/${path}`).expect(200);
+      expect([path, items.map((item) => item.id)]).toEqual([path, [id]]);
+    }
+  const idsOf = async (path: string) =>
+    (await root.get<{ items: { id: string }[] }>(`/api/inventory/${path}`).expect(200)).items.map(
+      (item) => item.id,
+    );
+  expect(await idsOf(`sites?name=${nfd(name)}`)).toEqual([id]);
+  expect(await idsOf(`sites?name.not=${nfd(name)}`)).not.toContain(id);
+  expect(await idsOf(`sites?customFields.contact=${nfd('José')}`)).toEqual([id]);
+  expect(await idsOf(`locations?siteId.name=${nfd(name)}`)).toHaveLength(1);
+  expect(await idsOf(`sites?name=${nfd('Café-Nord')}`)).toEqual([asSent.id]);
+  expect(await idsOf(`sites?q=${nfd('café-n')}`)).toEqual([asSent.id]);
+});

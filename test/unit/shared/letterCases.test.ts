@@ -22,6 +22,10 @@ test('the stored form of a text is found by its lower case, its capitals and its
       expect(letterCases(text.toUpperCase())).toContain(stored(text.toLowerCase()));
       expect(letterCases(text.toLowerCase())).toContain(stored(text.toUpperCase()));
       expect(letterCases(text).length).toBeLessThanOrEqual(4);
+      const decomposed = letterCases(text.normalize('NFD'));
+      expect(decomposed).toEqual(expect.arrayContaining(letterCases(text)));
+      expect(decomposed).toContain(stored(text.normalize('NFD')));
+      expect(decomposed.length).toBeLessThanOrEqual(8);
     }),
   );
 });
