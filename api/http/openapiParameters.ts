@@ -2,7 +2,7 @@ import type { TObject } from 'typebox';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { COMMA_SEPARATED } from '../../platform/schemaCheck.ts';
 import type { Components } from './components.ts';
-import { isConditionalRead } from './openapiHeaders.ts';
+import { headersReadBy, type HeaderName } from './requestHeaders.ts';
 import type { RequestHeader, Route } from './route.ts';
 
 const HEADER_DOCS = {
@@ -19,7 +19,7 @@ const HEADER_DOCS = {
     'Repeating the request with the same key and body within 24 hours returns the original response, ' +
     'or the record as it is now if the rights of the caller have changed. The response is 404 if the ' +
     'record is deleted or no longer visible to the caller.',
-} as const satisfies Record<RequestHeader | 'Idempotency-Key', string>;
+} as const satisfies Record<HeaderName, string>;
 
 /** Without these a request is refused. */
 const REQUIRED_HEADERS: ReadonlySet<string> = new Set<RequestHeader>(['Attempt-Token']);
@@ -60,15 +60,11 @@ function inLocation(
 }
 
 function parametersOf(route: Route, components: Components): Parameter[] {
-  const { params, query, headers = [], replayResponse } = route;
+  const { params, query } = route;
   return [
     ...inLocation('path', params, components),
     ...inLocation('query', query, components),
-    ...headers.map(header),
-    ...(isConditionalRead(route) && !headers.includes('If-None-Match')
-      ? [header('If-None-Match')]
-      : []),
-    ...(replayResponse ? [header('Idempotency-Key')] : []),
+    ...headersReadBy(route).map(header),
   ];
 }
 

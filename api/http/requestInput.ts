@@ -16,6 +16,7 @@ import { PATH_PARAMETERS } from './listCursor.ts';
 import { withReadOnly } from './presentedRecord.ts';
 import { declaredParameters } from './queryParameters.ts';
 import { bodyLimitOf, readForm, readJson, receiveUpload } from './requestBody.ts';
+import { headersReadBy, requireValues } from './requestHeaders.ts';
 import type { Route, Upload } from './route.ts';
 
 export type RawInput = {
@@ -41,19 +42,21 @@ export function compileInput(route: Route, readOnly: TObject['properties']) {
     () => body && compileNullDrop(route.current ? withReadOnly(body as TObject, readOnly) : body),
   );
   const limitBytes = bodyLimitOf(route);
+  const headerNames = headersReadBy(route);
   const takesBody = (method === 'POST' || method === 'PUT') && !upload;
 
   return {
     /**
      * Reads a request. `checkCaller` is called at the end of an uploaded file, which the handler reads. Errors:
-     * `not_found` for a path parameter that no record can have, `invalid_request` for what cannot be read,
-     * `body_too_large`, `media_type_unsupported`.
+     * `not_found` for a path parameter that no record can have, `invalid_request` for what cannot be read and for
+     * empty headers, `body_too_large`, `media_type_unsupported`.
      */
     async read(
       ctx: Context,
       pathParams: Record<string, string>,
       checkCaller: () => Promise<unknown>,
     ): Promise<RawInput> {
+      requireValues(headerNames, ctx.req);
       const isImpossible = Object.values(pathParams).some((text) => unstorable(text) !== undefined);
       if (isImpossible || (paramsCheck()?.(pathParams) ?? []).length > 0)
         throw new AppError('not_found', 'No record has this id.');
@@ -70,7 +73,7 @@ export function compileInput(route: Route, readOnly: TObject['properties']) {
       };
     },
 
-    /** Converts and checks the values. Error: `invalid_request` with every invalid field. */
+    /** Checks the values. Error: `invalid_request` with every invalid field. */
     check({ query: queryValues, body: bodyValue }: RawInput): void {
       const errors = [
         ...at('query', queryCheck()(queryValues)),

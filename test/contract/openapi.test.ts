@@ -13,6 +13,7 @@ import { EVENT_DATA } from '../../domain/events/events.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { compileCheck } from '../../platform/schemaCheck.ts';
 import { startApp, type TestApp } from '../support/app.ts';
+import type { ProblemBody } from '../support/client.ts';
 import { typeErrors } from '../support/contract/typeErrors.ts';
 import { OPERATIONS, SESSION_OPERATIONS } from '../support/contract/operations.ts';
 
@@ -187,6 +188,10 @@ const headersOf = (route: Route): Record<string, boolean> =>
     }),
   );
 
+/** True for a route that callers with an identity reach. */
+const hasGatewayCallers = ({ permission, signedIn }: Route) =>
+  (permission ?? signedIn) !== undefined;
+
 describe('what an operation needs and returns beside its body is described', () => {
   test('runners have a token of their own, and attempts another', () => {
     const ofRunners = routes.filter(({ runner }) => runner !== undefined);
@@ -218,6 +223,29 @@ describe('what an operation needs and returns beside its body is described', () 
     );
     expect(read).toContain('attempt-token');
     expect(read.filter((name) => !described.has(name) && !standard.includes(name))).toEqual([]);
+  });
+
+  test('every header of ours must have a value where it is sent', async () => {
+    const root = app.client.as({ roles: 'platform-admin', tenant: 'platform' });
+    const called = routes.filter(
+      (route) => !route.path.startsWith('/api/docs') && hasGatewayCallers(route),
+    );
+    const requests = called.flatMap((route) =>
+      Object.keys(headersOf(route))
+        .filter((name) => name !== 'Last-Event-ID')
+        .map((name) => ({ name, method: route.method, path: route.path })),
+    );
+    expect(new Set(requests.map(({ name }) => name)).size).toBe(4);
+    for (const { name, method, path: at } of requests) {
+      const sent = root.send<ProblemBody>(method, at, undefined, { [name]: '' });
+      const { status, body } = await sent;
+      expect([method, at, status, body.errors]).toEqual([
+        method,
+        at,
+        400,
+        [expect.objectContaining({ in: 'header', pointer: `/${name}`, code: 'empty' })],
+      ]);
+    }
   });
 
   test('a record has an ETag, which a read of it can be conditional on', () => {
