@@ -16,7 +16,6 @@ const SEQUENCE = /^\d{1,16}$/;
 
 type EventQuery = Record<string, unknown> & {
   after?: number;
-  cursor?: string;
   follow?: boolean;
   subject?: string;
 };
@@ -38,15 +37,14 @@ function toFilter(query: EventQuery): EventFilter {
   };
 }
 
-/**
- * Where a stream begins. What the client has received counts more than what it asked for first. A stream
- * has no end: events that were committed earlier may be published later.
- */
-function followAfter(query: EventQuery, lastEventId: string | undefined) {
-  const { after } = query;
-  for (const field of ['cursor', 'until', 'createdAt.lt', 'createdAt.lte'])
-    if (query[field] !== undefined)
-      throw invalidField('query', `/${field}`, 'notAllowed', 'must not be combined with follow');
+/** What only pages have, and upper bounds of times: events that were committed earlier may be published later. */
+const NOT_WITH_FOLLOW = [
+  ...['limit', 'cursor', 'sort', 'fields', 'count', 'facets'],
+  ...['until', 'createdAt.lt', 'createdAt.lte'],
+];
+
+/** Where a stream begins. What the client has received counts more than what it asked for first. */
+function followAfter({ after }: EventQuery, lastEventId: string | undefined) {
   if (lastEventId === undefined) return after;
   if (!SEQUENCE.test(lastEventId))
     throw invalidField('header', '/Last-Event-ID', 'format', 'must be a sequence');
@@ -78,6 +76,7 @@ export function eventRoutes(events: Events, streamSlots: Slots): Route[] {
       headers: ['Last-Event-ID'],
       responses: { 200: EVENTS.schema },
       produces: [EVENT_STREAM],
+      notWithFollow: NOT_WITH_FOLLOW,
       keepsScope: true,
       handle: ({ caller, query: asked, header, signal }) => {
         const query: EventQuery = asked;

@@ -95,7 +95,7 @@ export const EVENTS = defineList({
       Type.Boolean({
         description:
           'Streams the events after `after` as server-sent events, as they are published. Without ' +
-          '`after`, those that are published from now on. `cursor` is refused; `limit`, `sort`, `fields`, `count` and `facets` have no effect.',
+          '`after`, those that are published from now on. `limit`, `cursor`, `sort`, `fields`, `count` and `facets` are refused.',
       }),
     ),
   },

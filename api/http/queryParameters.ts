@@ -2,7 +2,9 @@ import type { TSchema } from 'typebox';
 import { parseDecimal } from '../../domain/shared/decimals.ts';
 import { COMMA_SEPARATED } from '../../platform/schemaCheck.ts';
 
-type Values = Readonly<Record<string, string | string[] | undefined>>;
+/** A value of a parameter; null for one without `=`, such as `?follow`. */
+type Written = string | null;
+type Values = Readonly<Record<string, Written | readonly Written[]>>;
 /** What the conversion reads of a schema. */
 type Declared = TSchema & {
   type?: string;
@@ -46,14 +48,14 @@ export function typedValue({ type, anyOf = [] }: Declared, text: string): unknow
   return anyOf.map((each) => typedValue(each, text)).find((value) => value !== text) ?? text;
 }
 
-function valuesOf(schema: Declared | undefined, given: readonly string[]): unknown {
+function valuesOf(schema: Declared | undefined, given: readonly Written[]): unknown {
+  // `?follow` is true. `?enabled=` is not: a form or a script has no value for it.
+  const texts = given.map((text) => text ?? (schema?.type === 'boolean' ? 'true' : ''));
   if (schema?.type === 'array') {
     const { items = {} } = schema;
-    const texts = COMMA_SEPARATED in schema ? given.flatMap((text) => text.split(',')) : given;
-    return texts.map((text) => typedValue(items, text));
+    const parts = COMMA_SEPARATED in schema ? texts.flatMap((text) => text.split(',')) : texts;
+    return parts.map((text) => typedValue(items, text));
   }
-  // A flag without a value is true: `?follow`.
-  const texts = given.map((text) => (schema?.type === 'boolean' && text === '' ? 'true' : text));
   const values = texts.map((text) => (schema ? typedValue(schema, text) : text));
   return values.length === 1 ? values[0] : values;
 }
@@ -66,22 +68,22 @@ export function declaredParameters(
   query: Values,
   declared: DeclaredProperties,
 ): Record<string, unknown> {
-  const values = new Map<string, string[]>();
-  const objects = new Map<string, Map<string, string[]>>();
-  const add = (into: Map<string, string[]>, name: string, given: string[]) =>
+  const values = new Map<string, Written[]>();
+  const objects = new Map<string, Map<string, Written[]>>();
+  const add = (into: Map<string, Written[]>, name: string, given: readonly Written[]) =>
     into.set(name, [...(into.get(name) ?? []), ...given]);
-  for (const [written, value = []] of Object.entries(query)) {
+  for (const [written, value] of Object.entries(query)) {
     const given = [value].flat();
     const name = declaredName(written, declared);
     const found = Object.hasOwn(declared, name) ? undefined : propertyOf(name, declared);
     if (found) {
-      const object = objects.get(found.parameter) ?? new Map<string, string[]>();
+      const object = objects.get(found.parameter) ?? new Map<string, Written[]>();
       objects.set(found.parameter, object);
       add(object, found.property, given);
     } else add(values, name, given);
   }
   const typed = (
-    entries: Iterable<[string, string[]]>,
+    entries: Iterable<[string, Written[]]>,
     schemaOf: (name: string) => Declared | undefined,
   ) => Object.fromEntries([...entries].map(([name, all]) => [name, valuesOf(schemaOf(name), all)]));
   const schemaOf = (name: string) => (Object.hasOwn(declared, name) ? declared[name] : undefined);

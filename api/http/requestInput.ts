@@ -76,6 +76,8 @@ export function compileInput(route: Route, readOnly: TObject['properties']) {
     /** Checks the values. Error: `invalid_request` with every invalid field. */
     check({ query: queryValues, body: bodyValue }: RawInput): void {
       const errors = [
+        // Before the check sets defaults.
+        ...at('query', unusedByStream(route, queryValues)),
         ...at('query', queryCheck()(queryValues)),
         ...at('query', textErrors(queryValues)),
         ...at('body', bodyCheck()?.(bodyValue) ?? []),
@@ -89,6 +91,19 @@ export function compileInput(route: Route, readOnly: TObject['properties']) {
 
 const at = (location: FieldLocation, errors: readonly Omit<FieldError, 'in'>[]): FieldError[] =>
   errors.map((error) => ({ ...error, in: location }));
+
+/** Errors of parameters that a stream would ignore. */
+const unusedByStream = (
+  { notWithFollow = [] }: Route,
+  query: Record<string, unknown>,
+): Omit<FieldError, 'in'>[] =>
+  notWithFollow
+    .filter((name) => query.follow === true && query[name] !== undefined)
+    .map((name) => ({
+      pointer: `/${name}`,
+      code: 'notAllowed',
+      message: 'must not be combined with follow',
+    }));
 
 /** Errors of texts that PostgreSQL cannot store. */
 const textErrors = (values: object): Omit<FieldError, 'in'>[] =>
@@ -119,7 +134,12 @@ function readQuery(ctx: Context, schema: TObject | undefined): Record<string, un
   const parameters = new URLSearchParams(`?${ctx.querystring}`);
   if (parameters.size > MAX_PARAMETERS)
     throw refuse('parameters', `must not have more than ${MAX_PARAMETERS} parameters`);
-  const values = new Map<string, string[]>();
-  for (const [name, value] of parameters) values.set(name, [...(values.get(name) ?? []), value]);
+  const isFlag = ctx.querystring
+    .split('&')
+    .filter((part) => part !== '')
+    .map((part) => !part.includes('='));
+  const values = new Map<string, (string | null)[]>();
+  for (const [i, [name, value]] of [...parameters].entries())
+    values.set(name, [...(values.get(name) ?? []), isFlag[i] ? null : value]);
   return declaredParameters(Object.fromEntries(values), schema?.properties ?? {});
 }

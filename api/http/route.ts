@@ -182,6 +182,8 @@ type RouteDefinition<P, Q, B> = {
    * For a stream: checks the access of the caller again, at intervals. An error ends the stream.
    */
   recheckAccess?(request: RouteRequest<StaticOf<P>, StaticOf<Q>, StaticOf<B>>): Promise<unknown>;
+  /** Parameters that have no meaning for a stream: with `follow` they are refused. */
+  notWithFollow?: readonly string[];
   /** For a stream of what the caller may read: it ends when where they hold the permission changes. */
   keepsScope?: true;
   handle(request: RouteRequest<StaticOf<P>, StaticOf<Q>, StaticOf<B>>): Promise<HttpResponse>;

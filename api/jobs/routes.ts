@@ -116,7 +116,8 @@ const LogQuery = Type.Object(
     cursor: pageQuery.cursor,
     follow: Type.Optional(
       Type.Boolean({
-        description: 'Streams the lines as server-sent events until the job has finished.',
+        description:
+          'Streams the lines as server-sent events until the job has finished. `limit` is refused.',
       }),
     ),
   },
@@ -228,6 +229,7 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes, streamSlots: Slots): R
       responses: { 200: listSchema(LogRecord, 'LogList') },
       produces: [EVENT_STREAM],
       problems: [410],
+      notWithFollow: ['limit'],
       recheckAccess: ({ caller, params: { jobId } }) =>
         jobs.logs(caller, jobId, { after: 0, limit: 1 }),
       handle: async ({ caller, params: { jobId }, query, header, signal }) => {

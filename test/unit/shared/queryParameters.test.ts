@@ -63,11 +63,19 @@ describe('numbers in queries', () => {
     };
     expect(
       declaredParameters(
-        { p: ['1,none', 'x'], 'cf.a!': '1', 'cf[b]': '2', flag: '', other: '3' },
+        { p: ['1,none', 'x'], 'cf.a!': '1', 'cf[b]': '2', flag: null, other: '3' },
         query,
       ),
     ).toEqual({ p: [1, 'none', 'x'], cf: { 'a.not': ['1'], b: ['2'] }, flag: true, other: '3' });
   });
+});
+
+test('a flag is true without a value, and an empty value is none of a flag', () => {
+  const flag = Type.Boolean();
+  expect(declaredParameters({ flag: null }, { flag })).toEqual({ flag: true });
+  for (const text of ['', ' ', '1', 'yes', 'TRUE'])
+    expect([text, isAccepted(flag, text)]).toEqual([text, false]);
+  expect(declaredParameters({ text: null }, { text: Type.String() })).toEqual({ text: '' });
 });
 
 describe('cursors of a list by a time', () => {
