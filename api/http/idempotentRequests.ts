@@ -1,8 +1,13 @@
 import { finished } from 'node:stream/promises';
 import type { Context } from 'koa';
 import type { Access } from '../../services/access/access.ts';
-import { mismatchError, type Idempotency } from '../../services/shared/idempotency.ts';
+import {
+  mismatchError,
+  type Idempotency,
+  type RequestForms,
+} from '../../services/shared/idempotency.ts';
 import { AppError, invalidField } from '../../domain/shared/errors.ts';
+import { sortedJson } from '../../domain/shared/sortedJson.ts';
 import type { HttpResponse } from './response.ts';
 import { permissionsOf, type Exchange, type HandlerRequest, type Route } from './route.ts';
 
@@ -32,7 +37,7 @@ export async function handleIdempotently(
   const claimed = await idempotency.claim(
     request.caller,
     key,
-    fingerprintParts(ctx, request),
+    formsOf(ctx, request),
     mayHoldSecret(route, request),
   );
   if (claimed.kind === 'committed') {
@@ -80,14 +85,16 @@ async function assertSameFile(
 }
 
 /**
- * Two requests are the same if these parts are equal. An upload is streamed: its length represents
- * it, until `assertSameFile` has read it.
+ * What identifies a request. JSON is the same in any order of its names. An
+ * upload is streamed: its length represents it, until `assertSameFile` has read it.
  */
-const fingerprintParts = (ctx: Context, { body, upload }: HandlerRequest): string[] => [
-  ctx.method,
-  ctx.path,
-  upload ? `${ctx.querystring} ${ctx.get('content-length')}` : JSON.stringify(body ?? null),
-];
+function formsOf(ctx: Context, { body, upload }: HandlerRequest): RequestForms {
+  const form = (content: string) => JSON.stringify([ctx.method, ctx.path, content]);
+  if (upload) return { current: form(`${ctx.querystring} ${ctx.get('content-length')}`) };
+  // until 0.4: remove `older`. Version 0.2.0 remembers the names as they were sent, and `{}` where there is no body.
+  const older = form(body === undefined ? '{}' : JSON.stringify(body));
+  return { current: form(sortedJson(body ?? null)), older };
+}
 
 /** Payloads of jobs may have fields that the schema of their type marks as secret. */
 const mayHoldSecret = ({ secretBody }: Route, { body }: HandlerRequest): boolean =>

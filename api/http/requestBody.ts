@@ -5,6 +5,7 @@ import type { Context } from 'koa';
 import { koaBody } from 'koa-body';
 import type { TObject, TSchema } from 'typebox';
 import { AppError, invalidField, invalidFields } from '../../domain/shared/errors.ts';
+import { isJsonObject } from '../../domain/shared/jsonObject.ts';
 import { parseStrictJson } from '../../platform/strictJson.ts';
 import type { Route, Upload } from './route.ts';
 
@@ -154,9 +155,11 @@ export async function readJson(
   if (!isJson) throw mediaTypeError();
   const { value, errors } = parseStrictJson(decode(bytes), (name) => acceptsAnyText(schema, name));
   if (errors.length > 0) throw invalidFields(errors.map((error) => ({ in: 'body', ...error })));
-  if (schema === undefined && typeof value === 'object' && Object.keys(value ?? {}).length > 0)
+  if (schema) return value;
+  // Client libraries send `{}` where there is no body.
+  if (!isJsonObject(value) || Object.keys(value).length > 0)
     throw invalidField('body', '', 'unknown_field', 'must be empty: this request takes no body');
-  return value;
+  return undefined;
 }
 
 /** A file of bytes: a charset would say nothing of it. */

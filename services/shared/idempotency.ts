@@ -28,6 +28,9 @@ export type KeyedRequestState =
       digest: string | undefined;
     };
 
+/** A request as text that is equal for equal requests, and as the version before this one writes it. */
+export type RequestForms = { current: string; older?: string };
+
 /** The error of a request that differs from the one that has used its key. */
 export const mismatchError = () =>
   new AppError('idempotency_mismatch', 'This Idempotency-Key was used for another request.');
@@ -50,6 +53,9 @@ function rightsHash({ rights: { grants } }: Caller): string {
     .digest('base64url');
 }
 
+/** Of a request: the first is stored, each identifies it. */
+type Fingerprints = readonly [Buffer, ...Buffer[]];
+
 type Deps = {
   db: Knex;
   vault: Pick<Vault, 'fingerprints'>;
@@ -66,7 +72,7 @@ export function createIdempotency({ db, vault, passwords }: Deps) {
     text: string,
     context: string,
     mayHoldSecret: boolean,
-  ): Promise<[Buffer, ...Buffer[]]> {
+  ): Promise<Fingerprints> {
     const [current, ...others] = vault.fingerprints(text, context);
     if (current) return [current, ...others];
     return [
@@ -74,37 +80,41 @@ export function createIdempotency({ db, vault, passwords }: Deps) {
     ];
   }
 
+  /** Undefined for the key of another request. Error: `idempotency_in_progress`. */
+  async function claimAs(key: Omit<IdempotencyClaim, 'leaseUntil'>, fingerprints: Fingerprints) {
+    const input = { key, fingerprints, leaseMs: KEY_LEASE_MS, keepMs: KEY_RETENTION_MS };
+    // Once more if the other request has just freed it; a third one may have it by then.
+    const claimed = (await claimKey(db, input)) ?? (await claimKey(db, input));
+    if (claimed === undefined) throw inProgressError();
+    const isSame =
+      'claim' in claimed || fingerprints.some((each) => claimed.known.fingerprint.equals(each));
+    return isSame ? claimed : undefined;
+  }
+
   return {
     /**
-     * Claims `key` for the caller. `request` has everything that must be equal in a repeated
-     * request; only a keyed hash is stored. Without master keys, that of a request which
+     * Claims `key` for the caller. The request has everything that must be equal in a repeated
+     * one; only a keyed hash is stored. Without master keys, that of a request which
      * `mayHoldSecret` is as slow as the hash of a password. Errors: `idempotency_mismatch`, `idempotency_in_progress`, `quota_exceeded`.
      */
     async claim(
       caller: Caller,
       key: string,
-      request: readonly string[],
+      { current, older }: RequestForms,
       mayHoldSecret: boolean,
     ): Promise<KeyedRequestState> {
       const { actorId, tenantId } = caller;
-      const text = JSON.stringify(request);
+      const of = { actorId, tenantId, key };
       const context = JSON.stringify([actorId, tenantId, key]);
-      const fingerprints = await fingerprintsOf(text, context, mayHoldSecret);
-      const input = {
-        key: { actorId, tenantId, key },
-        fingerprints,
-        leaseMs: KEY_LEASE_MS,
-        keepMs: KEY_RETENTION_MS,
-      };
-      // Once more if the other request has just freed it; a third one may have it by then.
-      const claimed = (await claimKey(db, input)) ?? (await claimKey(db, input));
-      if (claimed === undefined) throw inProgressError();
-      if ('claim' in claimed) return { kind: 'work', claim: claimed.claim };
-      const existing = claimed.known;
-      if (!fingerprints.some((each) => existing.fingerprint.equals(each))) {
-        throw mismatchError();
+      const fingerprints = await fingerprintsOf(current, context, mayHoldSecret);
+      let claimed = await claimAs(of, fingerprints);
+      if (!claimed && older !== undefined && older !== current) {
+        const others = await fingerprintsOf(older, context, mayHoldSecret);
+        claimed = await claimAs(of, [...fingerprints, ...others]);
       }
-      const { subjectId, answer } = existing;
+      if (!claimed) throw mismatchError();
+      if ('claim' in claimed) return { kind: 'work', claim: claimed.claim };
+      const { subjectId, answer } = claimed.known;
       if (subjectId !== null) {
         const isCurrent = answer?.rights === rightsHash(caller);
         const { digest } = answer ?? {};

@@ -54,7 +54,12 @@ test('creates in one space that wait for each other share a transaction, and eac
   await make('prefixes', { cidr: '10.0.0.0/8', vrfId });
   const claims = await Promise.all(
     ['a', 'b', 'c'].map(async (actor) => {
-      const claimed = await app.deps.idempotency.claim(callerOf(actor), 'key', [actor], false);
+      const claimed = await app.deps.idempotency.claim(
+        callerOf(actor),
+        'key',
+        { current: actor },
+        false,
+      );
       return claimed.kind === 'work' ? { idempotency: claimed.claim } : {};
     }),
   );
@@ -186,7 +191,12 @@ test('a group that loses its connection writes nothing; with their keys all are 
   );
   const keyed = await Promise.all(
     ['k', 'l', 'm', 'n'].map(async (actor, n) => {
-      const state = await app.deps.idempotency.claim(callerOf(actor), 'key', [actor], false);
+      const state = await app.deps.idempotency.claim(
+        callerOf(actor),
+        'key',
+        { current: actor },
+        false,
+      );
       const claim = state.kind === 'work' ? { idempotency: state.claim } : {};
       const description = actor === 'm' ? 'lost' : '';
       return createPrefix(actor, { cidr: `10.${n}.0.0/16`, vrfId, description }, claim);

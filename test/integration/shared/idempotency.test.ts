@@ -117,7 +117,7 @@ test('a request is recognised after a change of the master key, and by a slow ha
     createIdempotency({ db, vault: createVault(keys), passwords }).claim(
       caller,
       name,
-      [request],
+      { current: request },
       secret,
     );
   const [first, next] = [key('first', 1), key('next', 2)];
@@ -150,7 +150,8 @@ describe('a request whose key another one has taken over', () => {
         leaseMs,
         keepMs: 24 * HOUR_MS,
       });
-      if (claimed === undefined || 'known' in claimed) throw new Error('The key is claimed already');
+      if (claimed === undefined || 'known' in claimed)
+        throw new Error('The key is claimed already');
       return claimed.claim;
     };
     return [await claim(-HOUR_MS), await claim(HOUR_MS)];

@@ -5,6 +5,7 @@ import type { Route } from '../../../api/http/route.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { ProblemBody, TestClient } from '../../support/client.ts';
+import { createMinutelySchedule } from '../../support/schedules.ts';
 
 /** Requests that mean nothing, or not what they seem to, are refused; two that mean the same are one. */
 let app: TestApp;
@@ -22,6 +23,16 @@ afterAll(() => app.stop());
 type Pattern = { type?: string; pattern?: string };
 const propertiesOf = (schema: TObject | undefined) =>
   Object.entries((schema?.properties ?? {}) as Record<string, Pattern>);
+
+/** The path with ids that no record has. */
+const pathOf = ({ path, params }: Route): string =>
+  propertiesOf(params).reduce((text, [name, { pattern = '' }]) => {
+    const [, prefix] = /^\^\(?(?:\?:)?([a-z]{3})_/.exec(pattern) ?? [];
+    return text.replace(
+      `{${name}}`,
+      prefix === undefined ? 'nobody' : `${prefix}_01jd0cmxk5e5v8kyzwq0q8s3rt`,
+    );
+  }, path);
 
 const errorsOf = async (request: Promise<{ status: number; body: ProblemBody }>) => {
   const { status, body } = await request;
@@ -70,6 +81,67 @@ describe('queries', () => {
         400,
         [[`/${parameter.split('=')[0] ?? ''}`, 'notAllowed']],
       ]);
+    }
+  });
+});
+
+test('an operation without a body refuses every one but an empty object', async () => {
+  const bodiless = routes.filter(
+    ({ method, body, upload }) => (method === 'POST' || method === 'PUT') && !body && !upload,
+  );
+  expect(bodiless.length).toBeGreaterThan(5);
+  for (const route of bodiless) {
+    const path = pathOf(route);
+    const statusOf = async (body: string) =>
+      (await root.send<ProblemBody>(route.method, path, body)).status;
+    for (const body of ['[]', '"x"', '1', '0', 'true', 'null', '{"a":1}'])
+      expect([path, body, await statusOf(body)]).toEqual([path, body, 400]);
+    for (const body of ['', '{}'])
+      expect([path, body, await statusOf(body)]).not.toEqual([path, body, 400]);
+  }
+});
+
+describe('a repeated request', () => {
+  const keyed = (key: string) => ({ 'idempotency-key': key });
+  const isReplay = (response: { status: number; headers: Headers }) => [
+    response.status,
+    response.headers.get('idempotent-replayed'),
+  ];
+
+  test('is the same with its names in another order, but not with other items of a list', async () => {
+    const first = '{"type":"core.echo","payload":{"a":[1,2],"b":{"c":1,"d":2}}}';
+    const again = '{"payload":{"b":{"d":2,"c":1},"a":[1,2]},"type":"core.echo"}';
+    const other = '{"payload":{"b":{"d":2,"c":1},"a":[2,1]},"type":"core.echo"}';
+    await root.post('/api/jobs', first, keyed('order')).expect(201);
+    expect(isReplay(await root.post('/api/jobs', again, keyed('order')))).toEqual([201, 'true']);
+    await root.post('/api/jobs', other, keyed('order')).expect(422);
+  });
+
+  test('is the same without a body and with an empty object', async () => {
+    const { id } = await createMinutelySchedule(root, { overlapPolicy: 'allowAll' });
+    const path = `/api/schedules/${id}/trigger`;
+    await root.post(path, undefined, keyed('empty')).expect(202);
+    expect(isReplay(await root.post(path, {}, keyed('empty')))).toEqual([202, 'true']);
+  });
+
+  test('is the same if the version before this one has remembered it', async () => {
+    const { id } = await createMinutelySchedule(root, { overlapPolicy: 'allowAll' });
+    for (const [path, body, status] of [
+      ['/api/jobs', '{"type":"core.echo","payload":{"b":1,"a":2}}', 201],
+      [`/api/schedules/${id}/trigger`, '{}', 202],
+    ] as const) {
+      const key = `older:${path}`;
+      await root.post(path, body, keyed(key)).expect(status);
+      const [fingerprint] = app.deps.vault.fingerprints(
+        JSON.stringify(['POST', path, body]),
+        JSON.stringify(['root', 'platform', key]),
+      );
+      const row = app.deps.db('idempotency_keys').where({ key });
+      expect(await row.clone().update({ fingerprint })).toBe(1);
+      expect(isReplay(await root.post(path, body, keyed(key)))).toEqual([status, 'true']);
+      // Its process was lost before the commit.
+      await row.clone().update({ subject_id: null, answer: null, lease_until: new Date(0) });
+      expect(isReplay(await root.post(path, body, keyed(key)))).toEqual([status, null]);
     }
   });
 });
