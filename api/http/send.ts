@@ -80,7 +80,7 @@ export async function send(
   if (etag !== undefined) ctx.set('etag', etag);
   ctx.body = text;
   ctx.type = 'application/json; charset=utf-8';
-  if (ctx.method === 'GET' && ctx.fresh) ctx.status = 304;
+  if (ctx.fresh) ctx.status = 304;
   else if (ctx.method !== 'HEAD' && Buffer.byteLength(text) > LARGE_BYTES) {
     const content = Buffer.from(text);
     onLarge(content.length);

@@ -98,10 +98,14 @@ export function requestContext(
   };
 }
 
-/** Error: `invalid_request` without a `Host`, which HTTP/1.1 requires (RFC 9112, 3.2). */
-function requireHost({ httpVersion, headers }: IncomingMessage): void {
-  if (httpVersion === '1.1' && headers.host === undefined)
+/**
+ * Error: `invalid_request` without a `Host`, which HTTP/1.1 requires, and with several (RFC 9112, 3.2): Node reads the
+ * first one, and a proxy may have read another.
+ */
+function requireHost({ httpVersion, headersDistinct: { host = [] } }: IncomingMessage): void {
+  if (httpVersion === '1.1' && host.length === 0)
     throw invalidField('header', '/Host', 'required', 'is required');
+  if (host.length > 1) throw invalidField('header', '/Host', 'repeated', 'must not be repeated');
 }
 
 /** Errors of a token that was sent, for which clients get a new one. */

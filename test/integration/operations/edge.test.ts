@@ -32,6 +32,7 @@ describe.each([
 
   test.each([
     ['without Host', ['GET /livez HTTP/1.1'], 400],
+    ['with two Hosts', ['GET /livez HTTP/1.1', 'Host: x', 'Host: y'], 400],
     ['with an unknown expectation', ['GET /livez HTTP/1.1', 'Host: x', 'Expect: a-lot'], 417],
     ['at an unknown path', ['GET /nothing HTTP/1.1', 'Host: x'], 404],
     ['with a method that a probe does not have', ['POST /readyz HTTP/1.1', 'Host: x'], 405],

@@ -3,8 +3,10 @@ import type { TObject } from 'typebox';
 import { allRoutes } from '../../../api/app.ts';
 import type { Route } from '../../../api/http/route.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
+import { assertDefined } from '../../../domain/shared/assert.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { ProblemBody, TestClient } from '../../support/client.ts';
+import { sendRaw } from '../../support/rawHttp.ts';
 import { createMinutelySchedule } from '../../support/schedules.ts';
 
 /** Requests that mean nothing, or not what they seem to, are refused; two that mean the same are one. */
@@ -99,6 +101,20 @@ test('an operation without a body refuses every one but an empty object', async 
     for (const body of ['', '{}'])
       expect([path, body, await statusOf(body)]).not.toEqual([path, body, 400]);
   }
+});
+
+test('a HEAD with the tag of a record is 304, like a GET', async () => {
+  const site = await root
+    .post<{ id: string }>('/api/inventory/sites', { name: 'tagged' })
+    .expect(201);
+  const path = `/api/inventory/sites/${site.id}`;
+  const { headers } = await root.get(path);
+  const tag = { 'if-none-match': assertDefined(headers.get('etag'), 'ETag') };
+  const statusOf = async (method: string, condition: Record<string, string>) =>
+    (await sendRaw(root.base + path, { method, headers: { ...root.identity, ...condition } }))
+      .status;
+  for (const method of ['GET', 'HEAD']) expect(await statusOf(method, tag)).toBe(304);
+  expect(await statusOf('HEAD', { 'if-none-match': '"1-0000000000000000"' })).toBe(200);
 });
 
 describe('a repeated request', () => {
