@@ -159,6 +159,45 @@ describe('daylight saving', () => {
     ]);
   });
 
+  const BERLIN = timing('* * * * *', 'Europe/Berlin');
+  const minutesOf = (from: string, minutes: number) =>
+    Array.from({ length: minutes }, (_, i) => new Date(at(from).getTime() + i * 60_000));
+  const flagged = (from: string, minutes: number, daylight: string | null) =>
+    minutesOf(from, minutes).map((time) => [time.toISOString(), daylight]);
+
+  it('marks each minute of the two hours in which the clock shows the same', () => {
+    const found = upcomingOccurrences(BERLIN, at('2026-10-24T23:58:00Z'), 122);
+    expect(found.map(({ at: time, daylight }) => [time?.toISOString(), daylight])).toEqual([
+      ...flagged('2026-10-24T23:59:00Z', 1, null),
+      ...flagged('2026-10-25T00:00:00Z', 60, 'first'),
+      ...flagged('2026-10-25T01:00:00Z', 60, 'second'),
+      ...flagged('2026-10-25T02:00:00Z', 1, null),
+    ]);
+  });
+
+  it('lists each minute that is skipped, and none of those beside it', () => {
+    const found = upcomingOccurrences(BERLIN, at('2026-03-29T00:58:00Z'), 2);
+    const walls = (times: Date[]) => times.map((time) => time.getTime());
+    expect(found.map(({ at: time, wallMs }) => [time?.toISOString() ?? null, wallMs])).toEqual([
+      ['2026-03-29T00:59:00.000Z', at('2026-03-29T01:59:00Z').getTime()],
+      // At most two for each of the occurrences that were asked for.
+      ...walls(minutesOf('2026-03-29T02:00:00Z', 3)).map((wallMs) => [null, wallMs]),
+    ]);
+    const all = upcomingOccurrences(BERLIN, at('2026-03-29T00:58:00Z'), 62);
+    expect(
+      all.filter(({ daylight }) => daylight === 'skipped').map(({ wallMs }) => wallMs),
+    ).toEqual(walls(minutesOf('2026-03-29T02:00:00Z', 60)));
+    expect(all).toHaveLength(122);
+  });
+
+  it('has its bounds in it', () => {
+    const bounds = { startAt: at('2026-05-01T10:00:00Z'), endAt: at('2026-05-01T10:02:00Z') };
+    const bounded = timing('* * * * *', 'UTC', bounds);
+    const times = minutesOf('2026-05-01T09:59:00Z', 5);
+    expect(times.map((time) => isDue(bounded, time))).toEqual([false, true, true, true, false]);
+    expect([...occurrences(bounded, at('2026-05-01T00:00:00Z'))]).toEqual(times.slice(1, 4));
+  });
+
   it('changes the clock by half an hour on Lord Howe', () => {
     expect(
       iso(
