@@ -76,7 +76,7 @@ describeConsole(
       await page.getByRole('heading', { name: 'Before the move' }).waitFor();
     });
 
-    test('some sections, or one tenant, are no backup of the platform', async () => {
+    test('some sections, one tenant, or a damaged archive are no backup of the platform', async () => {
       const [backup] = (await root().get<{ backups: BackupRecord[] }>('/api/backup').expect(200))
         .backups;
       const { id, mode, tenantId, restoreTestedAt } = assertDefined(backup, 'backup');
@@ -90,11 +90,18 @@ describeConsole(
         label: 'Of acme',
         job_id: null,
       };
+      const damaged = {
+        id: 'bkp_01jd0cmxk5e5v8kyzwq0q8s3rv',
+        mode: 'full',
+        archive_error: { code: 'archive_damaged', message: 'The archive is damaged.' },
+        job_id: null,
+      };
       const { db } = console.app.deps;
-      await db.raw(
-        'INSERT INTO backups SELECT (jsonb_populate_record(backups, ?)).* FROM backups WHERE id = ?',
-        [JSON.stringify(ofTenant), id],
-      );
+      for (const changed of [ofTenant, damaged])
+        await db.raw(
+          'INSERT INTO backups SELECT (jsonb_populate_record(backups, ?)).* FROM backups WHERE id = ?',
+          [JSON.stringify(changed), id],
+        );
       const schedule = (name: string, day: number, more: object) =>
         root()
           .post<WithId>('/api/backup/schedules', {
@@ -106,7 +113,9 @@ describeConsole(
       const partial = await schedule('Some sections', 2, { mode: 'partial', sections: ['access'] });
       const page = await console.open(someone, '/');
       const protection = page.getByRole('region', { name: 'Protection' });
-      await protection.getByText('There is no full backup of the platform').waitFor();
+      await protection
+        .getByText('There is no full backup of the platform that can be restored')
+        .waitFor();
       await protection.getByText('No full backup of the platform has been test-restored').waitFor();
       await protection.getByText('No full backup is scheduled').waitFor();
       expect(await page.getByText('All is well').count()).toBe(0);
@@ -118,7 +127,7 @@ describeConsole(
       const reader = await createUser(console.app, { roleId: 'auditor', tenantId: 'acme' });
       const other = await console.open(reader, '/');
       await other.getByRole('link', { name: 'Of acme' }).first().waitFor();
-      await db('backups').where({ id: ofTenant.id }).delete();
+      await db('backups').whereIn('id', [ofTenant.id, damaged.id]).delete();
     });
 
     test('a restore is previewed, refused when it is stale, and then makes what was shown', async () => {
