@@ -1,5 +1,6 @@
 import type { Context } from 'koa';
 import { TENANT_ID, TENANT_ID_RULE } from '../../domain/access/tenantId.ts';
+import { refuseBuiltInNames } from '../../domain/shared/builtInActors.ts';
 import { anonymousCaller, type Caller } from '../../domain/shared/caller.ts';
 import { connectionsAreFor } from '../../platform/connectionUser.ts';
 import { AppError, invalidField } from '../../domain/shared/errors.ts';
@@ -130,6 +131,7 @@ export function createAuthenticate({
         'must be that of the API for a POST that a form could send; send Content-Type: application/json',
       );
     const actorId = requiredHeader(headers, HEADERS.actor, ACTOR);
+    refuseBuiltInNames('header', { [`/${HEADERS.actor}`]: actorId });
     const roles = parseRoleIds(requiredHeader(headers, HEADERS.roles, ROLES));
     const usesTenantHeader =
       options.requiresTenantHeader === true || headers[HEADERS.tenant] !== undefined;

@@ -1,3 +1,5 @@
+import { isBuiltInName } from '../shared/builtInActors.ts';
+
 /** Kinds of identity providers. */
 export const PROVIDER_KINDS = ['local', 'ldap', 'oidc', 'saml'] as const;
 export type ProviderKind = (typeof PROVIDER_KINDS)[number];
@@ -19,6 +21,10 @@ export type Profile = {
   /** When the provider ends the session, if it says so (ISO 8601). */
   sessionEndsAt?: string;
 };
+
+/** The name under which readers see a person. Many people choose it at their provider: none is shown as Holdfast itself. */
+export const shownName = ({ displayName, username, externalId }: Profile): string =>
+  [displayName, username].find((name) => !isBuiltInName(name)) ?? `${username} (${externalId})`;
 
 /** Groups stored for one person; further ones are ignored, so mappings of them have no effect. */
 export const MAX_GROUPS = 1_000;

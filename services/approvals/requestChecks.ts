@@ -4,6 +4,7 @@ import type { Knex } from '../../db/core/knex.ts';
 import { PLATFORM, type ResourceScope } from '../../domain/access/scope.ts';
 import { MAX_AHEAD_MS } from '../../domain/approvals/approvals.ts';
 import { isSamePerson, namesMeaning } from '../../domain/approvals/names.ts';
+import { builtInNames } from '../../domain/shared/builtInActors.ts';
 import type { FieldError } from '../../domain/shared/errors.ts';
 import type { ApprovalRequest } from './approvalRequest.ts';
 
@@ -49,6 +50,10 @@ export async function checkAssignees(
   );
   const gatewayIds = assignedUserIds.filter((id) => !id.startsWith(ACCOUNT_ID_PREFIX));
   const errors = [
+    ...builtInNames(
+      'body',
+      Object.fromEntries(assignedUserIds.map((id, i) => [`/assignedUserIds/${i}`, id])),
+    ),
     ...assignedUserIds.flatMap((id, i) =>
       activeIds.has(id) || gatewayIds.includes(id)
         ? []

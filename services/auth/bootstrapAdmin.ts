@@ -6,6 +6,7 @@ import { GrantRecord } from '../../db/models/GrantRecord.ts';
 import { Provider } from '../../db/models/Provider.ts';
 import { findLocalUser, insertLocalUser, User, withOneTimePassword } from '../../db/models/User.ts';
 import { endSessions } from '../../db/auth/sessions.ts';
+import { refuseBuiltInNames } from '../../domain/shared/builtInActors.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
 import { LOCAL_PROVIDER, NO_PROVIDER } from '../../domain/auth/providers.ts';
 import { PLATFORM } from '../../domain/access/scope.ts';
@@ -49,6 +50,7 @@ type Deps = {
 /** Creates the first administrator, and restores access for locked-out administrators. */
 export function createBootstrapAdmin({ db, commit, ids, passwords, loginThrottle }: Deps) {
   async function insertAdmin(work: Work, username: string, passwordHash: string): Promise<User> {
+    refuseBuiltInNames('body', { '/username': username });
     const account = {
       id: ids.next('usr'),
       username,

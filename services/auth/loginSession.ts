@@ -5,7 +5,7 @@ import type { Provider } from '../../db/models/Provider.ts';
 import { insertUser, User } from '../../db/models/User.ts';
 import { anonymousCaller, type Caller } from '../../domain/shared/caller.ts';
 import { AppError } from '../../domain/shared/errors.ts';
-import type { Profile } from '../../domain/auth/providers.ts';
+import { shownName, type Profile } from '../../domain/auth/providers.ts';
 import { escapeControls } from '../../domain/shared/controlCharacters.ts';
 import { PLATFORM } from '../../domain/access/scope.ts';
 import type { Ids } from '../../platform/ids.ts';
@@ -97,7 +97,7 @@ export function createLoginSession({ db, commit, ids, sessions, deniedAttempts }
     id: string,
   ): Promise<User> {
     const trx = await work.trx();
-    const { externalId, groups: externalGroups, username, displayName, email } = profile;
+    const { externalId, groups: externalGroups, username, email } = profile;
     const user = await insertUser(
       trx,
       {
@@ -106,7 +106,7 @@ export function createLoginSession({ db, commit, ids, sessions, deniedAttempts }
         externalId,
         externalGroups,
         username,
-        displayName,
+        displayName: shownName(profile),
         email,
         tenantId: PLATFORM,
         passwordHash: null,
@@ -122,7 +122,8 @@ export function createLoginSession({ db, commit, ids, sessions, deniedAttempts }
   async function updateUser(work: Work, id: string, profile: Profile): Promise<User> {
     const trx = await work.trx();
     const before = await User.query(trx).findById(id).forUpdate().throwIfNotFound();
-    const { groups: externalGroups, username, displayName, email } = profile;
+    const { groups: externalGroups, username, email } = profile;
+    const displayName = shownName(profile);
     const isUnchanged =
       before.username === username && before.displayName === displayName && before.email === email;
     const after = await User.query(trx).patchAndFetchById(id, {

@@ -13,6 +13,7 @@ import type { Permission } from '../../domain/access/permissions.ts';
 import { covers } from '../../domain/access/scope.ts';
 import { NO_PROVIDER } from '../../domain/auth/providers.ts';
 import type { ServiceAccountDetails } from '../../domain/auth/users.ts';
+import { refuseBuiltInNames } from '../../domain/shared/builtInActors.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, checkVersion, invalidField } from '../../domain/shared/errors.ts';
 import type { ListAnswer, ListRequest } from '../../domain/shared/lists.ts';
@@ -102,6 +103,7 @@ export function createServiceAccounts({ db, commit, access, ids, cancelRevoked }
     async create(caller: Caller, request: ServiceAccountRequest): Promise<ServiceAccountDetails> {
       const { name, displayName = name, tenantId = caller.tenantId } = request;
       await requireTenant(caller, tenantId);
+      refuseBuiltInNames('body', { '/name': name, '/displayName': request.displayName });
       const ownerId = request.ownerId ?? (caller.session ? caller.actorId : undefined);
       if (ownerId === undefined && caller.kind !== 'system')
         throw invalidField('body', '/ownerId', 'required', 'is required');
@@ -144,6 +146,7 @@ export function createServiceAccounts({ db, commit, access, ids, cancelRevoked }
       const known = await repository.findToAct(caller, id, 'user:write');
       if (change.tenantId !== undefined) await requireTenant(caller, change.tenantId);
       if (change.ownerId !== undefined) await checkOwner(caller, change.ownerId);
+      refuseBuiltInNames('body', { '/name': name, '/displayName': change.displayName });
       const user = await commitChange(caller, 'user:write', known, async (work, current, trx) => {
         const before = await User.query(trx).findById(id).forUpdate().throwIfNotFound();
         checkVersion(before, expectedVersion);

@@ -14,6 +14,7 @@ import {
   withOneTimePassword,
 } from '../../db/models/User.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
+import { refuseBuiltInNames } from '../../domain/shared/builtInActors.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import type { ListAnswer, ListRequest } from '../../domain/shared/lists.ts';
 import { AppError, checkVersion, invalidField } from '../../domain/shared/errors.ts';
@@ -133,6 +134,7 @@ export function createUsers({
         tenantId = caller.tenantId,
       } = request;
       await requireTenant(caller, tenantId);
+      refuseBuiltInNames('body', { '/username': username, '/displayName': request.displayName });
       if (request.password !== undefined)
         await passwords.check(request.password, username, '/password');
       const { oneTimePassword, passwordHash } = await hashOrGenerate(request.password);
@@ -168,6 +170,7 @@ export function createUsers({
     ): Promise<UserDetails> {
       const known = await repository.findToAct(caller, id, 'user:write');
       if (change.tenantId !== undefined) await requireTenant(caller, change.tenantId);
+      refuseBuiltInNames('body', { '/displayName': change.displayName });
       const user = await commitChange(caller, 'user:write', known, async (work, current, trx) => {
         const { before, after } = await guardLastAdministrator(trx, async () => {
           const found = await User.query(trx).findById(id).forUpdate().throwIfNotFound();

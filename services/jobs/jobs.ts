@@ -12,6 +12,7 @@ import { permissionsToCreate } from '../../domain/jobs/jobType.ts';
 import type { QueuePosition } from '../../domain/jobs/queue.ts';
 import type { JobData, JobLogData, JobSummaryData } from '../../domain/jobs/records.ts';
 import { scopeOfTarget, targetOf, type TargetRef } from '../../domain/jobs/targets.ts';
+import { refuseBuiltInNames } from '../../domain/shared/builtInActors.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { HOUR_MS } from '../../domain/shared/durations.ts';
 import { AppError, notFound } from '../../domain/shared/errors.ts';
@@ -130,8 +131,10 @@ export function createJobs({
     await access.requireJobType(caller, type, scope);
     for (const permission of permissionsToCreate(type))
       await access.require(caller, permission, scope);
-    if (request.createdBy !== undefined && request.createdBy !== caller.actorId)
+    if (request.createdBy !== undefined && request.createdBy !== caller.actorId) {
       await access.require(caller, 'job:impersonate', scope);
+      refuseBuiltInNames('body', { '/createdBy': request.createdBy });
+    }
     const tenantCaller = { ...caller, tenantId: scope.tenantId };
     const [lack] = await jobTypes.checkPayload(type, request.payload, tenantCaller);
     if (lack) throw lack;

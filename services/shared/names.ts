@@ -12,7 +12,8 @@ import {
 } from '../../domain/access/scope.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { isResourceName } from '../../domain/inventory/names.ts';
-import { OTHER_TENANT, type Caller } from '../../domain/shared/caller.ts';
+import { BUILT_IN_ACTORS } from '../../domain/shared/builtInActors.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
 import type { LabelKind, NamedIds, Names, OtherLabelKind } from '../../domain/shared/labels.ts';
 
 type Deps = {
@@ -32,13 +33,6 @@ const READ: Readonly<
   providers: { permissions: ['auth:read'], at: { tenantId: PLATFORM } },
   roles: { permissions: RBAC_READERS },
 };
-
-/** Actors without an account. */
-const BUILT_IN_ACTORS: ReadonlyMap<string, string> = new Map([
-  ['system', 'Holdfast'],
-  ['anonymous', 'Anonymous'],
-  [OTHER_TENANT.actorId, 'Another tenant'],
-]);
 
 /**
  * Finds the names that readers see beside ids. A record has a label for callers who may read it.

@@ -66,14 +66,14 @@ describe('the audit log', () => {
         const after = { password: 'hunter22', by: caller.kind };
         work.audit('test.own', subject, { tenantId, after });
       });
-    const system = systemCaller('platform', 'audit-own');
+    const system = { ...systemCaller('platform', 'audit-own'), actorId: 'robot' };
     await record(system);
     await record({ ...system, kind: 'gateway' });
     await record({ ...system, kind: 'gateway', tenantId: 'elsewhere' });
     await record({ ...system, kind: 'gateway' }, 'elsewhere');
     const shownTo = async (tenant: string) => {
       const { items } = await app.client
-        .as({ actor: 'system', roles: 'platform-admin', tenant })
+        .as({ actor: 'robot', roles: 'platform-admin', tenant })
         .get<Page<AuditEntryRecord>>('/api/audit?requestId=audit-own')
         .expect(200);
       return items

@@ -50,3 +50,52 @@ describe('identity headers of a gateway that a browser can be made to send', () 
       expect([headers, (await retry(headers)).status]).not.toEqual([headers, 400]);
   });
 });
+
+describe('nobody is named like Holdfast itself', () => {
+  test('by a gateway', async () => {
+    for (const actor of ['system', 'SYSTEM', 'anonymous', 'other-tenant', 'Holdfast']) {
+      const asActor = app.client.as({ actor });
+      await expectInvalid(asActor.get('/api/jobs'), '/x-service-actor-id');
+      await expectInvalid(asActor.post('/api/jobs', echo), '/x-service-actor-id');
+    }
+    await app.client.as({ actor: 'system-1' }).get('/api/jobs').expect(200);
+  });
+
+  test('in what a request names', async () => {
+    const root = app.client.as({ actor: 'root', roles: 'platform-admin' });
+    const job = { ...echo, createdBy: 'system' };
+    await expectInvalid(root.post('/api/jobs', job), '/createdBy');
+    const request = {
+      type: 'change',
+      title: 'a change',
+      payload: {},
+      assignedRoleIds: ['approver'],
+    };
+    const assigned = { ...request, assignedUserIds: ['olga', 'System'] };
+    await expectInvalid(root.post('/api/workflows', assigned), '/assignedUserIds/1');
+    // Jobs of Holdfast are found.
+    await root.get('/api/jobs?createdBy=system').expect(200);
+  });
+
+  test('as an account', async () => {
+    const root = app.client.as({ actor: 'root', roles: 'platform-admin' });
+    const reserved = { displayName: 'holdfast' };
+    const create = async (path: string, body: object) =>
+      (await root.post<{ id: string }>(path, body).expect(201)).id;
+    const ada = await create('/api/users', { username: 'ada' });
+    const robot = await create('/api/service-accounts', { name: 'robot', ownerId: ada });
+    for (const [path, name, body] of [
+      ['/api/users', 'username', {}],
+      ['/api/service-accounts', 'name', { ownerId: ada }],
+    ] as const) {
+      const named = root.post(path, { ...body, [name]: 'System' });
+      await expectInvalid(named, `/${name}`);
+      const shown = root.post(path, { ...body, ...reserved, [name]: 'bob' });
+      await expectInvalid(shown, '/displayName');
+    }
+    for (const path of [`/api/users/${ada}`, `/api/service-accounts/${robot}`])
+      await expectInvalid(root.put(path, reserved), '/displayName');
+    const renamed = root.put(`/api/service-accounts/${robot}`, { name: 'system' });
+    await expectInvalid(renamed, '/name');
+  });
+});
