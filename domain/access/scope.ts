@@ -115,14 +115,23 @@ export const narrowToRoles = (rights: Rights, roleIds: readonly string[]): Right
   grants: rights.grants.filter(({ role }) => roleIds.includes(role.id)),
 });
 
-/** True when a grant covers the tenant, or a site or a device of it, whatever its permissions. */
+/** True when a grant covers the tenant, or a site or a device of it. */
+const reachesTenant = ({ level, targetId, owner }: Grant, tenantId: string): boolean =>
+  level === 'platform' ||
+  (level === 'tenant' && targetId === tenantId) ||
+  owner?.tenantId === tenantId;
+
+/** True when any grant covers the tenant, or a site or a device of it, whatever its permissions. */
 export const holdsAnythingAt = ({ grants }: Rights, tenantId: string): boolean =>
-  grants.some(
-    ({ level, targetId, owner }) =>
-      level === 'platform' ||
-      (level === 'tenant' && targetId === tenantId) ||
-      owner?.tenantId === tenantId,
-  );
+  grants.some((grant) => reachesTenant(grant, tenantId));
+
+/** True when `permission` is held at the tenant, or at a site or a device of it. */
+export const holdsWithin = (
+  { grants }: Rights,
+  permission: Permission,
+  tenantId: string,
+): boolean =>
+  grants.some((grant) => grant.role.permissions.has(permission) && reachesTenant(grant, tenantId));
 
 /**
  * The tenant that a caller works at: the chosen one while the caller holds anything there,

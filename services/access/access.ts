@@ -6,6 +6,7 @@ import {
   covers,
   isEmpty,
   describeResourceScope,
+  holdsWithin,
   UNREADABLE_SCOPE,
   sameScope,
   scopeOf,
@@ -238,6 +239,15 @@ export function createAccess({
     ): Promise<void> {
       if (isEmpty(scopeOf(caller.rights, ...permissions)))
         await deny(caller, permissions[0], { tenantId: caller.tenantId });
+    },
+
+    /**
+     * Throws `permission_denied` unless the caller holds `permission` at the tenant of the request, or at a site or a
+     * device of it: for records of the tenant that are about what belongs to its sites and devices.
+     */
+    async requireWithinTenant(caller: Caller, permission: Permission): Promise<void> {
+      const { rights, tenantId } = caller;
+      if (!holdsWithin(rights, permission, tenantId)) await deny(caller, permission, { tenantId });
     },
 
     /**

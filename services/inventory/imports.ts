@@ -243,9 +243,9 @@ export function createInventoryImports(deps: Deps) {
     ...createImportRun(deps),
 
     /**
-     * Receives a file and creates a job that imports it. Errors: `invalid_request` with the line
-     * that cannot be read, `body_too_large`, `limit_reached`, `too_many_requests`; the reason of
-     * `signal`.
+     * Receives a file and creates a job that imports it. Errors: `permission_denied` without
+     * `inventory:write` in the tenant of the request, before anything is read; `invalid_request` with the
+     * line that cannot be read, `body_too_large`, `limit_reached`, `too_many_requests`; the reason of `signal`.
      */
     async receive(
       caller: Caller,
@@ -253,6 +253,7 @@ export function createInventoryImports(deps: Deps) {
       source: Readable,
       signal: AbortSignal,
     ): Promise<{ state: ImportState; job: JobData }> {
+      await access.requireWithinTenant(caller, 'inventory:write');
       const id = ids.next('imp');
       const maxRows = maxRowsOf({ mode, dryRun });
       const rows = await slots.uploads.receive(caller, signal, source, () =>
@@ -265,13 +266,15 @@ export function createInventoryImports(deps: Deps) {
     /**
      * Creates a job that writes the rows of a dry run, exactly as they were checked. Errors:
      * `not_found`; `conflict` while the dry run has not ended, at another tenant, of an import that is no
-     * dry run, or if its rows are imported already; `permission_denied` for callers who may not see what the file has.
+     * dry run, or if its rows are imported already; `permission_denied` for callers who may not see what the file has,
+     * and without `inventory:write` in the tenant of the request.
      */
     async apply(
       caller: Caller,
       dryRunId: string,
       signal: AbortSignal,
     ): Promise<{ state: ImportState; job: JobData }> {
+      await access.requireWithinTenant(caller, 'inventory:write');
       const record = await find(caller, dryRunId);
       if (!seesContent(caller, record))
         throw new AppError('permission_denied', 'Only the sender of the file can import its rows.');
