@@ -4,7 +4,6 @@ import type { Knex } from '../core/knex.ts';
 import { prepared } from '../core/prepared.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import type { DeliveryRetryPolicy } from '../../domain/webhooks/webhooks.ts';
-import { bindArray } from '../core/sql.ts';
 import type { DeliveryEndpoint, DeliveryMessage } from './deliveryAttempts.ts';
 import {
   HELD_SLOTS,
@@ -305,37 +304,33 @@ export const assignJob = async (
 const CANCELLABLE = `d.webhook_id = w.id AND d.status = 'pending' AND d.reason IS NULL
   AND (NOT w.enabled OR d.queued_at <= w.cancel_before)`;
 
-/** True when webhooks were disabled whose pending deliveries are not cancelled yet. */
-export async function hasCancellingWebhooks(db: Knex): Promise<boolean> {
-  return (await db('webhooks').whereNotNull('cancel_before').first('id')) !== undefined;
-}
-
 /**
- * Ends the cancellation of the webhooks that have no delivery left to cancel. They are locked by a statement
+ * Ends the cancellation of a webhook that has no delivery left to cancel. It is locked by a statement
  * before: one that waits for the lock itself would not see deliveries of the transaction that it waited for.
  */
-export const clearFinishedCancellations = (db: Knex): Promise<void> =>
+export const finishCancellation = (db: Knex, webhookId: string): Promise<void> =>
   db.transaction(async (trx) => {
-    const ids: string[] = await trx('webhooks')
+    const found = await trx('webhooks')
+      .where({ id: webhookId })
       .whereNotNull('cancel_before')
-      .orderBy('id')
       .forNoKeyUpdate()
       .skipLocked()
-      .pluck('id');
-    await trx.raw(
-      `UPDATE webhooks AS w SET cancel_before = NULL, cancel_reason = NULL
-       WHERE id = ANY (?::text[]) AND NOT EXISTS (SELECT FROM deliveries AS d WHERE ${CANCELLABLE})`,
-      [ids],
-    );
+      .first('id');
+    if (found === undefined || (await findCancellableDeliveries(trx, webhookId, 1)).length > 0)
+      return;
+    await trx('webhooks')
+      .where({ id: webhookId })
+      .update({ cancel_before: null, cancel_reason: null });
   });
 
-/** Up to 20 webhooks whose pending deliveries are to be cancelled, with the reason to record. */
+/** Up to 20 webhooks whose pending deliveries are to be cancelled, of each tenant in turn, with the reason to record. */
 export async function findCancellingWebhooks(
   db: Knex,
 ): Promise<{ id: string; tenantId: string; reason: string }[]> {
   const { rows } = await db.raw<{ rows: { id: string; tenantId: string; reason: string }[] }>(
     `SELECT id, tenant_id AS "tenantId", cancel_reason AS reason FROM webhooks
-     WHERE cancel_before IS NOT NULL ORDER BY random() LIMIT 20`,
+     WHERE cancel_before IS NOT NULL
+     ORDER BY row_number() OVER (PARTITION BY tenant_id ORDER BY random()), random() LIMIT 20`,
   );
   return rows;
 }
@@ -359,6 +354,9 @@ export async function findCancellableDeliveries(
  * Records why deliveries are cancelled, and cancels those that have no job; the others end with
  * their jobs. A delivery that got another job since it was read is skipped. The caller locks the
  * jobs first. Returns the number of deliveries.
+ *
+ * Both statements find the rows by their ids alone. With the other conditions in them, PostgreSQL
+ * may read all pending deliveries, as long as it does not know how many there are.
  */
 export async function markDeliveriesCancelled(
   trx: Knex,
@@ -366,13 +364,18 @@ export async function markDeliveriesCancelled(
   reason: string,
   now: Date,
 ): Promise<number> {
+  const jobs = new Map(deliveries.map(({ id, jobId }) => [id, jobId]));
+  const { rows } = await trx.raw<{ rows: { id: string; jobId: string | null; isOpen: boolean }[] }>(
+    `SELECT id, job_id AS "jobId", status = 'pending' AND reason IS NULL AS "isOpen"
+     FROM deliveries WHERE id = ANY (?::text[]) ORDER BY id FOR UPDATE`,
+    [[...jobs.keys()]],
+  );
+  const open = rows.filter(({ id, jobId, isOpen }) => isOpen && jobs.get(id) === jobId);
   const { rowCount } = await trx.raw<{ rowCount: number }>(
-    `UPDATE deliveries AS d SET reason = ?, updated_at = ?,
-       status = CASE WHEN d.job_id IS NULL THEN 'cancelled' ELSE d.status END
-     FROM unnest(?::text[], ?::text[]) AS f (id, job_id)
-     WHERE d.id = f.id AND d.job_id IS NOT DISTINCT FROM f.job_id
-       AND d.status = 'pending' AND d.reason IS NULL`,
-    [reason, now, deliveries.map(({ id }) => id), bindArray(deliveries.map(({ jobId }) => jobId))],
+    `UPDATE deliveries SET reason = ?, updated_at = ?,
+       status = CASE WHEN job_id IS NULL THEN 'cancelled' ELSE status END
+     WHERE id = ANY (?::text[])`,
+    [reason, now, open.map(({ id }) => id)],
   );
   return rowCount;
 }

@@ -47,6 +47,13 @@ const minIntervalAfter = (count: number): number =>
 const MIN_SLOT_POLL_MS = 100;
 const MAX_SLOT_POLL_MS = 400;
 
+/**
+ * How long one round cancels deliveries of disabled webhooks before abandoned ones are continued again, and the pause
+ * until the next one.
+ */
+const MAX_REPAIR_MS = 1_000;
+const REPAIR_PAUSE_MS = 100;
+
 /** How long a reader waits, at most, for events that were committed before. */
 const FLUSH_TIMEOUT_MS = 1_000;
 
@@ -64,7 +71,6 @@ export function createEventRelay({
   metrics,
 }: Deps) {
   let unsubscribe: () => void = () => undefined;
-  let repairsDueAt = 0;
   /** Deliveries were published since the last round of the queue. */
   let arePublished = false;
   /** Deliveries are left that no slot was free for. */
@@ -72,6 +78,7 @@ export function createEventRelay({
   /** How many events the last round has published, and how many deliveries the last one has started. */
   let lastPublished = 0;
   let lastStarted = 0;
+  const stopping = new AbortController();
 
   async function publish(options: {
     maxDeliveries: number;
@@ -86,9 +93,11 @@ export function createEventRelay({
     if (types.length > 0) onPublished();
     const mayCancel = types.some((type) => type.startsWith('webhook.'));
     // The webhook may have been disabled, which leaves deliveries to cancel.
-    if (mayCancel) repairsDueAt = 0;
-    if (deliveries > 0) arePublished = true;
-    if (deliveries > 0 || mayCancel) deliveryLoop.wake();
+    if (mayCancel) repairLoop.wake();
+    if (deliveries > 0) {
+      arePublished = true;
+      deliveryLoop.wake();
+    }
     if (deliveries > 0 && !firstAttempts.accepts()) await notifyTopics(db, [DELIVERIES_TOPIC]);
     return { moreEvents: types.length === BATCH, moreDeliveries: areLeft };
   }
@@ -139,25 +148,20 @@ export function createEventRelay({
     return { waiting, more, started: attempts.length };
   }
 
-  /** Every second, and when a webhook has changed. True while deliveries are being cancelled. */
-  async function repairDeliveries(): Promise<boolean> {
-    if (performance.now() < repairsDueAt) return false;
-    repairsDueAt = performance.now() + INTERVAL_MS;
-    await deliveryQueue.continueAbandoned();
-    const cancelling = await deliveryQueue.cancelForDisabledWebhooks();
-    if (cancelling) repairsDueAt = 0;
-    return cancelling;
-  }
-
   let slotPollMs = MIN_SLOT_POLL_MS;
   async function queueDeliveries(): Promise<boolean | number> {
     const { waiting, more, started } = await startDeliveries();
     areWaiting = waiting;
     lastStarted = started;
-    const cancelling = await repairDeliveries();
-    slotPollMs =
-      started > 0 || cancelling ? MIN_SLOT_POLL_MS : Math.min(2 * slotPollMs, MAX_SLOT_POLL_MS);
-    return more || (waiting || cancelling ? slotPollMs : false);
+    slotPollMs = started > 0 ? MIN_SLOT_POLL_MS : Math.min(2 * slotPollMs, MAX_SLOT_POLL_MS);
+    return more || (waiting && slotPollMs);
+  }
+
+  /** Every second, and when a webhook has changed. No delivery waits for it: cancelling those of one webhook may take long. */
+  async function repairDeliveries(): Promise<boolean | number> {
+    const signal = AbortSignal.any([stopping.signal, AbortSignal.timeout(MAX_REPAIR_MS)]);
+    await deliveryQueue.continueAbandoned();
+    return (await deliveryQueue.cancelForDisabledWebhooks(signal)) && REPAIR_PAUSE_MS;
   }
 
   const eventLoop = createLoop(
@@ -178,6 +182,10 @@ export function createEventRelay({
     },
     queueDeliveries,
   );
+  const repairLoop = createLoop(
+    { name: 'repair deliveries', everyMs: INTERVAL_MS, minIntervalMs: REPAIR_PAUSE_MS, log },
+    repairDeliveries,
+  );
 
   return {
     /** This process has committed events. */
@@ -186,10 +194,11 @@ export function createEventRelay({
     /** Publishes the events that were committed before the call; see above. */
     flush,
 
-    /** Starts the loops that publish events and start deliveries. */
+    /** Starts the loops. They are not started again once they are stopped. */
     start(): void {
       eventLoop.start();
       deliveryLoop.start();
+      repairLoop.start();
       unsubscribe = notifications.on(DELIVERIES_TOPIC, deliveryLoop.wake);
     },
 
@@ -200,7 +209,8 @@ export function createEventRelay({
 
     async stop(): Promise<void> {
       unsubscribe();
-      await Promise.all([eventLoop.stop(), deliveryLoop.stop()]);
+      stopping.abort();
+      await Promise.all([eventLoop, deliveryLoop, repairLoop].map((loop) => loop.stop()));
     },
   };
 }

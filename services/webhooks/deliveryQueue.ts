@@ -9,9 +9,8 @@ import {
   assignJob,
   findCancellingWebhooks,
   findCancellableDeliveries,
-  clearFinishedCancellations,
+  finishCancellation,
   hasPendingDeliveries,
-  hasCancellingWebhooks,
   markDeliveriesCancelled,
   claimPendingDeliveries,
   type ClaimedDelivery,
@@ -117,6 +116,9 @@ type Deps = {
   sharePercent: number;
 };
 
+/** A webhook whose pending deliveries are to be cancelled. */
+type CancellingWebhook = { id: string; tenantId: string; reason: string };
+
 /** Deliveries that were started together; see `startPending`. */
 type StartedBatch = { more: boolean; waiting: boolean; attempts: readonly FirstAttempt[] };
 
@@ -220,10 +222,11 @@ export function createDeliveryQueue({
     }));
   }
 
-  const cancelBatch = (webhookId: string, tenantId: string, reason: string): Promise<void> =>
+  /** Cancels a batch of the deliveries of a webhook. False if there were none. */
+  const cancelBatch = ({ id, tenantId, reason }: CancellingWebhook): Promise<boolean> =>
     commit(systemCaller(tenantId, CAUSE), async (work) => {
       const trx = await work.trx();
-      const batch = await findCancellableDeliveries(trx, webhookId, CANCEL_BATCH);
+      const batch = await findCancellableDeliveries(trx, id, CANCEL_BATCH);
       // Locks jobs before deliveries, as the completion of a job does.
       const jobs = await Job.query(trx)
         .whereIn(
@@ -236,10 +239,11 @@ export function createDeliveryQueue({
       if (count === 0) throw new NoChange();
       for (const job of jobs)
         if (!isFinal(job.status)) await jobCompletion.requestCancel(work, job);
-      work.audit('webhook.cancel_deliveries', webhookAudit.subject({ id: webhookId }), {
+      work.audit('webhook.cancel_deliveries', webhookAudit.subject({ id }), {
         after: { deliveries: count, reason },
       });
-    });
+      return true;
+    }).catch(ignoreNoChange(false));
 
   return {
     /**
@@ -330,20 +334,19 @@ export function createDeliveryQueue({
     },
 
     /**
-     * Cancels pending deliveries of webhooks that were disabled or deleted, one batch for each.
-     * True when some may be left.
+     * Cancels pending deliveries of webhooks that were disabled or deleted, one batch for each, until
+     * `signal` aborts. True when some may be left.
      */
-    async cancelForDisabledWebhooks(): Promise<boolean> {
-      if (!(await hasCancellingWebhooks(db))) return false;
-      await clearFinishedCancellations(db);
+    async cancelForDisabledWebhooks(signal: AbortSignal): Promise<boolean> {
       const webhooks = await findCancellingWebhooks(db);
-      for (const { id, tenantId, reason } of webhooks) {
-        // A failure is retried in the next round and does not delay other webhooks.
-        await cancelBatch(id, tenantId, reason)
-          .catch(ignoreNoChange(undefined))
-          .catch((error: unknown) =>
-            log.warn({ err: error, webhookId: id }, 'deliveries could not be cancelled'),
-          );
+      for (const webhook of webhooks) {
+        if (signal.aborted) break;
+        try {
+          if (!(await cancelBatch(webhook))) await finishCancellation(db, webhook.id);
+        } catch (error) {
+          // It is retried in the next round and does not delay other webhooks.
+          log.warn({ err: error, webhookId: webhook.id }, 'deliveries could not be cancelled');
+        }
       }
       return webhooks.length > 0;
     },

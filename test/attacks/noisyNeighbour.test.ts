@@ -218,7 +218,42 @@ describe('webhooks whose endpoints hang', () => {
       await sink.stop();
     }
   });
+
+  test('and are deleted: while their deliveries are cancelled, that of another tenant is sent', async () => {
+    const sink = await startSink();
+    try {
+      sink.respond('/hang', () => undefined);
+      const { id } = await hook(noisy, sink.url('/hang'));
+      for (let n = 0; n < 4; n++) await echo(noisy);
+      const waiting = () => db()('deliveries').where({ webhook_id: id, status: 'pending' });
+      await eventually(waiting, (all: object[]) => all.length === 4);
+      await hook(quiet, sink.url('/still'));
+      await db().transaction(async (trx) => {
+        await trx('deliveries').where({ webhook_id: id }).orderBy('id').forUpdate();
+        await noisy.delete(`/api/webhooks/${id}`).expect(204);
+        const blocked = await eventually(findBlocked, (all) => all.length > 0);
+        await echo(quiet);
+        await eventually(
+          () => sink.requestsTo('/still'),
+          (all) => all.length === 1,
+        );
+        expect(await findBlocked()).toEqual(expect.arrayContaining(blocked));
+      });
+      await eventually(waiting, (all: object[]) => all.length === 0);
+    } finally {
+      await sink.stop();
+    }
+  });
 });
+
+/** The transactions of which a statement waits for a lock. */
+async function findBlocked(): Promise<string[]> {
+  const { rows } = await db().raw<{ rows: { id: string }[] }>(
+    `SELECT pid || ' ' || xact_start AS id FROM pg_stat_activity
+     WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+  );
+  return rows.map(({ id }) => id);
+}
 
 describe('connections of the database', () => {
   test.each(['inline', 'activity'])('are used for the tenant of a job, %s', async (lane) => {
@@ -229,22 +264,15 @@ describe('connections of the database', () => {
   });
 
   test('are held by one tenant up to half of those of requests; another tenant reads', async () => {
-    const blocked = async (): Promise<number> => {
-      const { rows } = await db().raw<{ rows: object[] }>(
-        `SELECT 1 FROM pg_stat_activity
-         WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-      );
-      return rows.length;
-    };
     const requests: Promise<{ status: number }>[] = [];
     await db().transaction(async (trx) => {
       await trx.raw('LOCK TABLE schedules IN ACCESS EXCLUSIVE MODE');
       for (let n = 0; n < 30; n++)
         requests.push(noisy.get('/api/schedules').then(({ status }) => ({ status })));
-      await eventually(blocked, (count) => count === 2);
+      await eventually(findBlocked, (all) => all.length === 2);
       await quiet.get('/api/jobs').expect(200);
       await quiet.post('/api/jobs', { type: 'core.echo', payload: {} }, WAIT).expect(201);
-      expect(await blocked()).toBe(2);
+      expect(await findBlocked()).toHaveLength(2);
     });
     for (const { status } of await Promise.all(requests)) expect([200, 429]).toContain(status);
   });
