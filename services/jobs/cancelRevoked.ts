@@ -1,16 +1,33 @@
 import { ignoreNoChange, NoChange, type Commit } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
-import { findRevokedJobs, type RevokedJob } from '../../db/jobs/revokedJobs.ts';
+import {
+  failedChange,
+  findRevokedJobs,
+  lockWaitingJobs,
+  type RevokedJob,
+  type RevokedStatus,
+} from '../../db/jobs/revokedJobs.ts';
 import { Job } from '../../db/models/Job.ts';
+import { PLATFORM } from '../../domain/access/scope.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
 import type { Log } from '../../platform/log.ts';
 import { mapConcurrently } from '../shared/mapConcurrently.ts';
+import type { JobTypes } from '../jobTypes/registry.ts';
 import type { JobCompletion } from './completion.ts';
-import { jobRecord } from './jobAudit.ts';
+import { jobFinishedTopic, jobLogTopic, jobRecord } from './jobAudit.ts';
+import { toJobView } from './lifecycle.ts';
+import type { ReportJobEnd } from './reportJobEnd.ts';
 
 export type CancelRevoked = ReturnType<typeof createCancelRevoked>;
 
-type Deps = { db: Knex; commit: Commit; jobCompletion: JobCompletion; log: Log };
+type Deps = {
+  db: Knex;
+  commit: Commit;
+  jobTypes: JobTypes;
+  jobCompletion: JobCompletion;
+  reportJobEnd: ReportJobEnd;
+  log: Log;
+};
 
 const BATCH = 200;
 
@@ -19,14 +36,25 @@ const REQUEST_MS = 5_000;
 
 const REASON = 'the token is revoked, or the account is disabled, that the job acts for';
 
+const CAUSE = 'authority-revoked';
+const PERMISSION_LOST = { code: 'permission_lost', message: `Not started: ${REASON}` };
+
 /**
- * Cancels running jobs whose token was revoked or whose account was disabled. The rights of a job are
- * read when an attempt begins, so queued ones fail by themselves.
+ * Ends jobs whose token was revoked or whose account was disabled: running ones are cancelled, and those that wait for
+ * a slot fail. Thousands may wait, and each would use a slot and a workflow to find out that it may not run. The rights
+ * of a job are read when an attempt begins, so all others fail by themselves.
  */
-export function createCancelRevoked({ db, commit, jobCompletion, log }: Deps) {
+export function createCancelRevoked({
+  db,
+  commit,
+  jobTypes,
+  jobCompletion,
+  reportJobEnd,
+  log,
+}: Deps) {
   /** The source is locked before the job, as wherever both change. */
   const cancel = (found: RevokedJob): Promise<boolean> =>
-    commit(systemCaller(found.tenantId, 'authority-revoked'), async (work) => {
+    commit(systemCaller(found.tenantId, CAUSE), async (work) => {
       await jobCompletion.lockSource(work, found);
       const job = await Job.query(await work.trx())
         .findById(found.id)
@@ -39,14 +67,58 @@ export function createCancelRevoked({ db, commit, jobCompletion, log }: Deps) {
       return true;
     }).catch(ignoreNoChange(false));
 
-  async function cancelAll(signal: AbortSignal): Promise<void> {
+  /** Ends jobs of one tenant, together. */
+  const failWaiting = (group: readonly RevokedJob[]): Promise<boolean> =>
+    commit(systemCaller(group[0]?.tenantId ?? PLATFORM, CAUSE), async (work) => {
+      for (const found of group) await jobCompletion.lockSource(work, found);
+      const jobs = await lockWaitingJobs(
+        await work.trx(),
+        group.map(({ id }) => id),
+      );
+      if (jobs.length === 0) throw new NoChange();
+      const ids = jobs.map(({ id }) => id);
+      const error = PERMISSION_LOST;
+      const topics = ids.flatMap((id) => [jobFinishedTopic(id), jobLogTopic(id)]);
+      const line = `Failed: ${error.code}`;
+      work.change(failedChange(ids, { error, line, now: work.now, topics }));
+      for (const job of jobs) {
+        const failed = { ...toJobView(job), status: 'failed' as const, error };
+        jobRecord.acted(work, 'fail', job, { before: job, after: failed });
+        await jobCompletion.onJobFinished(work, failed);
+        work.onCommitted(() =>
+          reportJobEnd(job, { status: 'failed', code: error.code, at: work.now }),
+        );
+      }
+      return true;
+    }).catch(ignoreNoChange(false));
+
+  /**
+   * Jobs that end in one commit: those of a tenant, but each by itself whose source has to be locked. Jobs of several
+   * steps are left to their workflow, which also ends the record that they are about.
+   */
+  function groupsOf(jobs: readonly RevokedJob[]): RevokedJob[][] {
+    const ending = jobs.filter(({ type }) => jobTypes.find(type)?.lane !== 'workflow');
+    const keyOf = (job: RevokedJob) => (jobCompletion.hasHooks(job) ? job.id : job.tenantId);
+    return [...Map.groupBy(ending, keyOf).values()];
+  }
+
+  /** Pages of such jobs, until `signal` aborts. */
+  async function* pages(status: RevokedStatus, signal: AbortSignal): AsyncGenerator<RevokedJob[]> {
     let afterId = '';
     for (let more = true; more && !signal.aborted;) {
-      const jobs = await findRevokedJobs(db, { afterId, limit: BATCH });
-      await mapConcurrently(log, signal, 'cancelling a job of a revoked authority', jobs, cancel);
+      const jobs = await findRevokedJobs(db, status, { afterId, limit: BATCH });
+      yield jobs;
       afterId = jobs.at(-1)?.id ?? afterId;
       more = jobs.length === BATCH;
     }
+  }
+
+  async function cancelAll(signal: AbortSignal): Promise<void> {
+    const operation = 'ending a job of a revoked authority';
+    for await (const jobs of pages('running', signal))
+      await mapConcurrently(log, signal, operation, jobs, cancel);
+    for await (const jobs of pages('waiting', signal))
+      await mapConcurrently(log, signal, operation, groupsOf(jobs), failWaiting);
   }
 
   return {
