@@ -1,3 +1,5 @@
+import { createBase64Pieces, shortBase64 } from './base64Pieces.ts';
+import { viewsOf, withoutUnfinishedEscape } from './escapes.ts';
 import { MASK } from './mask.ts';
 
 /** Shorter values are in ordinary words. */
@@ -6,85 +8,16 @@ export const MIN_MASKED_CHARS = 6;
 /** More are not masked, a line would take too long: values and their forms, and the lines of values. */
 const MAX_PATTERNS = 5_000;
 
-/** Forms of lines that are masked, of one value and of all: those of the first lines. */
-const MAX_LINE_FORMS = 1_000;
-const MAX_ALL_LINE_FORMS = 5_000;
-
 const MAX_VALUE_CHARS = 65_536;
 
 export type Masker = ReturnType<typeof createMasker>;
 
-/** The forms of a value in JSON, as JavaScript, Python and PHP write it. */
-const inJson = (value: string): string[] => {
-  const plain = JSON.stringify(value).slice(1, -1);
-  const ascii = plain.replaceAll(
-    /[\u007f-\uffff]/g,
-    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
-  return [plain, ascii, plain.replaceAll('/', '\\/')];
-};
-
-/** The forms of a value in URLs: strict, as a path, as a form; with digits of either case. */
-const inUrl = (value: string): string[] => {
-  const strict = encodeURIComponent(value.toWellFormed()).replaceAll(
-    /[!'()*]/g,
-    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
-  );
-  const loose = encodeURIComponent(value.toWellFormed());
-  const forms = [strict, loose].flatMap((form) => [
-    form,
-    form.replaceAll('%2F', '/'),
-    form.replaceAll('%20', '+'),
-  ]);
-  const lower = forms.map((form) => form.replaceAll(/%../g, (code) => code.toLowerCase()));
-  return [...forms, ...lower];
-};
-
 /**
- * The parts of the base64 of any text around a value that only the value determines, for the three
- * positions that it can have in a group of three bytes.
+ * What is searched for a value in each view of a text: the value, also with its own escapes resolved, since those are
+ * resolved with the escapes around it; and as a form sends it.
  */
-const inBase64 = (value: string): string[] => {
-  const bytes = Buffer.from(value);
-  return [0, 1, 2].flatMap((offset) => {
-    const encoded = Buffer.concat([Buffer.alloc(offset), bytes]).toString('base64');
-    const start = Math.ceil((offset * 8) / 6);
-    const end = Math.floor(((offset + bytes.length) * 8) / 6);
-    const standard = encoded.slice(start, end);
-    return [standard, standard.replaceAll('+', '-').replaceAll('/', '_')];
-  });
-};
-
-const XML: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-};
-
-/** The forms of a value in XML and HTML: quotes may be escaped or not, and in two ways. */
-const inXml = (value: string): string[] => {
-  const basic = value.replaceAll(/[&<>]/g, (character) => XML[character] ?? character);
-  const quoted = value.replaceAll(/[&<>"]/g, (character) => XML[character] ?? character);
-  return [basic, quoted, ...['&apos;', '&#39;', '&#x27;'].map((q) => quoted.replaceAll("'", q))];
-};
-
-/** The forms of a value in commands: in single quotes, in double quotes, with backslashes. */
-const inShell = (value: string): string[] => [
-  value.replaceAll("'", "'\\''"),
-  value.replaceAll("'", `'"'"'`),
-  value.replaceAll(/[\\"$`]/g, '\\$&'),
-  value.replaceAll(/[^A-Za-z0-9_@%+=:,./\n-]/g, '\\$&'),
-];
-
-const formsOf = (value: string): string[] => [
-  value,
-  ...inBase64(value),
-  ...inUrl(value),
-  ...inJson(value),
-  ...inXml(value),
-  ...inShell(value),
-];
+const formsOf = (value: string): string[] =>
+  viewsOf(value).flatMap(({ text }) => [text, text.replaceAll(' ', '+')]);
 
 const linesOf = (value: string): string[] => value.split(/\r\n|\r|\n/).map((line) => line.trim());
 
@@ -151,36 +84,25 @@ function findPattern(
 }
 
 /**
- * Replaces secrets in texts: as they are, in base64, escaped for URLs, JSON, XML and shells; of a value with
- * several lines, also each line, and the first of these in all forms. Values and forms shorter than `minChars` are
- * not replaced.
+ * Replaces secrets in texts: as they are; in base64, whole or in pieces; escaped for URLs, JSON, XML, HTML, shells and
+ * programming languages, also in each other. Of a value with several lines, also each line. Values and forms shorter than
+ * `minChars` are not replaced.
  */
 export function createMasker(
   secrets: Iterable<string> = [],
   { minChars = MIN_MASKED_CHARS }: { minChars?: number } = {},
 ) {
   const patterns = new Set<string>();
-  let lineForms = 0;
+  const base64 = createBase64Pieces();
 
   /** False if there are too many. */
   function addPatterns(values: Iterable<string>): boolean {
     for (const value of values) {
       if (value.length < minChars || patterns.has(value)) continue;
-      if (patterns.size - lineForms >= MAX_PATTERNS) return false;
+      if (patterns.size >= MAX_PATTERNS) return false;
       patterns.add(value);
     }
     return true;
-  }
-
-  function addLineForms(lines: readonly string[]): void {
-    const max = Math.min(lineForms + MAX_LINE_FORMS, MAX_ALL_LINE_FORMS);
-    for (const line of lines)
-      for (const form of formsOf(line)) {
-        if (lineForms >= max) return;
-        if (form.length < minChars || patterns.has(form)) continue;
-        patterns.add(form);
-        lineForms += 1;
-      }
   }
 
   /**
@@ -192,13 +114,14 @@ export function createMasker(
     const whole = [...new Set(short.flatMap((value) => [value, value.trim()]))].filter(
       ({ length }) => length >= minChars,
     );
-    const lines = short.map((value) => linesOf(value).filter(({ length }) => length >= minChars));
-    const isComplete =
+    return (
       addPatterns(whole) &&
-      whole.every((value) => addPatterns(formsOf(value))) &&
-      lines.every((each) => addPatterns(each));
-    for (const each of lines) addLineForms(each);
-    return isComplete && short.length === values.length;
+      whole.every((value) => addPatterns(formsOf(value)) && addPatterns(shortBase64(value))) &&
+      // These contain those of its lines.
+      whole.every((value) => base64.add(value)) &&
+      short.every((value) => linesOf(value).every((line) => addPatterns(formsOf(line)))) &&
+      short.length === values.length
+    );
   }
 
   /** Adds a secret. False as of `addAll`. */
@@ -206,9 +129,15 @@ export function createMasker(
 
   /** The intervals of a text that contain secrets, merged and in order. */
   function findSecrets(value: string): Interval[] {
-    const found = [...patterns].flatMap((pattern) =>
-      value.includes(pattern.slice(0, HEAD_CHARS)) ? findPattern(pattern, value, 0).found : [],
-    );
+    const found = viewsOf(value).flatMap(({ text, starts }) => {
+      const inView = [...patterns].flatMap((pattern) =>
+        text.includes(pattern.slice(0, HEAD_CHARS)) ? findPattern(pattern, text, 0).found : [],
+      );
+      return [...inView, ...base64.find(text)].map(([start, end]): Interval => [
+        starts?.[start] ?? start,
+        starts?.[end] ?? end,
+      ]);
+    });
     const merged: Interval[] = [];
     for (const each of found.sort(([a], [b]) => a - b)) addInterval(merged, each);
     return merged;
@@ -236,16 +165,29 @@ export function createMasker(
     );
   }
 
+  /** Of a text without escapes: how many characters at its end may be the start of a secret. */
+  function unfinishedInView(value: string): number {
+    const [start, end] = base64.find(value).at(-1) ?? [0, 0];
+    let longest = end === value.length ? end - start : 0;
+    for (const pattern of patterns) {
+      const from = Math.max(0, value.length - pattern.length + 1);
+      longest = Math.max(longest, findPattern(pattern, value, from).unfinished);
+    }
+    return longest;
+  }
+
   /**
    * How many characters at the end of a text may be the start of a secret that goes on in what follows.
    */
   function unfinished(value: string): number {
-    let longest = 0;
-    for (const pattern of patterns) {
-      const start = Math.max(0, value.length - pattern.length + 1);
-      longest = Math.max(longest, findPattern(pattern, value, start).unfinished);
-    }
-    return longest;
+    let first = value.length;
+    for (const whole of new Set([value, withoutUnfinishedEscape(value)]))
+      for (const { text: view, starts } of viewsOf(whole))
+        for (const each of new Set([view, withoutUnfinishedEscape(view)])) {
+          const start = each.length - unfinishedInView(each);
+          if (start < each.length) first = Math.min(first, starts?.[start] ?? start);
+        }
+    return value.length - first;
   }
 
   addAll([...secrets]);

@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { secretValuesIn } from '../../../domain/jobs/secretFields.ts';
@@ -37,6 +38,28 @@ test('a secret is masked at every position in base64', () => {
       const rest = Buffer.from(masked.replaceAll('*', ''), encoding).toString('latin1');
       expect(rest).not.toMatch(/a-long|secret|value-/);
     }
+});
+
+test('a secret in base64 is masked in lines of any length, wherever it begins', () => {
+  const secret = 'a-private-key/'.repeat(20);
+  const masker = createMasker([secret]);
+  for (const before of ['', 'x', 'xy', 'a: b\nkey: '])
+    for (const width of [8, 19, 60, 64, 76])
+      for (const encoding of ['base64', 'base64url'] as const) {
+        const encoded = Buffer.from(`${before}${secret}\nend\n`).toString(encoding);
+        const lines = encoded.match(new RegExp(`.{1,${width}}`, 'g')) ?? [];
+        const left = lines.map((line) => masker.text(line).replaceAll('********', ''));
+        const own = Math.ceil((before.length * 4) / 3) + 1;
+        // Up to five characters at the start and the end of the secret, and what surrounds it.
+        expect(left.join('').length).toBeLessThanOrEqual(own + 5 + 5 + 8);
+        expect(left.filter((line) => line !== '').length).toBeLessThanOrEqual(5);
+      }
+});
+
+test('pieces of secrets in base64 have a bound', () => {
+  const values = Array.from({ length: 6 }, () => randomBytes(49_152).toString('base64'));
+  expect(createMasker().addAll(values.slice(0, 1))).toBe(true);
+  expect(createMasker().addAll(values)).toBe(false);
 });
 
 test('each line of a secret with several lines is masked, and overlapping secrets as one', () => {
@@ -89,6 +112,27 @@ test('a secret that is split over writes never appears, wherever it is split', (
       expect(lines).toEqual(['some text ******** and ********', 'next ********']);
     }),
   );
+});
+
+const escaped = [
+  JSON.stringify(SECRET)
+    .slice(1, -1)
+    .replaceAll('&', String.raw`\u0026`),
+  SECRET.replaceAll(/[^a-z]/g, (each) => `&#${each.charCodeAt(0)};`),
+  encodeURIComponent(SECRET),
+  JSON.stringify(JSON.stringify(SECRET).replaceAll('é', String.raw`\u00e9`)).slice(3, -3),
+  SECRET.replaceAll("'", String.raw`'\''`),
+  SECRET.replaceAll('é', String.raw`\303\251`),
+];
+
+test('an escaped secret that parts of a line divide never appears, wherever they do', () => {
+  const masker = createMasker([SECRET]);
+  for (const form of escaped)
+    for (let cut = 1; cut < form.length; cut++) {
+      const text = `some text ${form.slice(0, cut)}`;
+      const ready = text.slice(0, text.length - masker.unfinished(text));
+      expect(ready).toBe('some text ');
+    }
 });
 
 test('a part of a line is passed on without waiting for its end, but no part of a secret', async () => {
