@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { lstat, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { eventsHead } from './eventsFile.ts';
 import { createPipes, type Pipe } from './pipes.ts';
 import { killLeft } from './processTree.ts';
 import { removeFolder, type OnLeft } from './removeFolder.ts';
@@ -121,7 +122,7 @@ async function createRun(parent: string, onLeft: OnLeft): Promise<RunFolder> {
       ...[run.artifacts, run.home, run.secrets, run.tmp].map((each) =>
         mkdir(each, { mode: 0o700 }),
       ),
-      writeFile(run.events, '', { mode: 0o600 }),
+      writeFile(run.events, eventsHead(), { mode: 0o600 }),
       // A full disk shows before an attempt begins.
       writeFile(run.payload, ' '.repeat(BLOCK_BYTES), { mode: 0o600 }),
     ]);
