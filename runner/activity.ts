@@ -263,7 +263,7 @@ async function runAttempt(
   try {
     const result = await runCommand(
       type,
-      { jobId, attempt, payload, target, secrets, timeoutMs },
+      { jobId, attempt, payload, target, secrets, timeoutMs, lease: report.lease },
       {
         line: report.line,
         progress: report.progress,

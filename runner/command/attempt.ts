@@ -3,6 +3,13 @@ import type { LogLevel } from '../../domain/jobs/jobs.ts';
 /** What a job belongs to, for the arguments of its command. */
 export type AttemptTarget = { kind: 'site' | 'device'; id: string; name: string };
 
+/** What a runner must renew before it ends: another runner may begin the next attempt then. */
+export type Lease = {
+  /** How long a command may still run, in milliseconds. */
+  leftMs(): number;
+  onRenewed(listener: () => void): void;
+};
+
 /** One attempt of a job, as the runner has got it. */
 export type Attempt = {
   jobId: string;
@@ -12,6 +19,8 @@ export type Attempt = {
   /** Secrets of Holdfast, by the variable that the type has declared for each. */
   secrets: Readonly<Record<string, string>>;
   timeoutMs: number;
+  /** Undefined if no other attempt can follow. */
+  lease?: Lease | undefined;
 };
 
 /** Where a command reports to. None of these may throw or wait. */

@@ -130,6 +130,7 @@ async function execute(execution: Execution): Promise<CommandExit> {
     cwd: workingFolder(folder, declaration),
     env: environmentOf(declaration, attempt, run, variables),
     mark: run.mark,
+    lease: attempt.lease,
   });
   const outputs = Promise.all([
     output.read(command.stdout, 'stdout'),
@@ -225,6 +226,7 @@ const abortOf = (signal: AbortSignal): Promise<undefined> =>
 function throwUnlessSuccessful({ declaration }: DeclaredType, exit: CommandExit): void {
   if (exit.kind === 'failed')
     throw new JobFailure('command_not_run', `The command could not be run: ${exit.reason}`);
+  if (exit.kind === 'lost') throw new StopRequest('The runner did not renew the lease in time');
   if (exit.kind === 'killed') {
     const signals: Record<string, number> = os.constants.signals;
     const name = Object.keys(signals).find((each) => signals[each] === exit.signal) ?? 'a signal';

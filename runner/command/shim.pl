@@ -4,7 +4,8 @@
 # system call that Node and shells do not have; perl-base is part of every Debian, and starts in milliseconds.
 #
 # File descriptor 3 is a socket to the runner. The runner sends the command; the shim answers "started", "exit",
-# "empty" (no process of the run is left) and "failed". When the runner closes the socket, or dies, everything is killed.
+# "empty" (no process of the run is left) and "failed". When the runner closes the socket, or dies, everything is killed;
+# and when it does not renew the lease of the attempt, because it is paused: another runner may begin the next attempt then.
 
 use strict;
 use warnings;
@@ -30,18 +31,20 @@ binmode $runner;
 
 sub report { my ($text) = @_; syswrite($runner, "$text\n"); }
 
-# "<length>\n", then fields that end with NUL: the folder, the number of arguments, arguments, variables.
+# "<length>\n", then fields that end with NUL: the folder, the number of arguments, arguments, variables. Returns them, and
+# what follows.
 sub receive {
   my ($received, $length) = ('', undef);
   while (1) {
     if (!defined $length && $received =~ s/^(\d+)\n//) { $length = $1; }
-    return $received if defined $length && length($received) >= $length;
+    return (substr($received, 0, $length), substr($received, $length))
+      if defined $length && length($received) >= $length;
     my $count = sysread($runner, $received, 65536, length $received);
-    return undef if !$count;
+    return () if !$count;
   }
 }
 
-my $request = receive();
+my ($request, $messages) = receive();
 exit 0 if !defined $request;
 my ($folder, $arguments, @rest) = split /\0/, $request, -1;
 pop @rest;
@@ -75,13 +78,32 @@ setpgrp($command, $command);
 open STDOUT, '>', '/dev/null';
 open STDERR, '>', '/dev/null';
 
+# Seconds since the start of the machine, also while it was suspended: the time of day can be set.
+sub now {
+  open(my $file, '<', '/proc/uptime') or return time;
+  my ($seconds) = split ' ', <$file> // '';
+  return $seconds // time;
+}
+
+# Waits until the runner has closed the socket, or has not renewed the lease with "lease <milliseconds>\n".
+sub wait_for_runner {
+  my $deadline;
+  while (1) {
+    while ($messages =~ s/^(\w+) (\d+)\n//) { $deadline = now() + $2 / 1000 if $1 eq 'lease'; }
+    my $left = defined $deadline ? $deadline - now() : undef;
+    if (defined $left && $left <= 0) { report('lost'); return; }
+    my $readable = '';
+    vec($readable, fileno($runner), 1) = 1;
+    next if select($readable, undef, undef, $left) <= 0;
+    my $count = sysread($runner, $messages, 512, length $messages);
+    return if defined $count ? $count == 0 : !$!{EINTR};
+  }
+}
+
 # A process of its own waits for the runner, so that the shim waits for one thing only: ends of processes.
 my $watcher = fork();
 if (defined $watcher && $watcher == 0) {
-  while (1) {
-    my $count = sysread($runner, my $ignored, 512);
-    last if defined $count ? $count == 0 : !$!{EINTR};
-  }
+  wait_for_runner();
   # The shim does this, too, unless it was killed; whether it was cannot be known yet.
   kill KILL => -$command;
   exit 0;
@@ -151,3 +173,6 @@ while ((my $pid = waitpid(-1, 0)) != -1) {
     $is_empty = 1;
   }
 }
+
+# A runner that was paused reads the reports later: a connection that is closed would lose them.
+1 while sysread($runner, my $ignored, 512);

@@ -6,6 +6,7 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Duplex } from 'node:stream';
 import { errorMessage } from '../../domain/shared/errorMessage.ts';
+import type { Lease } from './attempt.ts';
 import type { Pipe } from './pipes.ts';
 import { killLeft, signalCommand, signalDaemons } from './processTree.ts';
 
@@ -15,6 +16,8 @@ const SHIM = path.join(import.meta.dirname, 'shim.pl');
 export type CommandExit =
   | { kind: 'exited'; code: number }
   | { kind: 'killed'; signal: number }
+  /** The lease of the attempt has ended, while this process did not renew it. */
+  | { kind: 'lost' }
   /** It was not started, or the shim was killed; `reason` is a phrase. */
   | { kind: 'failed'; reason: string };
 
@@ -28,6 +31,7 @@ export type CommandSpec = {
   env: Readonly<Record<string, string>>;
   /** A variable of `env` whose value is unique to this run: it finds processes that nothing else finds. */
   mark: string;
+  lease: Lease | undefined;
 };
 
 /** A process that waits for its command. */
@@ -108,6 +112,7 @@ export function startShim(pipes: Pipes): Shim {
       ];
       const reports = readReports(connection, ended);
       connection.write(frame(spec));
+      if (spec.lease) guardLease(connection, spec.lease);
       return {
         stdout,
         stderr,
@@ -135,6 +140,19 @@ export function startShim(pipes: Pipes): Shim {
       for (const { readFd } of pipes) closeSync(readFd);
     },
   };
+}
+
+/**
+ * Lets the shim end the command with its lease: by its own clock, since this process may be paused then, or its event loop
+ * blocked.
+ */
+function guardLease(connection: Duplex, lease: Lease): void {
+  const renew = () => {
+    const leftMs = Math.max(0, Math.round(lease.leftMs()));
+    if (connection.writable) connection.write(`lease ${leftMs}\n`);
+  };
+  lease.onRenewed(renew);
+  renew();
 }
 
 async function signalDaemonsOf(
@@ -198,11 +216,15 @@ function readReports(connection: Duplex, ended: Promise<unknown>) {
     if (word === 'started') Object.assign(state, { group: first, adopts: second === 1 });
     else if (word === 'exit')
       over(second === 0 ? { kind: 'exited', code: first } : { kind: 'killed', signal: second });
+    else if (word === 'lost') over({ kind: 'lost' });
     else if (word === 'empty') empty.resolve(undefined);
     else if (word === 'failed') over({ kind: 'failed', reason: rest });
     else if (word === 'left') state.left = numbers.filter((id) => id > 0);
   };
-  createInterface({ input: connection }).on('line', onReport);
+  // It emits the errors of the connection once more.
+  createInterface({ input: connection })
+    .on('line', onReport)
+    .on('error', () => undefined);
   void ended.then((error) =>
     // Its last reports may still be on their way.
     setImmediate(() => {

@@ -1,4 +1,5 @@
 import type { LogLevel } from '../../domain/jobs/jobs.ts';
+import type { Lease } from '../command/attempt.ts';
 import { RunnerApiError, type RunnerApi, type StartedAttempt } from './api.ts';
 
 /** Lines and progress are sent this often, full batches and what is left at the end immediately. */
@@ -18,6 +19,9 @@ const MAX_ANSWER_MS = 15_000;
 
 /** The work is stopped when the lease is over by this share of it: ending processes takes time. */
 export const STOP_SHARE = 0.8;
+
+/** The supervisor of the command kills it then, if its runner has not stopped it: it may be paused. */
+export const KILL_SHARE = 0.95;
 
 const LOST: ReadonlySet<number> = new Set([401, 403, 404, 409]);
 const REFUSED: ReadonlySet<number> = new Set([400, 413]);
@@ -71,6 +75,7 @@ export function createAttemptReport({ api, jobId, started, onStop }: Deps) {
   /** The progress was refused: the lines that were sent with it are sent again without one. */
   let leavesOutProgress = false;
   let wake: () => void = () => undefined;
+  let onRenewed: () => void = () => undefined;
   let onDrained: (() => void) | undefined;
 
   function stop(cause: StopCause) {
@@ -121,6 +126,7 @@ export function createAttemptReport({ api, jobId, started, onStop }: Deps) {
       );
       ({ leaseMs, remainingLines } = answer);
       answeredAt = sentAt;
+      onRenewed();
       pauseMs = SEND_EVERY_MS;
       removeFirst(Math.max(0, answer.have - before));
       isStuck = batch.length > 0 && answer.have <= before;
@@ -174,15 +180,22 @@ export function createAttemptReport({ api, jobId, started, onStop }: Deps) {
     }
   }
 
+  const leftMs = (share: number) => answeredAt + leaseMs * share - performance.now();
+
   // No other attempt begins after the last one, so its lease does not end the work.
+  const lease: Lease | undefined =
+    attempt < maxAttempts
+      ? { leftMs: () => leftMs(KILL_SHARE), onRenewed: (listener) => (onRenewed = listener) }
+      : undefined;
   const leaseWatch = setInterval(() => {
-    const isOver = performance.now() - answeredAt > leaseMs * STOP_SHARE;
-    if (isOver && attempt < maxAttempts) stop('lease');
+    if (lease && leftMs(STOP_SHARE) < 0) stop('lease');
   }, 250);
 
   const sending = keepSending();
 
   return {
+    lease,
+
     line(level: LogLevel, message: string, data: object | undefined, at: Date): void {
       // First, since what is dropped must cost little: a command can print any number of lines.
       if (queue.length >= remainingLines || queuedBytes + message.length > MAX_QUEUED_BYTES) {

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, readdir, readFile, readlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { StopRequest } from '../../../runner/command/attempt.ts';
 import { graceLeftMs } from '../../../runner/command/runCommand.ts';
 import {
@@ -11,7 +12,7 @@ import {
   stopRequest,
   temporalStopRequest,
 } from '../../../runner/activity.ts';
-import { STOP_SHARE } from '../../../runner/protocol/attemptReport.ts';
+import { KILL_SHARE, STOP_SHARE } from '../../../runner/protocol/attemptReport.ts';
 import { openWorkFolder } from '../../../runner/command/runFolder.ts';
 import { eventually } from '../../support/eventually.ts';
 import {
@@ -128,7 +129,7 @@ test('only an attempt that the runner stops in order is interrupted; others coun
 test('a command that loses its lease is killed before another attempt may begin', () => {
   const lostAfterMs = 5_000;
   const { maxGraceMs } = stopRequest('lease', lostAfterMs);
-  expect(lostAfterMs * STOP_SHARE + maxGraceMs).toBeLessThan(lostAfterMs);
+  expect(lostAfterMs * STOP_SHARE + maxGraceMs).toBeLessThan(lostAfterMs * KILL_SHARE);
   expect(stopRequest('lease', 600_000).maxGraceMs).toBe(3_000);
   expect(stopRequest('lost', lostAfterMs).maxGraceMs).toBe(3_000);
   expect(stopRequest('cancelled', lostAfterMs).maxGraceMs).toBe(Infinity);
@@ -274,15 +275,16 @@ test('when the shim is killed, the command and its children are killed, and the 
 });
 
 /** Runs a script in a runner of its own, which can be killed. */
-async function startRunner(script: string) {
+async function startRunner(script: string, leaseMs = 0) {
   const type = await types.declare(script);
   const work = path.join(types.folder, 'killed');
   const program = path.join(import.meta.dirname, '../../support/runner/killable.ts');
-  const runner = spawn(process.execPath, [program, type.file, work], {
-    stdio: ['ignore', 'pipe', 'inherit'],
+  const runner = spawn(process.execPath, [program, type.file, work, String(leaseMs)], {
+    stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';
-  runner.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()));
+  for (const stream of [runner.stdout, runner.stderr])
+    stream.on('data', (chunk: Buffer) => (output += chunk.toString()));
   await eventually(
     () => childrenIn(output),
     ({ length }) => length === CHILD_COUNT,
@@ -304,6 +306,22 @@ test('when the runner is killed, the command and its children are killed', async
   const next = await openWorkFolder(work);
   expect(await readdir(work)).not.toContain(folders[0]);
   await next.remove();
+});
+
+test('when the runner is paused, the command and its children are killed at the end of the lease', async () => {
+  const { runner, text } = await startRunner(OBSTINATE, 1_000);
+  // It is renewed for longer than it lasts.
+  await sleep(1_500);
+  for (const id of childrenIn(text())) expect(await isRunning(id)).toBe(true);
+  runner.kill('SIGSTOP');
+  await eventually(
+    async () => (await Promise.all(childrenIn(text()).map(isRunning))).includes(true),
+    (runs) => !runs,
+    { withinMs: 10_000 },
+  );
+  runner.kill('SIGCONT');
+  await once(runner, 'close');
+  expect(text()).toMatch(/did not renew the lease/);
 });
 
 test('when runner and shim are killed, the next runner ends what is left', async () => {
