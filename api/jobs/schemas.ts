@@ -197,7 +197,7 @@ export const JobRecord = Type.Object(
         {
           title: 'JobWaitingFor',
           description:
-            'What a job of a type of runners waits for: a queued one, or a running one whose runner was lost; otherwise null.',
+            'What a job of a type of runners waits for: a queued one, or a running one whose next attempt is due, because the last one has ended or has lost its runner; otherwise null.',
         },
       ),
     ),

@@ -156,12 +156,21 @@ export async function isRunnerLost(db: Knex, jobId: string): Promise<boolean> {
 const IS_FREE = `a.attempt = j.attempts AND j.status = 'running' AND a.answer IS NULL
   AND a.leased_until < clock_timestamp() AND NOT ${IS_LAST}`;
 
-/** Since when a running job has no runner, and waits for one that makes the next attempt; null if it does not. */
-export async function lostSince(db: Knex, jobId: string): Promise<Date | null> {
-  const { rows }: { rows: { since: Date }[] } = await prepared(
+/**
+ * SQL: since when the running job `j` waits for a runner that makes the attempt after `a`: that has lost its runner, or has
+ * ended and the next one is due. Null if it does not wait.
+ */
+export const WAITS_SINCE = `CASE WHEN ${IS_FREE} THEN a.leased_until
+  WHEN a.attempt = j.attempts AND j.status = 'running' AND a.answer ->> 'retryInMs' IS NOT NULL
+    AND (a.answer ->> 'dueAt')::timestamptz < clock_timestamp() THEN (a.answer ->> 'dueAt')::timestamptz
+  END`;
+
+/** `WAITS_SINCE` of a job. */
+export async function waitsSince(db: Knex, jobId: string): Promise<Date | null> {
+  const { rows }: { rows: { since: Date | null }[] } = await prepared(
     db,
-    `SELECT a.leased_until AS since
-     FROM remote_attempts AS a JOIN jobs AS j ON j.id = a.job_id WHERE a.job_id = ? AND ${IS_FREE}`,
+    `SELECT ${WAITS_SINCE} AS since
+     FROM remote_attempts AS a JOIN jobs AS j ON j.id = a.job_id WHERE a.job_id = ?`,
     [jobId],
   );
   return rows[0]?.since ?? null;

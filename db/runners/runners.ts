@@ -9,6 +9,7 @@ import type { Knex } from '../core/knex.ts';
 import { Job } from '../models/Job.ts';
 import { prepared } from '../core/prepared.ts';
 import type { RecordChange } from '../core/unitOfWork.ts';
+import { WAITS_SINCE } from './attempts.ts';
 
 /** SQL: true for runners, of the alias `r`, that were heard of lately. */
 export const IS_ALIVE = `r.seen_at > now() - interval '${RUNNER_LIFETIME_SECONDS} seconds'`;
@@ -205,16 +206,24 @@ const OFFERED = `
   JOIN job_type_versions AS v ON v.name = t.name AND v.digest = a.value AND v.shape = t.shape
   WHERE ${IS_ALIVE}`;
 
+/** SQL: the running job `j` waits for the attempt after `a`, and that was not reported. */
+const UNREPORTED = `${WAITS_SINCE} > COALESCE(j.waiting_reported_at, '-infinity')`;
+
 /**
- * Queued jobs that are older than `seconds`, were not reported, and that no living runner may start: there is none,
+ * Jobs that have waited longer than `seconds`, queued or between two attempts, were not reported since, and that no living runner may start: there is none,
  * none has the type, its version is not accepted, it is disabled, or the job was approved with another version.
  */
 export const findWaiting = async (db: Knex, seconds: number, limit: number): Promise<Job[]> =>
   Job.query(db)
-    .where({ status: 'queued' })
-    .where('pool', '<>', '')
-    .whereNull('waiting_reported_at')
-    .whereRaw(`created_at < now() - ? * interval '1 second'`, [seconds])
+    .whereRaw(
+      `id IN (
+         SELECT id FROM jobs WHERE status = 'queued' AND pool <> '' AND waiting_reported_at IS NULL
+           AND created_at < now() - ? * interval '1 second'
+         UNION ALL
+         SELECT j.id FROM jobs AS j JOIN remote_attempts AS a ON a.job_id = j.id
+         WHERE j.status = 'running' AND ${WAITS_SINCE} < now() - ? * interval '1 second' AND ${UNREPORTED})`,
+      [seconds, seconds],
+    )
     .whereRaw(
       `NOT EXISTS (SELECT FROM (${OFFERED}) AS o WHERE o.pool = jobs.pool AND o.name = jobs.type
          AND (jobs.source_kind <> 'approval' OR jobs.type_digest IS NULL OR jobs.type_digest = o.digest))`,
@@ -222,13 +231,16 @@ export const findWaiting = async (db: Knex, seconds: number, limit: number): Pro
     .orderByRaw('random()')
     .limit(limit);
 
-/** Marks a job that is still queued as reported. Without effect if it has been, by another process. */
+/** Marks a job that still waits as reported. Without effect if it has been, by another process. */
 export const reportWaitingChange = (id: string, at: Date): RecordChange => ({
   topics: [],
   sql: (name) =>
     `${name} AS (
-       UPDATE jobs SET waiting_reported_at = ?
-       WHERE id = ? AND status = 'queued' AND waiting_reported_at IS NULL RETURNING id
+       UPDATE jobs AS j SET waiting_reported_at = ?
+       WHERE id = ? AND (
+         (status = 'queued' AND waiting_reported_at IS NULL)
+         OR EXISTS (SELECT FROM remote_attempts AS a WHERE a.job_id = j.id AND ${UNREPORTED})
+       ) RETURNING id
      )`,
   bindings: [at, id],
 });

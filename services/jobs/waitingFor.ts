@@ -1,6 +1,6 @@
 import type { Knex } from '../../db/core/knex.ts';
 import type { Job } from '../../db/models/Job.ts';
-import { lostSince } from '../../db/runners/attempts.ts';
+import { waitsSince } from '../../db/runners/attempts.ts';
 import { countRunners, isAnnounced, listOffered, readPoolLoads } from '../../db/runners/runners.ts';
 import { isFinal } from '../../domain/jobs/jobs.ts';
 import { mayRunVersion } from '../../domain/jobs/records.ts';
@@ -28,7 +28,7 @@ export function createReadWaitingFor({ db, jobTypes }: { db: Knex; jobTypes: Job
   return async (job: Job): Promise<WaitingFor | null> => {
     const { id, status, pool, createdAt } = job;
     if (pool === '' || isFinal(status)) return null;
-    const since = status === 'queued' ? createdAt : await lostSince(db, id);
+    const since = status === 'queued' ? createdAt : await waitsSince(db, id);
     if (since === null) return null;
     const runners = (await countRunners(db, [pool])).get(pool) ?? 0;
     return { pool, runners, reason: await readWaitReason(job, runners), since };

@@ -1,7 +1,7 @@
 import type { Knex } from '../../db/core/knex.ts';
 import { attemptGuard, writeJobChange } from '../../db/jobs/jobs.ts';
 import { Job } from '../../db/models/Job.ts';
-import { lockJob, lostSince, markLost } from '../../db/runners/attempts.ts';
+import { lockJob, markLost, waitsSince } from '../../db/runners/attempts.ts';
 import { logChange } from '../jobs/logChange.ts';
 
 /** Says in the log of a job that the runner of an attempt was lost. */
@@ -21,7 +21,7 @@ export async function noteLostAttempt(trx: Knex, job: Job, attempt: number): Pro
 export const createNoteLostRunner =
   ({ db }: { db: Knex }) =>
   async (job: Job): Promise<void> => {
-    if ((await lostSince(db, job.id)) === null) return;
+    if ((await waitsSince(db, job.id)) === null) return;
     await db.transaction(async (trx) => {
       // Who begins an attempt locks the job first, too.
       await lockJob(trx, job.id);

@@ -3,7 +3,7 @@ import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { TestClient } from '../../support/client.ts';
 import { eventually } from '../../support/eventually.ts';
-import { createHandRunner } from '../../support/runner.ts';
+import { attemptCalls, createHandRunner } from '../../support/runner.ts';
 import { admin, createUser } from '../../support/users.ts';
 
 let app: TestApp;
@@ -59,6 +59,55 @@ test.each(Object.entries(OBSTACLES))(
     await app.deps.housekeeping.run(AbortSignal.timeout(20_000));
     const events = await app.deps.db('events').where({ subject_id: id, type: 'job.waiting' });
     expect(events).toHaveLength(isReported ? 1 : 0);
+  },
+);
+
+/** How the first attempt of a job ends, so that another one follows. */
+const ENDS = {
+  'failed and is repeated': { failure: { code: 'busy', message: 'x', retryable: true } },
+  'was interrupted': { failure: { code: 'interrupted', message: 'x', retryable: true } },
+};
+
+test.each(Object.entries(ENDS))(
+  'a job whose attempt %s waits for the next one like a queued one, and is an event each time',
+  async (title, end) => {
+    const name = `hand.${title.replaceAll(' ', '-')}`;
+    const retry = { maxAttempts: 3, initialIntervalSeconds: 1 };
+    const hand = await createHandRunner(app, name, { retry });
+    const { id } = await createJob(name);
+    const countEvents = async () => {
+      await app.deps.housekeeping.run(AbortSignal.timeout(20_000));
+      return (await app.deps.db('events').where({ subject_id: id, type: 'job.waiting' })).length;
+    };
+    const dueAt = new Date(Date.now() - 600_000);
+    const setDue = (at: Date) =>
+      app.deps.db.raw(
+        `UPDATE remote_attempts SET answer = (answer::jsonb || jsonb_build_object('dueAt', ?::timestamptz))::json
+         WHERE job_id = ?`,
+        [at, id],
+      );
+    await updateJob(id, { waiting_reported_at: new Date(Date.now() - 900_000) });
+    await hand.granted(id);
+    const { attemptToken } = await hand.begin(id, 'run-1').expect(200);
+    await attemptCalls(hand.client, id, attemptToken).end(end).expect(200);
+    await setDue(new Date(Date.now() + 60_000));
+    expect((await readJob(id)).waitingFor).toBeNull();
+    await setDue(dueAt);
+    expect((await readJob(id)).waitingFor).toMatchObject({
+      reason: 'no_slot',
+      since: dueAt.toISOString(),
+    });
+    expect(await countEvents()).toBe(0);
+    await hand.leave();
+    expect(await readJob(id)).toMatchObject({
+      status: 'running',
+      waitingFor: { reason: 'not_announced' },
+    });
+    expect([await countEvents(), await countEvents()]).toEqual([1, 1]);
+    const other = await createHandRunner(app, name, { retry });
+    await other.begin(id, 'run-1').expect(200);
+    await other.leave();
+    expect([(await readJob(id)).waitingFor, await countEvents()]).toEqual([null, 1]);
   },
 );
 
