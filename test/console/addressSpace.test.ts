@@ -2,7 +2,7 @@ import { beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { describePages } from '../support/console/console.ts';
-import { accessibilityProblems, contentWidth } from '../support/console/page.ts';
+import { accessibilityProblems, contentWidth, OWN } from '../support/console/page.ts';
 import { eventually } from '../support/eventually.ts';
 import { admin, createUser, type TestUser } from '../support/users.ts';
 import { MAP_WIDTH, rectOf } from '../../ui/areas/inventory/space/mapLayout.ts';
@@ -210,6 +210,43 @@ describePages('the address space', (console) => {
       .or(page.getByText('a.example.net'))
       .first()
       .waitFor();
+  });
+
+  test('says what could not be read, and does not call it free', async () => {
+    const page = await console.profileOf(administrator).then((context) => context.newPage());
+    let isBroken = true;
+    const body = { code: 'internal_error', title: 'Internal error', detail: 'It broke.' };
+    const refused = { status: 500, contentType: 'application/problem+json', json: body };
+    await page.route(/\/contents(\?|$)/, (route) =>
+      isBroken ? route.fulfill({ ...refused, ...OWN }) : route.continue(),
+    );
+    // A map that has too many prefixes, of which a part cannot be read.
+    await page.route(/\/map(\?|$)/, async (route) => {
+      const isPart = route.request().url().includes('within=');
+      if (isPart && isBroken) return route.fulfill({ ...refused, ...OWN });
+      const response = await route.fetch();
+      const answer = (await response.json()) as object;
+      return route.fulfill({ response, json: { ...answer, complete: isPart } });
+    });
+    await page.goto(`${SPACE}?at=10.128.0.0/9`);
+    await isChosen(page, '10.128.0.0/9');
+    const note = page.getByRole('alert').filter({ hasText: 'It broke.' });
+    await note.waitFor();
+    const spoken = page.getByRole('status').filter({ hasText: '10.128.0.0/9, ' });
+    expect(await spoken.textContent()).toBe('10.128.0.0/9, not read, 8,388,608 addresses');
+    expect(await chosen(page).getByText('it may be in use').count()).toBe(1);
+    expect(await chosen(page).getByText('free').count()).toBe(0);
+    expect(
+      await chosen(page)
+        .getByRole('link', { name: /^New prefix/ })
+        .count(),
+    ).toBe(0);
+    expect(await accessibilityProblems(page)).toEqual([]);
+    isBroken = false;
+    await note.getByRole('button', { name: 'Try again' }).click();
+    await chosen(page).getByText('It is free: nothing else is here.').waitFor();
+    expect(await note.count()).toBe(0);
+    expect(await spoken.textContent()).toBe('10.128.0.0/9, free, 8,388,608 addresses');
   });
 
   test('does not move what is below the map when the pointer enters or leaves it', async () => {

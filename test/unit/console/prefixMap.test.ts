@@ -15,6 +15,7 @@ import {
   createMarks,
   type MapItem,
 } from '../../../ui/areas/inventory/space/mapModel.ts';
+import { itemText, stateOf } from '../../../ui/areas/inventory/space/itemState.ts';
 import {
   onScreen,
   shownNetworks,
@@ -51,6 +52,7 @@ const modelOf = (blocks: readonly Block[], family: Family) =>
     { cidr: formatBlock(WHOLE[family]), id: 'root', status: 'container' },
     WHOLE[family],
     blocks.map((block, at) => ({ cidr: formatBlock(block), id: `p${at}`, status: 'active' })),
+    [WHOLE[family]],
   );
 
 const isIn = (inner: Rect, outer: Rect): boolean =>
@@ -67,7 +69,7 @@ describe('the map of a prefix', () => {
       { cidr: '10.1.2.0/24', id: null, status: null },
     ];
     const root = { cidr: '10.0.0.0/8', id: 'root', status: 'container' };
-    const { nodes } = createMapModel(root, WHOLE[4], [...read, ...read]);
+    const { nodes } = createMapModel(root, WHOLE[4], [...read, ...read], []);
     expect(nodes.map(({ prefix }) => prefix.id)).toEqual(['root', 'a', 'b', null]);
   });
 
@@ -232,15 +234,17 @@ test.each([
 test('addresses and ranges are parts of the map, in the prefix that has them', () => {
   const whole = blockAt(4, 10n << 24n, 8);
   const inner = { cidr: '10.1.0.0/16', id: 'pfx_1', status: 'active' };
-  const model = createMapModel({ cidr: '10.0.0.0/8', id: 'pfx_0', status: null }, whole, [inner]);
-  const marks = createMarks(model, {
+  const root = { cidr: '10.0.0.0/8', id: 'pfx_0', status: null };
+  const model = createMapModel(root, whole, [inner], [whole]);
+  const contents = {
     addresses: [
       { address: '10.1.0.9', status: 'active' },
       { address: '192.0.2.1', status: 'active' },
     ],
     // It begins before the map, and ends in it: two networks.
     ranges: [{ start: '9.255.255.255', end: '10.0.0.2', status: null }],
-  });
+  };
+  const marks = createMarks(model, contents, [whole]);
   expect(marks.all.map(({ kind }) => kind)).toEqual(['range', 'range', 'address']);
   const host = networkOf('10.1.0.9');
   const network = networkOf(inner.cidr);
@@ -250,4 +254,57 @@ test('addresses and ranges are parts of the map, in the prefix that has them', (
     holder: network && rectOf(whole, network),
   });
   expect(marks.at(1n)).toBeUndefined();
+});
+
+describe('a part of the map in words', () => {
+  const block = (text: string): Block => networkOf(text) as Block;
+  const root = { cidr: '10.0.0.0/8', id: 'pfx_0', status: 'container' };
+  const prefixes = [
+    { cidr: '10.1.0.0/16', id: 'pfx_1', status: 'active' },
+    { cidr: '10.2.0.0/16', id: null, status: null },
+  ];
+  const contents = {
+    addresses: [
+      { address: '10.1.0.9', status: 'active' },
+      { address: '10.64.0.1', status: null },
+    ],
+    ranges: [{ start: '10.1.4.0', end: '10.1.4.99', status: 'active' }],
+  };
+  /** The words for a network, when all of `read` is known. */
+  const wordsOf = (cidr: string, read: { prefixes: string[]; contents: string[] }): string => {
+    const model = createMapModel(root, WHOLE[4], prefixes, read.prefixes.map(block));
+    const marks = createMarks(model, contents, read.contents.map(block));
+    const item = model.find(block(cidr)) as MapItem;
+    return itemText(item, stateOf(item, model, marks))
+      .split(', ')
+      .slice(1, -1)
+      .join(', ');
+  };
+
+  test.each([
+    ['10.1.0.0/16', 'active'],
+    ['10.2.0.0/16', 'you may not read it'],
+    ['10.1.0.9/32', 'address, active'],
+    ['10.64.0.1/32', 'address, you may not read it'],
+    ['10.1.4.17/32', 'in a range'],
+    ['10.1.4.0/26', 'in a range'],
+    ['10.1.4.0/24', 'no prefix, in use'],
+    ['10.64.0.0/10', 'no prefix, in use'],
+    ['10.2.0.1/32', 'in a prefix that you may not read'],
+    ['10.1.0.10/32', 'free'],
+    ['10.128.0.0/9', 'free'],
+  ])('%s is %s', (cidr, words) => {
+    expect(wordsOf(cidr, { prefixes: ['10.0.0.0/8'], contents: ['10.0.0.0/8'] })).toBe(words);
+  });
+
+  test('is free only where everything was read', () => {
+    const all = ['10.0.0.0/8'];
+    expect(wordsOf('10.128.0.0/9', { prefixes: [], contents: all })).toBe('not read');
+    expect(wordsOf('10.128.0.0/9', { prefixes: all, contents: [] })).toBe('addresses not read');
+    const half = ['10.128.0.0/10', '10.192.0.0/10'];
+    expect(wordsOf('10.128.0.0/9', { prefixes: half, contents: all })).toBe('not read');
+    expect(wordsOf('10.200.0.0/16', { prefixes: half, contents: half })).toBe('free');
+    // What was read is said, though it is not everything.
+    expect(wordsOf('10.64.0.0/10', { prefixes: all, contents: [] })).toBe('no prefix, in use');
+  });
 });

@@ -47,7 +47,7 @@ describe('what is directly in a prefix', () => {
     const rows = (about: object) => shown(known([[part, { ...read, ...about }]]))?.slice(2);
     expect(rows({})).toEqual([]);
     expect(rows({ complete: false })).toEqual(['More free networks are not shown']);
-    expect(rows({ exact: false })).toEqual(['Free networks may have addresses in use']);
+    expect(rows({ exact: false })).toEqual(['Networks without a prefix may have addresses in use']);
     expect(rows({ complete: false, exact: false })).toHaveLength(2);
   });
 

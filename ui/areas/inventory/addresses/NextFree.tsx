@@ -4,6 +4,7 @@ import type { Block } from '../../../../domain/inventory/cidr.ts';
 import { CopyButton } from '../../../parts/CopyButton.tsx';
 import { PageLink } from '../../../parts/PageLink.tsx';
 import { PermissionButton } from '../../../parts/PermissionButton.tsx';
+import { ProblemNote } from '../../../parts/ProblemNote.tsx';
 import { Section } from '../../../parts/Section.tsx';
 import links from '../Inventory.module.css';
 import { inventoryRecordQuery } from '../inventoryQueries.ts';
@@ -17,13 +18,16 @@ type Props = { prefix: { id: string; cidr: string; block: Block }; vrf: string |
 
 /** The lowest free address of the prefix around an address, to be allocated. */
 export function NextFree({ prefix: { id, cidr, block }, vrf }: Props) {
-  const { data: tree } = useQuery(treeQuery(id));
+  const { data: tree, error, refetch } = useQuery(treeQuery(id));
   const { data: record } = useQuery(inventoryRecordQuery('prefixes', id));
   const [isAllocating, setAllocating] = useState(false);
   const next = tree?.exact === true ? nextFreeIn(block, tree.free) : undefined;
   const isFull = tree?.exact === true && tree.nextCursor === null && next === undefined;
   return (
     <Section title={`Next free in ${cidr}`}>
+      {error && (
+        <ProblemNote problem={error} retry={() => void refetch()} hasData={tree !== undefined} />
+      )}
       <div className={classes.next}>
         {next !== undefined && (
           <>

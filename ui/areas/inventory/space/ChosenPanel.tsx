@@ -11,6 +11,7 @@ import { CopyButton } from '../../../parts/CopyButton.tsx';
 import { DescriptionList } from '../../../parts/DescriptionList.tsx';
 import { countText } from '../../../parts/list/ListRows.tsx';
 import { PageLink } from '../../../parts/PageLink.tsx';
+import { ProblemNote } from '../../../parts/ProblemNote.tsx';
 import { PermissionButton } from '../../../parts/PermissionButton.tsx';
 import { usePermissions } from '../../../parts/permissions.tsx';
 import { RecordLink } from '../../../parts/RecordLink.tsx';
@@ -22,6 +23,7 @@ import { useCountRefresh } from '../useCountRefresh.ts';
 import { whereOf } from '../whereOf.ts';
 import { UsageBar } from '../Usage.tsx';
 import { AllocateDialog } from './AllocateDialog.tsx';
+import { stateText, type ItemState } from './itemState.ts';
 import type { MapItem, MapNode } from './mapModel.ts';
 import { rangeText, sizeText } from './networks.ts';
 import { NOT_A_POOL, usageQuery } from './spaceQueries.ts';
@@ -29,6 +31,7 @@ import classes from './Space.module.css';
 
 type Props = {
   item: MapItem;
+  state: ItemState;
   path: readonly MapNode[];
   vrf: string | undefined;
   onChoose: (cidr: string) => void;
@@ -38,7 +41,7 @@ type Props = {
 
 /** What is chosen on the map or in the tree, and what can be done with it. */
 export function ChosenPanel(props: Props) {
-  const { item, path, vrf, onChoose } = props;
+  const { item, state, path, vrf, onChoose } = props;
   const { cidr, node } = item;
   return (
     <section className={classes.chosen} aria-label="Chosen network">
@@ -46,7 +49,7 @@ export function ChosenPanel(props: Props) {
         <h2 className={classes.chosenTitle}>{cidr}</h2>
         <CopyButton value={cidr} label={`Copy ${cidr}`} />
         {node?.prefix.status != null && <StatusBadge status={node.prefix.status} />}
-        {node === null && <span>{isSingle(item.block) ? 'An address' : 'No prefix here'}</span>}
+        {node === null && <span>{stateText(state)}</span>}
       </div>
       {path.length > 0 && (
         <ol className={classes.path} aria-label="In">
@@ -71,7 +74,7 @@ export function ChosenPanel(props: Props) {
           About this address
         </PageLink>
       )}
-      {node ? <Prefix {...props} node={node} /> : <Free {...props} />}
+      {node ? <Prefix {...props} node={node} /> : <NoPrefix {...props} />}
     </section>
   );
 }
@@ -91,11 +94,19 @@ type ReadableProps = Pick<Props, 'vrf' | 'onShowMap'> &
   Pick<MapItem, 'block' | 'cidr'> & { id: string; isRoot: boolean };
 
 function ReadablePrefix({ id, cidr, block, vrf, isRoot, onShowMap }: ReadableProps) {
-  const { data: usage } = useQuery(usageQuery(id));
-  const { data: record } = useQuery(inventoryRecordQuery('prefixes', id));
+  const read = [useQuery(usageQuery(id)), useQuery(inventoryRecordQuery('prefixes', id))] as const;
+  const [{ data: usage }, { data: record }] = read;
+  const failed = read.find(({ error }) => error !== null);
   const [isAllocating, setAllocating] = useState(false);
   return (
     <>
+      {failed && (
+        <ProblemNote
+          problem={failed.error}
+          retry={() => void failed.refetch()}
+          hasData={failed.data !== undefined}
+        />
+      )}
       <DescriptionList
         items={[
           { label: 'Addresses', value: `${rangeText(block)} (${sizeText(block)})` },
@@ -137,8 +148,11 @@ function ReadablePrefix({ id, cidr, block, vrf, isRoot, onShowMap }: ReadablePro
   );
 }
 
-/** A free network: the whole of it, or its first part of another length, becomes a prefix. */
-function Free({ item: { block, cidr, node }, vrf }: Props) {
+const isUnread = ({ kind }: ItemState): boolean =>
+  kind === 'prefixesUnread' || kind === 'contentsUnread';
+
+/** A network without a prefix: the whole of it, or its first part of another length, becomes one. */
+function NoPrefix({ item: { block, cidr, node }, state, vrf }: Props) {
   const [length, setLength] = useState<{ of: string; value: number | string }>();
   const value = length?.of === cidr ? length.value : block.length;
   const isValid = value !== '' && Number(value) >= block.length;
@@ -151,22 +165,26 @@ function Free({ item: { block, cidr, node }, vrf }: Props) {
       <DescriptionList
         items={[{ label: 'Addresses', value: `${rangeText(block)} (${sizeText(block)})` }]}
       />
-      <Contents cidr={cidr} vrf={vrf} />
-      <div className={classes.buttons}>
-        <NumberInput
-          label="Length"
-          prefix="/"
-          min={block.length}
-          max={addressBits(block.family)}
-          allowDecimal={false}
-          value={value}
-          onChange={(next) => setLength({ of: cidr, value: next })}
-          w={90}
-        />
-        {wanted !== undefined && (
-          <NewPrefix cidr={wanted} vrf={vrf} label={`New prefix ${wanted}`} />
-        )}
-      </div>
+      <Contents cidr={cidr} vrf={vrf} isFree={state.kind === 'free'} />
+      {isUnread(state) ? (
+        <p className={classes.muted}>What is in it is not known: it may be in use.</p>
+      ) : (
+        <div className={classes.buttons}>
+          <NumberInput
+            label="Length"
+            prefix="/"
+            min={block.length}
+            max={addressBits(block.family)}
+            allowDecimal={false}
+            value={value}
+            onChange={(next) => setLength({ of: cidr, value: next })}
+            w={90}
+          />
+          {wanted !== undefined && (
+            <NewPrefix cidr={wanted} vrf={vrf} label={`New prefix ${wanted}`} />
+          )}
+        </div>
+      )}
     </>
   );
 }
@@ -176,8 +194,10 @@ const CONTENTS = [
   { name: 'ip-ranges', kind: 'ip-range', noun: ['IP range', 'IP ranges'] },
 ] as const;
 
-/** Addresses and ranges that are in a network without a prefix: it is not quite free. */
-function Contents({ cidr, vrf }: { cidr: string; vrf: string | undefined }) {
+type ContentsProps = { cidr: string; vrf: string | undefined; isFree: boolean };
+
+/** Addresses and ranges that are in a network without a prefix, as far as the user may read them. */
+function Contents({ cidr, vrf, isFree }: ContentsProps) {
   const search = { within: cidr, vrfId: vrf ?? 'none' };
   const filter = { within: [cidr], vrfId: [search.vrfId] };
   const queries = useQueries({
@@ -189,7 +209,9 @@ function Contents({ cidr, vrf }: { cidr: string; vrf: string | undefined }) {
     ...{ resource: name, noun },
     count: queries[at]?.data,
   }));
-  if (found.every(({ count }) => count?.value === 0))
+  const failed = queries.find(({ error }) => error !== null);
+  if (failed) return <ProblemNote problem={failed.error} retry={() => void failed.refetch()} />;
+  if (isFree && found.every(({ count }) => count?.value === 0))
     return <p className={classes.muted}>It is free: nothing else is here.</p>;
   return (
     <ul className={classes.contents} aria-label="In this network">

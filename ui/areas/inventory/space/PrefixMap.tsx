@@ -4,10 +4,12 @@ import { formatBlock } from '../../../../domain/inventory/cidr.ts';
 import { labelOfField } from '../../../parts/format.ts';
 import { IconButton } from '../../../parts/PermissionButton.tsx';
 import { drawMap, layersOf, LEGEND, createMapStyles, styleOf } from './drawMap.ts';
+import { stateOf, itemText } from './itemState.ts';
 import { createMapController, type MapController } from './mapController.ts';
+import type { Rect } from './mapLayout.ts';
 import type { MapItem, MapMarks, MapModel } from './mapModel.ts';
 import { shownNetworks, type Size, type View } from './mapView.ts';
-import { networkOf, sizeText } from './networks.ts';
+import { networkOf } from './networks.ts';
 import { useMapEvents, ZOOM_STEP } from './useMapEvents.ts';
 import classes from './Space.module.css';
 
@@ -15,20 +17,16 @@ type Props = {
   model: MapModel;
   /** Single addresses and ranges on it. */
   marks: MapMarks;
+  /** What is shown and not known: areas of the map. */
+  unread: readonly Rect[];
   chosen: MapItem | undefined;
   onChoose: (item: MapItem) => void;
   /** Gets the networks that cover what is shown, each time that the map has come to rest. */
   onShown: (networks: readonly string[]) => void;
 };
 
-/** What an item is, in words. */
-export function itemText({ cidr, node, block }: MapItem): string {
-  const what = node ? (node.prefix.status ?? 'you may not read it') : 'free';
-  return `${cidr}, ${labelOfField(what).toLowerCase()}, ${sizeText(block)}`;
-}
-
 /** Draws a model on a canvas in the colours of the theme. */
-function useDrawing({ model, marks, chosen }: Props) {
+function useDrawing({ model, marks, unread, chosen }: Props) {
   const scheme = useComputedColorScheme();
   const layers = useMemo(() => layersOf(model), [model]);
   // Each scheme has colours of its own.
@@ -39,9 +37,10 @@ function useDrawing({ model, marks, chosen }: Props) {
       if (!context) return;
       const ratio = devicePixelRatio;
       context.setTransform(ratio, 0, 0, ratio, 0, 0);
-      drawMap({ context, style: styleAt(canvas, ratio), view, size }, layers, marks, chosen);
+      const painter = { context, style: styleAt(canvas, ratio), view, size };
+      drawMap(painter, layers, { marks, unread, chosen });
     },
-    [styleAt, layers, marks, chosen],
+    [styleAt, layers, marks, unread, chosen],
   );
 }
 
@@ -83,6 +82,7 @@ export function PrefixMap(props: Props) {
   const controller = useController(canvas, props);
   const onHover = (item: MapItem | undefined) =>
     setHovered((old) => (old?.cidr === item?.cidr ? old : item));
+  const textOf = (item: MapItem) => itemText(item, stateOf(item, model, marks));
   const events = useMapEvents({ canvas, model, marks, controller, chosen, onChoose, onHover });
   return (
     <div className={classes.mapFrame}>
@@ -110,7 +110,7 @@ export function PrefixMap(props: Props) {
       </div>
       <div className={classes.mapFoot}>
         <span className={classes.hovered} aria-hidden="true">
-          {hovered && itemText(hovered)}
+          {hovered && textOf(hovered)}
         </span>
         <Legend />
       </div>
@@ -119,7 +119,7 @@ export function PrefixMap(props: Props) {
         magnifies, + and − zoom, 0 shows all.
       </p>
       <p className={classes.hidden} role="status">
-        {chosen && itemText(chosen)}
+        {chosen && textOf(chosen)}
       </p>
     </div>
   );
@@ -150,6 +150,10 @@ function Legend() {
       <li>
         <span className={classes.swatch} data-tone="active" data-pattern="frame" />
         Range
+      </li>
+      <li>
+        <span className={classes.swatch} data-tone="muted" data-pattern="falling" />
+        Not read
       </li>
     </ul>
   );

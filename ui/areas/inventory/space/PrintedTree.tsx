@@ -3,6 +3,7 @@ import { labelOfField } from '../../../parts/format.ts';
 import { usePrinting } from '../../../parts/usePrinting.ts';
 import { formatUsage } from '../amounts.ts';
 import { countOf, networkOf } from './networks.ts';
+import { freeText } from './spaceRows.ts';
 import type { Row } from './useSpaceTree.ts';
 import classes from './Space.module.css';
 
@@ -41,7 +42,7 @@ function networkText(row: Row): string {
 
 function statusText(row: Row): string {
   if (row.kind === 'more' || row.kind === 'note') return '';
-  if (row.kind === 'free') return 'Free';
+  if (row.kind === 'free') return freeText(row);
   return row.prefix.status === null ? 'You may not read it' : labelOfField(row.prefix.status);
 }
 

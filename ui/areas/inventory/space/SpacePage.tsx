@@ -11,6 +11,7 @@ import { RecordPicker } from '../../../parts/records/RecordPicker.tsx';
 import { Reading } from '../../../parts/Reading.tsx';
 import { USAGE_EVENTS } from '../inventoryQueries.ts';
 import { ChosenPanel } from './ChosenPanel.tsx';
+import { stateOf } from './itemState.ts';
 import type { MapItem } from './mapModel.ts';
 import { networkOf } from './networks.ts';
 import { PrefixMap } from './PrefixMap.tsx';
@@ -58,11 +59,11 @@ function Space() {
   const tree = useSpaceTree(vrf, path, network && formatBlock(network));
   const root = useRoot(path, tree.rows);
   const [shown, setShown] = useState<readonly string[]>([]);
-  const { model, marks, isPartial, isDense, error, retry } = useMapModel(root, shown);
+  const map = useMapModel(root, shown, network && formatBlock(network));
   useLiveRefresh(USAGE_EVENTS, SPACE_KEY);
   const choose = (at: string) =>
     void navigate({ search: (old) => ({ ...old, at }), replace: true });
-  const chosen: MapItem | undefined = network && model?.find(network);
+  const chosen: MapItem | undefined = network && map.model?.find(network);
   const isElsewhere = network && root && query.isSuccess && path.length === 0;
   return (
     <div className={classes.page}>
@@ -77,45 +78,72 @@ function Space() {
         <div className={classes.tree}>
           <SpaceTree tree={tree} chosen={chosen?.cidr} onChoose={choose} />
         </div>
-        <div className={classes.side}>
-          {error && <ProblemNote problem={error} retry={retry} />}
-          {root && !model && !error && <Reading height={280} label="Loading the map" />}
-          {model && marks && (
-            <PrefixMap
-              key={model.root.prefix.id}
-              {...{ model, marks, chosen }}
-              onChoose={(item) => choose(item.cidr)}
-              onShown={setShown}
-            />
-          )}
-          <Missing {...{ isPartial, isDense }} />
-          {model && chosen && (
-            <ChosenPanel
-              item={chosen}
-              path={model.pathTo(chosen)}
-              vrf={vrf}
-              onChoose={choose}
-              onShowMap={(map, at) => void navigate({ search: (old) => ({ ...old, map, at }) })}
-            />
-          )}
-        </div>
+        <Side {...{ map, root, chosen }} onChoose={choose} onShown={setShown} />
       </div>
     </div>
   );
 }
 
-/** What a large map does not show. */
-function Missing({ isPartial, isDense }: { isPartial: boolean; isDense: boolean }) {
+type SideProps = {
+  map: ReturnType<typeof useMapModel>;
+  root: SpacePrefix | undefined;
+  chosen: MapItem | undefined;
+  onChoose: (network: string) => void;
+  onShown: (networks: readonly string[]) => void;
+};
+
+/** The map, what is missing on it, and what is chosen. */
+function Side({ map, root, chosen, onChoose, onShown }: SideProps) {
+  const { vrf } = route.useSearch();
+  const navigate = route.useNavigate();
+  const { model, marks, unread, error, retry } = map;
+  const isKnown = model !== undefined && unread.length === 0;
+  return (
+    <div className={classes.side}>
+      {error && <ProblemNote problem={error} retry={retry} hasData={isKnown} />}
+      {root && !model && !error && <Reading height={280} label="Loading the map" />}
+      {model && marks && (
+        <PrefixMap
+          key={model.root.prefix.id}
+          {...{ model, marks, unread, chosen, onShown }}
+          onChoose={(item) => onChoose(item.cidr)}
+        />
+      )}
+      {model && <Missing {...map} />}
+      {model && marks && chosen && (
+        <ChosenPanel
+          item={chosen}
+          state={stateOf(chosen, model, marks)}
+          path={model.pathTo(chosen)}
+          vrf={vrf}
+          onChoose={onChoose}
+          onShowMap={(id, at) => void navigate({ search: (old) => ({ ...old, map: id, at }) })}
+        />
+      )}
+    </div>
+  );
+}
+
+type MissingProps = { isPartial: boolean; isDense: boolean; isReading: boolean };
+
+/** What the map does not show, or not yet. */
+function Missing({ isPartial, isDense, isReading }: MissingProps) {
   return (
     <>
+      {isReading && (
+        <p className={classes.muted} role="status">
+          What is hatched is still being read.
+        </p>
+      )}
       {isPartial && (
         <p className={classes.muted}>
-          There are more prefixes than one map has: the smallest are read where you zoom in.
+          There are more prefixes than one map has: those of what is hatched are read where you zoom
+          in.
         </p>
       )}
       {isDense && (
         <p className={classes.muted}>
-          Not all addresses are on the map: the others are read where you zoom in.
+          Not all addresses are on the map: those of what is hatched are read where you zoom in.
         </p>
       )}
     </>

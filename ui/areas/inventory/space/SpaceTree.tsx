@@ -7,6 +7,7 @@ import { usageText } from '../amounts.ts';
 import { UsageBar } from '../Usage.tsx';
 import { countOf, networkOf } from './networks.ts';
 import { PrintedTree } from './PrintedTree.tsx';
+import { freeText } from './spaceRows.ts';
 import type { Row, useSpaceTree } from './useSpaceTree.ts';
 import classes from './Space.module.css';
 
@@ -60,7 +61,7 @@ function networkColumn(chosen: string | undefined, onMore: MoreProps['onMore']):
 
 function StatusCell({ row }: { row: Row }) {
   if (row.kind === 'more' || row.kind === 'note') return null;
-  if (row.kind === 'free') return <span className={classes.muted}>Free</span>;
+  if (row.kind === 'free') return <span className={classes.muted}>{freeText(row)}</span>;
   const { status } = row.prefix;
   if (status === null) return <span className={classes.muted}>You may not read it</span>;
   return <StatusBadge status={status} plain />;
@@ -73,7 +74,11 @@ const STATUS: Column = {
   grow: 0,
   cell: (row) => <StatusCell row={row} />,
   text: (row) =>
-    row.kind === 'free' ? 'free' : row.kind === 'prefix' ? (row.prefix.status ?? '') : '',
+    row.kind === 'free'
+      ? freeText(row).toLowerCase()
+      : row.kind === 'prefix'
+        ? (row.prefix.status ?? '')
+        : '',
 };
 
 function UsedCell({ row }: { row: Row }) {

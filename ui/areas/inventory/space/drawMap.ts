@@ -6,7 +6,7 @@ import type { Rect } from './mapLayout.ts';
 type Style = {
   line: string;
   fill: string;
-  pattern: 'open' | 'none' | 'rising' | 'crossed' | 'dotted';
+  pattern: 'open' | 'none' | 'rising' | 'falling' | 'crossed' | 'dotted';
 };
 
 type MapStyle = ReturnType<typeof readMapStyle>;
@@ -31,8 +31,10 @@ function drawPattern(context: CanvasRenderingContext2D, pattern: Style['pattern'
   const size = PATTERN_SIZE;
   context.beginPath();
   for (const shift of pattern === 'dotted' ? [] : [-size, 0, size]) {
-    context.moveTo(shift, size);
-    context.lineTo(shift + size, 0);
+    if (pattern !== 'falling') {
+      context.moveTo(shift, size);
+      context.lineTo(shift + size, 0);
+    }
     if (pattern === 'rising') continue;
     context.moveTo(shift, 0);
     context.lineTo(shift + size, size);
@@ -74,8 +76,10 @@ function readMapStyle(element: Element, ratio: number) {
     fills.set(status, made);
     return made;
   };
+  const unread = { line: colour('muted'), fill: 'transparent', pattern: 'falling' } as const;
   return {
     of,
+    unread: fillOf(unread, ratio),
     text: computed.color,
     back: computed.backgroundColor,
     line: colour('muted'),
@@ -220,18 +224,29 @@ function drawMarks({ context, style, view, size }: Painter, marks: readonly MapM
   }
 }
 
+/** Hatches what is not known, over prefixes that have others in them: these may have more. */
+function drawUnread({ context, style, view, size }: Painter, areas: readonly Rect[]): void {
+  context.fillStyle = style.unread;
+  for (const area of areas) {
+    const rect = onScreen(view, area);
+    if (isShown(rect, size)) context.fillRect(rect.x, rect.y, rect.width, rect.height);
+  }
+}
+
+type Drawn = { marks: MapMarks; unread: readonly Rect[]; chosen: MapItem | undefined };
+
 /** Draws a map. The caller has set the scale of the canvas to its pixels. */
 export function drawMap(
   painter: Painter,
   { outer, inner }: ReturnType<typeof layersOf>,
-  marks: MapMarks,
-  chosen: MapItem | undefined,
+  { marks, unread, chosen }: Drawn,
 ): void {
   const { context, style, view, size } = painter;
   context.fillStyle = style.back;
   context.fillRect(0, 0, size.width, size.height);
   // Prefixes of one status in others of another: each is drawn on what it is in.
   for (const node of outer) fillNodes(painter, [node]);
+  drawUnread(painter, unread);
   fillNodes(painter, inner);
   drawMarks(painter, marks.all);
   drawLabels(painter, outer);

@@ -7,6 +7,7 @@ import {
   overlaps,
   parseHost,
   type Block,
+  type Span,
 } from '../../../../domain/inventory/cidr.ts';
 import { rectOf, type Rect } from './mapLayout.ts';
 import { byNetwork, networkOf } from './networks.ts';
@@ -37,7 +38,7 @@ export type MapMark = {
   status: string | null;
 };
 
-/** What can be chosen on a map: a prefix, or a free network in one. */
+/** What can be chosen on a map: a prefix, or a network in one that has no prefix that was read. */
 export type MapItem = { cidr: string; block: Block; rect: Rect } & (
   { node: MapNode } | { node: null; parent: MapNode }
 );
@@ -120,9 +121,11 @@ function addressMarks(model: MapModel, { addresses }: MappedContents): Map<bigin
   return marks;
 }
 
-/** Ranges as the fewest networks that together are each: parts of a map are networks. */
-function rangeMarks({ whole, holderOf }: MapModel, { ranges }: MappedContents): MapMark[] {
-  return ranges.flatMap(({ start, end, status }) => {
+type MappedRange = { span: Span; status: string | null };
+
+/** The ranges of a map, as far as they are in it. */
+const rangesIn = (whole: Block, { ranges }: MappedContents): MappedRange[] =>
+  ranges.flatMap(({ start, end, status }) => {
     const [first, last] = [parseHost(start), parseHost(end)];
     if (!first || !last) return [];
     const span = { family: first.family, first: first.value, last: last.value };
@@ -132,33 +135,52 @@ function rangeMarks({ whole, holderOf }: MapModel, { ranges }: MappedContents): 
       first: span.first < whole.first ? whole.first : span.first,
       last: span.last > whole.last ? whole.last : span.last,
     };
-    return coveringBlocks(inside).map((block): MapMark => ({
+    return [{ span: inside, status }];
+  });
+
+/** Ranges as the fewest networks that together are each: parts of a map are networks. */
+const rangeMarks = ({ whole, holderOf }: MapModel, ranges: readonly MappedRange[]): MapMark[] =>
+  ranges.flatMap(({ span, status }) =>
+    coveringBlocks(span).map((block): MapMark => ({
       ...{ kind: 'range', rect: rectOf(whole, block), status },
       holder: holderOf(block.first),
-    }));
-  });
-}
+    })),
+  );
 
-/** The addresses and ranges that a map shows. They are read after its prefixes. */
-export function createMarks(model: MapModel, contents: MappedContents) {
+const isIn = (block: Block, networks: readonly Block[]): boolean =>
+  networks.some((network) => contains(network, block));
+
+/**
+ * The addresses and ranges that a map shows. They are read after its prefixes; `read` has the networks of which all
+ * are known.
+ */
+export function createMarks(model: MapModel, contents: MappedContents, read: readonly Block[]) {
   const addresses = addressMarks(model, contents);
+  const ranges = rangesIn(model.whole, contents);
+  const values = [...addresses.keys()];
   return {
     /** The ranges first: addresses are drawn on them. */
-    all: [...rangeMarks(model, contents), ...addresses.values()],
+    all: [...rangeMarks(model, ranges), ...addresses.values()],
     at: (address: bigint): MapMark | undefined => addresses.get(address),
+    isRead: (block: Block): boolean => isIn(block, read),
+    hasAddress: ({ first, last }: Block): boolean =>
+      values.some((value) => first <= value && value <= last),
+    rangesIn: (block: Block): Span[] =>
+      ranges.flatMap(({ span }) => (overlaps(block, span) ? [span] : [])),
   };
 }
 
 export type MapMarks = ReturnType<typeof createMarks>;
 
 /**
- * The map of a prefix, whose network is `whole`: all prefixes in it as rectangles, and what is at an address. `prefixes` may have
- * some twice, if they were read in parts.
+ * The map of a prefix, whose network is `whole`: the prefixes in it as rectangles, and what is at an address. `prefixes`
+ * may have some twice, if they were read in parts; `read` has the networks of which all prefixes are known.
  */
 export function createMapModel(
   root: MappedPrefix,
   whole: Block,
   prefixes: readonly MappedPrefix[],
+  read: readonly Block[],
 ) {
   const { top, nodes } = nodesOf(root, whole, prefixes);
   const byCidr = new Map(nodes.map((node) => [node.prefix.cidr, node]));
@@ -198,6 +220,7 @@ export function createMapModel(
     whole,
     nodes,
     root: top,
+    isRead: (block: Block): boolean => isIn(block, read),
 
     /** What is at an address, if it is drawn larger than `isDrawn` asks for, or what it is in. */
     itemAt(address: bigint, isDrawn: (rect: Rect) => boolean): MapItem {

@@ -16,10 +16,14 @@ type Page<C extends Child> = {
   nextCursor: string | null;
 };
 
+/** What a network without a prefix is called. */
+export const freeText = ({ exact }: { exact: boolean }): string => (exact ? 'Free' : 'No prefix');
+
 /** A row of the tree of an address space. */
 export type SpaceRow<C extends Child> =
   | { kind: 'prefix'; key: string; prefix: C; children: SpaceRow<C>[] | undefined }
-  | { kind: 'free'; key: string; cidr: string }
+  /** `exact`: false if it may have addresses that are in use. */
+  | { kind: 'free'; key: string; cidr: string; exact: boolean }
   | NoteRow
   | MoreRow;
 
@@ -113,12 +117,12 @@ type RowOf<C extends Child> = (prefix: C) => SpaceRow<C>;
 function rowsOf<C extends Child>(id: string, runs: readonly Run<C>[], rowOf: RowOf<C>) {
   const pages = runs.flatMap((run) => run.pages);
   const children = pages.flatMap((page) => page.children);
-  const free = new Set(pages.flatMap((page) => page.free));
+  const free = new Map(pages.flatMap((page) => page.free.map((cidr) => [cidr, page.exact])));
   const unique = [...new Map(children.map((child) => [prefixKey(child), child])).values()];
   const rows = [
     ...unique.map((child) => ({ row: rowOf(child), block: blockOf(child.cidr) })),
-    ...[...free].map((cidr) => ({
-      row: { kind: 'free', key: `free ${id} ${cidr}`, cidr } as const,
+    ...[...free].map(([cidr, exact]) => ({
+      row: { kind: 'free', key: `free ${id} ${cidr}`, cidr, exact } as const,
       block: blockOf(cidr),
     })),
   ];
@@ -130,7 +134,9 @@ function rowsOf<C extends Child>(id: string, runs: readonly Run<C>[], rowOf: Row
 function notesOn<C extends Child>(id: string, pages: readonly Page<C>[]): NoteRow[] {
   const texts = [
     ...(pages.every(({ complete }) => complete) ? [] : ['More free networks are not shown']),
-    ...(pages.every(({ exact }) => exact) ? [] : ['Free networks may have addresses in use']),
+    ...(pages.every(({ exact }) => exact)
+      ? []
+      : ['Networks without a prefix may have addresses in use']),
   ];
   return texts.map((text) => ({
     kind: 'note',
