@@ -35,8 +35,9 @@ export function idFilter(resource: Resource, words: readonly string[]): TSchema 
   });
 }
 
-/** The words that mean no value of a field. */
+/** The words that mean no value of a field. Every record has a tenant. */
 function noneOf({ reference, nullable, schema }: Field): string[] {
+  if (reference === 'tenants') return [];
   if (reference !== undefined) return reference === 'vrfs' ? ['none', 'global'] : ['none'];
   const { enum: values } = schema as { enum?: string[] };
   return nullable && values?.includes('none') !== true ? ['none'] : [];
@@ -73,16 +74,16 @@ function declarationOf(resource: Resource, name: string, field: Field): FieldDec
   if (kind === undefined || name === 'description') return [];
   const { enum: choices } = field.schema as { enum?: string[] };
   const reader = read(field);
+  const none = noneOf(field);
   return [
     {
       kind,
       schema: valueSchema(field),
       nullable: field.nullable,
-      none: noneOf(field),
+      none,
       ...(choices && { choices }),
-      ...(field.reference !== undefined && {
-        description: 'An id, or `none` for records without a reference.',
-      }),
+      ...(field.reference !== undefined &&
+        none.length > 0 && { description: 'An id, or `none` for records without a reference.' }),
       filter: true,
       sort: isSorted(resource, name) && field.reference === undefined,
       facet: choices !== undefined || field.reference !== undefined || kind === 'boolean',

@@ -5,7 +5,7 @@ import { allRoutes } from '../../api/app.ts';
 import { idFilter } from '../../api/inventory/lists.ts';
 import { readOnlyProperties } from '../../api/http/presentedRecord.ts';
 import type { Route } from '../../api/http/route.ts';
-import { RESERVED_IDS } from '../../domain/shared/reservedIds.ts';
+import { FIXED_PATHS, RESERVED_IDS } from '../../domain/shared/reservedIds.ts';
 import { isCredentialName } from '../../domain/shared/credentials.ts';
 import { createSchema, updateSchema } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
@@ -160,7 +160,7 @@ describe('an id that people choose', () => {
       ...[...pages, '/runners/pools/any'].flatMap((page) => fixedBeside(page, paths)),
       ...fixedBesideParameters(),
     ];
-    expect([...new Set(words)].sort()).toEqual([...RESERVED_IDS].sort());
+    expect([...new Set(words)].sort()).toEqual([...FIXED_PATHS].sort());
   });
 
   test.each(RESERVED_IDS)('%s is refused for a new record, and read of an older one', (id) => {

@@ -53,6 +53,26 @@ test('a tenant with the longest id can be used everywhere', async () => {
   }
 });
 
+test('none is no id of a new tenant, and means an older one of this id in every list', async () => {
+  const root = admin(app);
+  await root.post('/api/inventory/tenants', { id: 'none', name: 'None' }).expect(400);
+  await root.post('/api/inventory/tenants', { id: 'nones', name: 'None' }).expect(201);
+  await app.deps.db('tenants').where({ id: 'nones' }).update({ id: 'none' });
+  const older = asTenant('none');
+  const site = await older.post<{ id: string }>('/api/inventory/sites', { name: 'a' }).expect(201);
+  const job = { type: 'core.echo', payload: {} };
+  const { id: jobId } = await older.post<{ id: string }>('/api/jobs', job).expect(201);
+  const idsOf = async (path: string) =>
+    (await root.get<Page<{ id: string }>>(path).expect(200)).items.map(({ id }) => id);
+  for (const [path, id] of [
+    ['/api/inventory/sites', site.id],
+    ['/api/jobs', jobId],
+  ] as const) {
+    expect(await idsOf(`${path}?tenantId=none`)).toEqual([id]);
+    expect(await idsOf(`${path}?tenantId!=none`)).not.toContain(id);
+  }
+});
+
 /** The tenants of a list, page by page. */
 async function allOf(list: string): Promise<string[]> {
   const found: string[] = [];
