@@ -70,7 +70,7 @@ module.exports = {
     layer('ui', [
       '^domain/access/tenantId\\.ts$',
       '^domain/inventory/(cabling|cidr|importLimits)\\.ts$',
-      '^domain/shared/(durations|errorMessage|jsonObject|multiples|names)\\.ts$',
+      '^domain/shared/(counted|durations|errorMessage|jsonObject|multiples|names|nouns)\\.ts$',
       '^domain/views/views\\.ts$',
       '^platform/strictJson\\.ts$',
     ]),

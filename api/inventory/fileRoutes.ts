@@ -41,7 +41,8 @@ import {
 import { listOf } from './lists.ts';
 import { PlanConflictView, PlanErrorView } from './schemas.ts';
 import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
-import { nounOf, pluralIdOf } from './nouns.ts';
+import { nounOf } from '../../domain/shared/nouns.ts';
+import { pluralIdOf } from './pluralIdOf.ts';
 import { filterFrom } from './routes.ts';
 
 const tag = 'Inventory';
@@ -368,7 +369,7 @@ const exportRoute = (resource: Resource, exports: InventoryExports, slots: Slots
     tag,
     operationId: `export${pluralIdOf(resource)}`,
     permission: 'inventory:read',
-    summary: `Export ${nounOf(resource.name, false)} in the format of an import`,
+    summary: `Export ${nounOf(resource.kind, 2)} in the format of an import`,
     query: Type.Object(
       {
         ...listOf(resource).filters,

@@ -4,6 +4,7 @@ import { RESOURCE_NAMES } from '../../domain/inventory/names.ts';
 import type { Resource } from '../../domain/inventory/resource.ts';
 import { CUSTOM_TYPES } from '../../domain/inventory/resources/catalogues.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
+import { nounOf } from '../../domain/shared/nouns.ts';
 import { rulesOf } from '../../platform/schemaCheck.ts';
 import {
   customFieldsInForce,
@@ -14,7 +15,6 @@ import { etagOfText } from '../http/etag.ts';
 import { listSchema } from '../http/pagination.ts';
 import { route, type Route } from '../http/route.ts';
 import { closed, Nullable, Reference } from '../http/schemas.ts';
-import { nounOf } from './nouns.ts';
 import { listOf } from './lists.ts';
 
 const ResourceName = Type.Enum([...RESOURCE_NAMES], { title: 'ResourceName' });
@@ -140,8 +140,8 @@ function resourceView(
   return {
     name,
     kind,
-    singular: nounOf(kind, false),
-    plural: nounOf(name, false),
+    singular: nounOf(kind),
+    plural: nounOf(kind, 2),
     idPrefix,
     label: labelField,
     lookup: [...lookupFields],

@@ -23,6 +23,7 @@ import {
   type Row,
 } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
+import { nounOf, withArticle } from '../../domain/shared/nouns.ts';
 import type { InventoryRecords, RecordFilterRequest } from '../../services/inventory/records.ts';
 import type { InventoryWrites } from '../../services/inventory/writes.ts';
 import { created, noContent, ok, type HttpResponse } from '../http/response.ts';
@@ -31,7 +32,7 @@ import { paginate, pageQuery } from '../http/pagination.ts';
 import { parseTime } from '../http/queryTime.ts';
 import { CREATE_EXAMPLES } from './examples.ts';
 import { extrasOf, type ExtraSources } from './extras.ts';
-import { nounOf, pluralIdOf } from './nouns.ts';
+import { pluralIdOf } from './pluralIdOf.ts';
 import { labelledReferences, listOf } from './lists.ts';
 import { route, type Route } from '../http/route.ts';
 import { ChangeList } from './schemas.ts';
@@ -99,7 +100,7 @@ const readRoutes = (resource: Resource, deps: Deps): Route[] => [
     tag,
     operationId: `list${pluralIdOf(resource)}`,
     permission: 'inventory:read',
-    summary: `List ${nounOf(resource.name, false)}`,
+    summary: `List ${nounOf(resource.kind, 2)}`,
     query: listOf(resource).query,
     ...withExtras(resource, deps),
     responses: { 200: listOf(resource).schema },
@@ -117,7 +118,7 @@ const readRoutes = (resource: Resource, deps: Deps): Route[] => [
     tag,
     operationId: `get${titleOf(resource)}`,
     permission: 'inventory:read',
-    summary: `Get ${nounOf(resource.kind)}, at present or at a past time`,
+    summary: `Get ${withArticle(nounOf(resource.kind))}, at present or at a past time`,
     description:
       'With `at`: 404 if it did not exist then, 410 `history_incomplete` if the audit log does not say ' +
       'what it was then, because its entries of that time are archived or were not restored.',
@@ -143,7 +144,7 @@ const createRoutes = (resource: Resource, { records, writes }: Deps): Route[] =>
     tag,
     operationId: `create${titleOf(resource)}`,
     permission: 'inventory:write',
-    summary: `Create ${nounOf(resource.kind)}`,
+    summary: `Create ${withArticle(nounOf(resource.kind))}`,
     body: createSchema(resource),
     example: CREATE_EXAMPLES[resource.name],
     bodyCheckedInHandler: true,
@@ -163,7 +164,7 @@ const changeRoutes = (resource: Resource, { records, writes, requireIfMatch }: D
     tag,
     operationId: `update${titleOf(resource)}`,
     permission: 'inventory:write',
-    summary: `Update fields of ${nounOf(resource.kind)}`,
+    summary: `Update fields of ${withArticle(nounOf(resource.kind))}`,
     params: RecordParams,
     body: updateSchema(resource),
     example: { description: 'Reviewed' },
@@ -191,7 +192,7 @@ const changeRoutes = (resource: Resource, { records, writes, requireIfMatch }: D
     tag,
     operationId: `delete${titleOf(resource)}`,
     permission: 'inventory:write',
-    summary: `Delete ${nounOf(resource.kind)} that is not in use`,
+    summary: `Delete ${withArticle(nounOf(resource.kind))} that is not in use`,
     params: RecordParams,
     query: resource.sharable ? EvictQuery : NoQuery,
     responses: { 204: null },
@@ -214,7 +215,7 @@ const historyRoutes = (resource: Resource, { records }: Deps): Route[] => [
     tag,
     operationId: `list${titleOf(resource)}Changes`,
     permission: 'inventory:read',
-    summary: `List the changes of ${nounOf(resource.kind)}, newest first`,
+    summary: `List the changes of ${withArticle(nounOf(resource.kind))}, newest first`,
     params: RecordParams,
     query: ChangesQuery,
     responses: { 200: ChangeList },

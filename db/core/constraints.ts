@@ -1,4 +1,4 @@
-import type { ExceededQuota } from '../../domain/access/quotas.ts';
+import { quotaText, type ExceededQuota } from '../../domain/access/quotas.ts';
 import { driverErrorOf } from '../../domain/shared/driverError.ts';
 import { AppError, legalHoldError } from '../../domain/shared/errors.ts';
 
@@ -91,11 +91,7 @@ export function asRefusal(error: unknown): unknown {
   ) as ExceededQuota & {
     tenantId: string;
   };
-  return new AppError(
-    'quota_exceeded',
-    `The tenant ${tenantId} may own ${quota.limit} (${quota.name}) and owns ${quota.used}.`,
-    { quota },
-  );
+  return new AppError('quota_exceeded', quotaText(tenantId, quota), { quota });
 }
 
 const sqlState = (error: unknown): unknown => driverErrorOf(error).code;

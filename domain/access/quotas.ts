@@ -28,6 +28,12 @@ export type QuotaValues = Readonly<Record<QuotaName, number>>;
 /** A quota that a change would exceed. `used` is what the tenant owns without the change. */
 export type ExceededQuota = { name: string; limit: number; used: number };
 
+/** Says which quota of a tenant a change would exceed. */
+export const quotaText = (tenantId: string, { name, limit, used }: ExceededQuota): string =>
+  `This would exceed the quota of ${limit} that the tenant ${tenantId} has for ${isQuotaName(name) ? QUOTAS[name].counts : name}; it owns ${used}.`;
+
+const isQuotaName = (name: string): name is QuotaName => Object.hasOwn(QUOTAS, name);
+
 /** What the platform has set for a tenant; all other limits are the defaults. */
 export type QuotaOverrides = Readonly<Partial<Record<QuotaName, number>>>;
 

@@ -1,3 +1,4 @@
+import { capitalized, nounOf, withArticle } from '../shared/nouns.ts';
 import type { EventType } from './events.ts';
 
 type Inventory = Extract<EventType, `inventory.${string}`>;
@@ -68,17 +69,11 @@ const SUMMARIES: Readonly<Record<Exclude<EventType, Inventory>, string>> = {
   'legal-hold.released': 'A legal hold was released.',
 };
 
-const ACRONYMS: ReadonlySet<string> = new Set(['ip', 'vrf', 'vlan']);
-
 /** When an event of `type` is emitted. */
 export function eventSummary(type: EventType): string {
   const own: string | undefined = (SUMMARIES as Readonly<Record<string, string>>)[type];
   if (own !== undefined) return own;
   const [, resource = '', verb = ''] = type.split('.');
-  const noun = resource
-    .split('-')
-    .map((word) => (ACRONYMS.has(word) ? word.toUpperCase() : word))
-    .join(' ');
-  const article = /^(?:[aeio]|IP)/.test(noun) ? 'An' : 'A';
-  return `${article} ${noun} was ${verb === 'updated' ? 'changed' : verb}.`;
+  const subject = capitalized(withArticle(nounOf(resource)));
+  return `${subject} was ${verb === 'updated' ? 'changed' : verb}.`;
 }

@@ -5,6 +5,8 @@ import { labelOf } from './ownership.ts';
 import { collectMissing } from './planSnapshot.ts';
 import type { Resource, Row } from './resource.ts';
 import { REFERRERS, RESOURCES } from './resources/index.ts';
+import { counted } from '../shared/counted.ts';
+import { nounOf } from '../shared/nouns.ts';
 
 /** The number of referrers of one resource that conflicts name. */
 const MAX_NAMED_REFERRERS = 10;
@@ -69,18 +71,19 @@ function checkReferrers(draft: OpenDraft, reference: Reference, row: Row): void 
   ) as [Row[], Row[]];
   for (const referrer of blocking.slice(0, MAX_NAMED_REFERRERS)) {
     const label = labelOf(RESOURCES[of], referrer);
-    draft.conflict('in_use', `is used by ${RESOURCES[of].kind} ${label}`, {
+    draft.conflict('in_use', `is used by ${nounOf(of)} ${label}`, {
       resource: of,
       row: referrer,
     });
   }
-  if (blocking.length > MAX_NAMED_REFERRERS) draft.conflict('in_use', `is used by more ${of}`);
+  if (blocking.length > MAX_NAMED_REFERRERS)
+    draft.conflict('in_use', `is used by further ${nounOf(of, 2)}`);
   if (isDetachable(reference) || draft.evicts)
     collectMissing(others, (referrer) => detach(draft, reference, referrer));
   else if (others.length > 0)
     draft.conflict(
       'in_use',
-      `is used by ${others.length}${isBlocked ? ' or more' : ''} of ${of} of other tenants, which only evict deletes`,
+      `is used by ${isBlocked ? 'at least ' : ''}${counted(others.length, nounOf(of))} of other tenants, which only a request with evict deletes`,
     );
 }
 

@@ -25,6 +25,7 @@ import type { PlanSnapshot } from './planSnapshot.ts';
 import type { Resource, Row } from './resource.ts';
 import { RESOURCES } from './resources/index.ts';
 import { counted } from '../shared/counted.ts';
+import { nounOf } from '../shared/nouns.ts';
 
 type CascadedChange = {
   resource: ResourceName;
@@ -142,7 +143,7 @@ export function createDraft(input: DraftInput): OpenDraft {
       const others = cascades.list().filter(({ reason }) => reason !== 'reparented');
       const own = others.filter((each) => !yields(each.resource, each.before));
       if (own.length < others.length) {
-        const message = `Of other tenants, ${counted(others.length - own.length, 'record')} would lose the reference to it or be deleted`;
+        const message = `${counted(others.length - own.length, 'record')} of other tenants would lose the reference to it or be deleted`;
         planned.warnings.push({ pointer: null, code: 'others_detached', message });
       }
       const cascaded = own.flatMap((each) =>
@@ -332,7 +333,8 @@ function evictableFrom(
     if (!target.sharable || !Object.values(after).includes(id)) continue;
     const held = snapshot.peek(reference, id);
     const isForeign = held && tenantOf(target, held) !== tenantOf(other, row);
-    if (isForeign && mayWrite(target, held)) return `${target.kind} ${labelOf(target, held)}`;
+    if (isForeign && mayWrite(target, held))
+      return `${nounOf(target.kind)} ${labelOf(target, held)}`;
   }
   return undefined;
 }

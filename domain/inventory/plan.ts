@@ -29,6 +29,7 @@ import { RESOURCES } from './resources/index.ts';
 import { checkCustomFields, checkTags } from './rules/customFields.ts';
 import { RULES } from './rules/index.ts';
 import { isJsonObject } from '../shared/jsonObject.ts';
+import { listed, nounOf, nounOfField, withArticle } from '../shared/nouns.ts';
 
 /**
  * A mutation without the fields in which null only means that they are not given. Called once for
@@ -164,7 +165,7 @@ function shapeErrors({ resource, operation, record }: Mutation): PlanError[] {
 const idError = ({ kind }: Resource, id: unknown): PlanError =>
   id === undefined || id === null
     ? { pointer: '/id', code: 'required', message: 'is required' }
-    : { pointer: '/id', code: 'not_found', message: `there is no ${kind} with this id` };
+    : { pointer: '/id', code: 'not_found', message: `there is no ${nounOf(kind)} with this id` };
 
 /** The plan of a mutation that is refused before its record is planned. */
 const rejectedPlan = ({ resource, operation, record }: Mutation, errors: PlanError[]): Planned => ({
@@ -223,7 +224,12 @@ function draftCreate(
       : undefined;
   if (existing) {
     const other = { resource: resource.name, row: existing };
-    draft.conflict('duplicate', `a ${resource.kind} with this id exists`, other, 'id');
+    draft.conflict(
+      'duplicate',
+      `${withArticle(nounOf(resource.kind))} with this id exists`,
+      other,
+      'id',
+    );
   }
   return draft;
 }
@@ -418,7 +424,7 @@ function checkUnique(draft: OpenDraft): void {
     if (duplicate)
       draft.conflict(
         'duplicate',
-        `a ${resource.kind} with this ${fields.join(' and ')} exists`,
+        `${withArticle(nounOf(resource.kind))} with this ${listed(fields.map(nounOfField))} exists`,
         { resource: resource.name, row: duplicate },
         fields.at(-1),
       );

@@ -16,6 +16,7 @@ import {
 } from './planSnapshot.ts';
 import type { Resource, Row } from './resource.ts';
 import { RESOURCES } from './resources/index.ts';
+import { nounOf, withArticle } from '../shared/nouns.ts';
 
 /**
  * The order in which references are resolved. Site, VRF and device come first, because they decide
@@ -72,7 +73,7 @@ function checkReference(
       isSharedWith(row, tenantOfDraft(draft, viewer)) ||
       draft.before?.[name] === id ||
       (name === 'vrfId' && isInReadablePrefix(draft, viewer)));
-  if (!isAllowed) draft.error(name, 'not_found', `there is no ${RESOURCES[to].kind} with id ${id}`);
+  if (!isAllowed) draft.error(name, 'not_found', `there is no ${nounOf(to)} with id ${id}`);
 }
 
 /** The tenant of a record, as far as it is known before its references are resolved. */
@@ -176,7 +177,7 @@ function resolveByField(
   const [field = '', value] = entries[0] ?? [];
   if (!target.lookupFields.includes(field)) {
     const allowed = ['id', ...target.lookupFields].join(', ');
-    draft.error(name, 'reference', `a ${target.kind} can be named by ${allowed}`);
+    draft.error(name, 'reference', `${withArticle(nounOf(to))} can be named by ${allowed}`);
     return;
   }
   const text = typeof value === 'string' ? value : '';
@@ -184,10 +185,10 @@ function resolveByField(
   const found = findByField(draft, viewer, target, [field, text], near);
   const [row] = found;
   if (!row) {
-    draft.error(name, 'not_found', `there is no ${target.kind} with the ${field} ${text}`);
+    draft.error(name, 'not_found', `there is no ${nounOf(to)} with the ${field} ${text}`);
   } else if (found.length > 1) {
     const ids = found.slice(0, 5).map(({ id }) => id);
-    const message = `${found.length} of ${to} have the ${field} ${text}: ${ids.join(', ')}`;
+    const message = `${found.length} ${nounOf(to, 2)} have the ${field} ${text}: ${ids.join(', ')}`;
     draft.error(name, 'ambiguous', message);
   } else {
     // Read by its id, because that locks the row.

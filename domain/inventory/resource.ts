@@ -9,6 +9,7 @@ import {
   type Field,
 } from './fields.ts';
 import type { ResourceName } from './names.ts';
+import { capitalized } from '../shared/nouns.ts';
 
 /** A site, and a device there if any, that a record belongs to through another record. */
 export type InheritedScope = { readonly siteId: string | null; readonly deviceId: string | null };
@@ -114,7 +115,7 @@ const withNamedChoices = (
       'enum' in field.schema
         ? {
             ...field,
-            schema: { ...field.schema, title: `${titleOf(resource)}${capitalize(name)}` },
+            schema: { ...field.schema, title: `${titleOf(resource)}${capitalized(name)}` },
           }
         : field,
     ]),
@@ -133,11 +134,9 @@ const strictObject = (
   options: { description?: string } = {},
 ): TObject => Type.Object(properties, { additionalProperties: false, title, ...options });
 
-const capitalize = (word: string) => word.charAt(0).toUpperCase() + word.slice(1);
-
 /** The name of the schema of a record. */
 export const titleOf = ({ kind }: Pick<Resource, 'kind'>): string =>
-  kind.split('-').map(capitalize).join('');
+  kind.split('-').map(capitalized).join('');
 
 /** Makes a schema once for each resource: each of its users compiles it once. */
 function oncePerResource(make: (resource: Resource) => TObject): (resource: Resource) => TObject {

@@ -1,4 +1,5 @@
 import type { ExceededQuota } from '../access/quotas.ts';
+import { nounOf } from './nouns.ts';
 
 /** Every error code of the API. `api/http/problem.ts` has the HTTP status of each. */
 export type ErrorCode =
@@ -146,9 +147,9 @@ export const invalidFields = (errors: readonly FieldError[]): AppError =>
     },
   );
 
-/** `not_found`, worded the same for an unknown id and for one outside the caller's scope. */
-export const notFound = (what: string, id: string): AppError =>
-  new AppError('not_found', `No ${what} with id ${id}.`);
+/** `not_found`, worded the same for an unknown id and for one outside the caller's scope. `type` is that of the record. */
+export const notFound = (type: string, id: string): AppError =>
+  new AppError('not_found', `No ${nounOf(type)} with id ${id}.`);
 
 /**
  * `legal_hold`: what a change would delete is held. The hold is named only for callers who may read it.

@@ -55,7 +55,7 @@ export function createRestoreHistory({
         queryRestoreRuns(db, backupId).where({ id: jobId }).first(),
         RestoreRun.query(db).findById(jobId).select('report', 'outcome'),
       ]);
-      if (!run || !content) throw notFound('run', jobId);
+      if (!run || !content) throw notFound('restore run', jobId);
       const { report, outcome } = content;
       return { ...toView(run, backup), report, outcome };
     },

@@ -29,25 +29,27 @@ import { counted } from '../../domain/shared/counted.ts';
 import { MASK } from '../../domain/shared/mask.ts';
 import { originOf } from '../../domain/webhooks/webhooks.ts';
 import type { ArchiveHeader } from '../../platform/archive/index.ts';
+import { nounOf } from '../../domain/shared/nouns.ts';
 
 const CONFLICT_MESSAGES: Readonly<
   Record<RestoreConflict['code'], (conflict: RestoreConflict) => string>
 > = {
   still_referenced: ({ table, key, other }) =>
-    `${table} ${key} refers to ${other}, which the restore would delete; ` +
+    `${nounOf(table)} ${key} refers to ${other}, which the restore would delete; ` +
     'restore its section too, or change it',
   missing_reference: ({ table, key, other }) =>
-    `${table} ${key} refers to ${other}, which is neither in the database nor in the archive`,
+    `${nounOf(table)} ${key} refers to ${other}, which is neither in the database nor in the archive`,
   legal_hold: ({ table, key }) =>
-    `a legal hold keeps ${table} ${key}, which the restore would change or delete`,
-  owned_by_other_tenant: ({ table, key }) => `${table} ${key} belongs to another tenant now`,
+    `a legal hold keeps ${nounOf(table)} ${key}, which the restore would change or delete`,
+  owned_by_other_tenant: ({ table, key }) =>
+    `${nounOf(table)} ${key} belongs to another tenant now`,
   not_shared: ({ table, key, other }) =>
-    `${table} ${key} refers to ${other} of another tenant, which is not shared with this one now`,
+    `${nounOf(table)} ${key} refers to ${other} of another tenant, which is not shared with this one now`,
   not_assigned: ({ table, key }) =>
-    `${table} ${key} takes space in a prefix of the platform that the tenant does not have now; ` +
+    `${nounOf(table)} ${key} takes space in a prefix of the platform that the tenant does not have now; ` +
     'only the platform assigns it',
   already_assigned: ({ table, key, other }) =>
-    `${table} ${key} takes space that is assigned to another tenant now: ${other}`,
+    `${nounOf(table)} ${key} takes space that is assigned to another tenant now: ${other}`,
 };
 
 const finding = (
@@ -172,7 +174,7 @@ async function lockoutFindings(
 }
 
 const recordsOf = (table: string, count: number): string =>
-  `${counted(count, 'record')} of ${table.replaceAll('_', ' ')}`;
+  `${counted(count, 'record')} of ${nounOf(table, 2)}`;
 
 async function findWarnings(
   query: RunQuery,

@@ -127,7 +127,7 @@ export const createInventoryBatches = ({
     // Keys of an earlier release name a record, which does not say which request has changed it.
     if (!bulkId.startsWith('req_')) return { results: [] };
     const results = await findBulkResults(db, caller, bulkId);
-    if (!results) throw notFound('request', bulkId);
+    if (!results) throw notFound('bulk request', bulkId);
     const scope = access.scope(caller, 'inventory:read', 'inventory:write');
     const readable = new Set<string>();
     for (const [name, of] of Map.groupBy(results, ({ resource }) => resource)) {

@@ -16,6 +16,7 @@ import { sharedView } from '../../domain/inventory/sharing.ts';
 import { withItems, type ListAnswer, type ListRequest } from '../../domain/shared/lists.ts';
 import type { Access } from '../access/access.ts';
 import { resolveFilter, type RecordFilterRequest } from './listFilters.ts';
+import { nounOf } from '../../domain/shared/nouns.ts';
 
 export type InventoryRecords = ReturnType<typeof createInventoryRecords>;
 
@@ -175,6 +176,6 @@ const historyIncomplete = ({ kind }: Resource, id: string, archived: Date | null
   new AppError(
     'history_incomplete',
     archived
-      ? `The audit log does not say any more what the ${kind} ${id} was then: its entries until ${archived.toISOString()} are archived.`
-      : `The audit log of this installation does not say what the ${kind} ${id} was then.`,
+      ? `The audit log no longer says what the ${nounOf(kind)} ${id} was then: its entries until ${archived.toISOString()} are archived.`
+      : `The audit log of this installation does not say what the ${nounOf(kind)} ${id} was then.`,
   );

@@ -16,11 +16,12 @@ import {
   MAX_FIELD_ERRORS,
   type FieldError,
 } from '../../domain/shared/errors.ts';
+import { nounOf } from '../../domain/shared/nouns.ts';
 
 export type JobReferences = ReturnType<typeof createJobReferences>;
 
 const kindsOf = ({ resources }: PayloadReference): string =>
-  resources.map((name) => (isResourceName(name) ? RESOURCES[name].kind : name)).join(' or ');
+  resources.map((name) => nounOf(name)).join(' or ');
 
 /** Checks the records that payloads name, where the schema of the type marks them. */
 export function createJobReferences({ db }: { db: Knex }) {

@@ -29,7 +29,7 @@ const ADVICE =
 
 /** The budget in words: `4 processes of Holdfast (84) and others (49) may open 133 of 97`. */
 const inWords = ({ processes, own, others, needed, usable }: ConnectionBudget): string =>
-  `${counted(processes, 'process', 'processes')} of Holdfast (${own}) and others (${others}) ` +
+  `${counted(processes, 'process')} of Holdfast (${own}) and others (${others}) ` +
   `may open ${needed} connections; PostgreSQL accepts ${usable}`;
 
 /**

@@ -1,3 +1,4 @@
+import { pluralOf } from '../../domain/shared/nouns.ts';
 /** Texts of times, durations and numbers. They are the same in every language, as logs are. */
 
 const SECOND = 1_000;
@@ -129,7 +130,7 @@ export function formatNumber(number: number): string {
 }
 
 /** A number and its noun: `1 job`, `1,200 jobs`. */
-export const formatNumberOf = (count: number, one: string, many = `${one}s`): string =>
+export const formatNumberOf = (count: number, one: string, many = pluralOf(one)): string =>
   `${formatCount(count)} ${count === 1 ? one : many}`;
 
 const BYTE_UNITS = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];

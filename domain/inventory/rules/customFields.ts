@@ -10,6 +10,7 @@ import { isPlainId } from '../prefetch.ts';
 import { collectMissing, customFieldGroup, tagGroup, type PlanSnapshot } from '../planSnapshot.ts';
 import { RESOURCES } from '../resources/index.ts';
 import type { CUSTOM_TYPES } from '../resources/catalogues.ts';
+import { nounOf } from '../../shared/nouns.ts';
 
 const DATE = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])$/;
 
@@ -143,7 +144,11 @@ export function checkCustomFields(draft: Draft): void {
       const message = typeError(value, definition, kept);
       if (message !== undefined) draft.error(pointer, 'custom_field', message);
     } else {
-      draft.error(pointer, 'unknown_field', `no custom field of ${resource.name} has this name`);
+      draft.error(
+        pointer,
+        'unknown_field',
+        `no custom field of ${nounOf(resource.kind, 2)} has this name`,
+      );
     }
   }
   for (const [name, { required }] of definitions) {
@@ -236,7 +241,7 @@ function checkValues({ snapshot, conflict }: Draft, definition: Row, keeper?: un
     .map(asReferrer);
   const field = JSON.stringify([tenantId, resource, name, [...others].sort()]);
   for (const referrer of snapshot.referrersOf('customFieldReferrers', field, planned))
-    conflict('in_use', `${referrer.resource} ${referrer.label} has a value`, referrer);
+    conflict('in_use', `${nounOf(referrer.resource)} ${referrer.label} has a value`, referrer);
 }
 
 export const customFieldRules: Rules = {
@@ -258,6 +263,6 @@ export const tagRules: Rules = {
       .filter(({ row }) => Array.isArray(row.tags) && row.tags.includes(after.id))
       .map(asReferrer);
     for (const referrer of snapshot.referrersOf('tagReferrers', after.id, planned))
-      conflict('in_use', `${referrer.resource} ${referrer.label} has the tag`, referrer);
+      conflict('in_use', `${nounOf(referrer.resource)} ${referrer.label} has the tag`, referrer);
   },
 };

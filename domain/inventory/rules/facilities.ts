@@ -6,6 +6,8 @@ import { RESOURCES } from '../resources/index.ts';
 import { labelOf } from '../ownership.ts';
 import { PLATFORM } from '../../access/scope.ts';
 import { collectMissing, MAX_REFERRERS } from '../planSnapshot.ts';
+import { counted, ranged } from '../../shared/counted.ts';
+import { nounOf } from '../../shared/nouns.ts';
 
 /** Adds an error when the record that `field` refers to belongs to another site. */
 export function checkSameSite(
@@ -157,7 +159,7 @@ export function checkMount(draft: Draft): void {
     draft.error(
       'position',
       'exceeds_rack_height',
-      `units ${mount.low} to ${mount.high} exceed the rack of ${String(rack.uHeight)} units`,
+      `the device would occupy ${ranged('unit', mount.low, mount.high)} of a rack with ${counted(Number(rack.uHeight), 'unit')}`,
     );
     return;
   }
@@ -241,7 +243,7 @@ export function checkNoExternalReferrers({ snapshot, resource, after, conflict }
   const id = `${resource.name}/${after.id}`;
   const referrers = snapshot.fact('externalReferrers', id, MAX_REFERRERS);
   for (const referrer of referrers.slice(0, MAX_REFERRERS)) {
-    conflict('in_use', `is used by ${referrer.resource} ${referrer.label}`, referrer);
+    conflict('in_use', `is used by ${nounOf(referrer.resource)} ${referrer.label}`, referrer);
   }
 }
 

@@ -173,7 +173,7 @@ function adoptChildren(
   if (inside.length > 0)
     draft.warn(
       'contains_siblings',
-      `It becomes the parent of ${counted(inside.length, 'prefix', 'prefixes')} inside it`,
+      `It becomes the parent of ${counted(inside.length, 'prefix')} inside it`,
       'cidr',
     );
   if (isOfPlatform(space)) warnOfTenants(draft, space, block, inside);

@@ -106,7 +106,7 @@ export const createReplayJobType = ({ db, commit, ids }: ReplayDeps): JobType<Pa
           `up to sequence ${after}`,
         );
       }
-      log('info', `Queued ${counted(deliveries, 'delivery', 'deliveries')}`, {
+      log('info', `Queued ${counted(deliveries, 'delivery')}`, {
         lastSequence: after,
       });
       return { deliveries, lastSequence: after, complete: !more };

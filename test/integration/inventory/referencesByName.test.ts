@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { RESOURCE_NAMES } from '../../../domain/inventory/names.ts';
+import { RESOURCES } from '../../../domain/inventory/resources/index.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { TestClient } from '../../support/client.ts';
 import { recordFactory, type InventoryRecord } from '../../support/inventory.ts';
@@ -104,4 +106,38 @@ test('an immutable reference can be named as it is, and not otherwise', async ()
     expect(await root.put(path, { deviceId: { name } }).expect(400)).toMatchObject({
       errors: [{ pointer: '/deviceId', code }],
     });
+});
+
+test('errors have words for the records that a reference or a duplicate is about', async () => {
+  const unknown = RESOURCE_NAMES.flatMap((resource) => {
+    const fields = Object.entries(RESOURCES[resource].fields);
+    const references = fields.flatMap(([name, { reference }]) =>
+      reference && name !== 'tenantId' ? [[name, 'none'] as const] : [],
+    );
+    return references.length === 0
+      ? []
+      : [{ resource, operation: 'create', record: Object.fromEntries(references) }];
+  });
+  const { manufacturerId } = await root
+    .get<{ manufacturerId: string }>(`/api/inventory/device-types/${deviceTypeId}`)
+    .expect(200);
+  const duplicate = {
+    resource: 'device-types',
+    operation: 'create',
+    record: { manufacturerId, model: 'one' },
+  };
+  const { validation } = await root
+    .post<{ validation: Record<'errors' | 'conflicts', { message: string }[]> }>(
+      '/api/validation/inventory',
+      { mutations: [...unknown, duplicate] },
+    )
+    .expect(400);
+  const messages = [...validation.errors, ...validation.conflicts].map(({ message }) => message);
+  expect(messages).toContain('a device type with this manufacturer and model exists');
+  expect(messages).toContain('there is no VLAN group with id none');
+  const names = RESOURCE_NAMES.filter((name) => /-|^vrfs|^vlans/.test(name)).flatMap((name) => [
+    name,
+    RESOURCES[name].kind,
+  ]);
+  for (const name of names) expect(messages.join('\n')).not.toMatch(new RegExp(`\\b${name}\\b`));
 });

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { nounOf } from '../../../domain/shared/nouns.ts';
 import { assignedToApprovers } from '../../support/approvals.ts';
 import { createArchiveFolder } from '../../support/backups.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
@@ -37,7 +38,14 @@ test.each([
     .post(path, body);
   expect([201, 202]).toContain(status);
   const { conflicts } = await root.delete<WriteProblem>(`/api/inventory/tenants/${id}`).expect(409);
-  expect(conflicts).toContainEqual(expect.objectContaining({ code: 'in_use', resource: kind }));
+  const message = expect.stringContaining(`is used by ${nounOf(kind)} `);
+  expect(conflicts).toContainEqual({
+    code: 'in_use',
+    resource: kind,
+    message,
+    id: expect.any(String),
+    pointer: null,
+  });
   // Who may not list them learns that there is something.
   const { client } = await createUser(app, 'modeller');
   const refused = await client.delete<WriteProblem>(`/api/inventory/tenants/${id}`).expect(409);

@@ -3,7 +3,7 @@ import { guideOf } from '../../../ui/app/guideOf.ts';
 import { changesOf } from '../../../ui/areas/audit/changes.ts';
 import { parseTimeRange, validateListSearch } from '../../../ui/parts/list/search.ts';
 import { labelOf, mergeNames, personName } from '../../../ui/parts/names.ts';
-import { nounOf } from '../../../ui/parts/nouns.ts';
+import { nounOf } from '../../../domain/shared/nouns.ts';
 import { rowsOf } from '../../../ui/parts/plan/effects.ts';
 
 /** Names that every object has: an id, a part of an address or a custom field may be one of them. */

@@ -1,6 +1,4 @@
 import { describe, expect, test } from '@jest/globals';
-import { SEARCH_KINDS } from '../../../domain/search/query.ts';
-import { headingOf, nounOf } from '../../../ui/parts/nouns.ts';
 import {
   changeLine,
   driftsOf,
@@ -22,29 +20,6 @@ const effect = (more: Partial<Effect>): Effect => ({
   version: 1,
   changes: [],
   ...more,
-});
-
-describe('nouns', () => {
-  test.each([
-    ['prefixes', 1, 'prefix'],
-    ['prefixes', 2, 'prefixes'],
-    ['ip-addresses', 1, 'IP address'],
-    ['ip-addresses', 0, 'IP addresses'],
-    ['vrfs', 1, 'VRF'],
-    ['vrfs', 3, 'VRFs'],
-    ['vlan-groups', 1, 'VLAN group'],
-    ['device-types', 2, 'device types'],
-    ['interfaces', 1, 'interface'],
-    ['custom-fields', 1, 'custom field'],
-    ['workflows', 2, 'approval requests'],
-  ])('%s for %i are %s', (kind, count, noun) => {
-    expect(nounOf(kind, count)).toBe(noun);
-  });
-
-  test('every kind that can be found has another name in the singular', () => {
-    for (const kind of SEARCH_KINDS) expect(nounOf(kind, 1)).not.toBe(nounOf(kind, 2));
-    expect(headingOf('ip-ranges')).toBe('IP ranges');
-  });
 });
 
 describe('what a plan does', () => {

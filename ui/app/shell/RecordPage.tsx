@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Navigate } from '@tanstack/react-router';
 import { CopyButton } from '../../parts/CopyButton.tsx';
 import { Empty } from '../../parts/Empty.tsx';
-import { headingOf, nounOf } from '../../parts/nouns.ts';
+import { headingOf, nounOf } from '../../../domain/shared/nouns.ts';
 import { ownValue } from '../../parts/ownValue.ts';
 import { PageLink } from '../../parts/PageLink.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';

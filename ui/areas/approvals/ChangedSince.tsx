@@ -8,7 +8,7 @@ import { FieldDiff } from '../../parts/diff/FieldDiff.tsx';
 import { formatNumberOf } from '../../parts/format.ts';
 import { Icon } from '../../parts/icons.tsx';
 import { mergeNames, type Names } from '../../parts/names.ts';
-import { nounOf } from '../../parts/nouns.ts';
+import { nounOf } from '../../../domain/shared/nouns.ts';
 import { RecordLink } from '../../parts/RecordLink.tsx';
 import { Time } from '../../parts/Time.tsx';
 import { changesAfter } from './changesAfter.ts';

@@ -1,5 +1,5 @@
 import { formatCount, labelOfField } from '../../parts/format.ts';
-import { headingOf } from '../../parts/nouns.ts';
+import { headingOf } from '../../../domain/shared/nouns.ts';
 import { Section } from '../../parts/Section.tsx';
 import type { Backup } from './backupQueries.ts';
 import { resourceOf } from './differences.ts';

@@ -1,7 +1,7 @@
 import { Checkbox } from '@mantine/core';
 import { useState } from 'react';
 import { formatCount, labelOfField } from '../../parts/format.ts';
-import { headingOf } from '../../parts/nouns.ts';
+import { headingOf } from '../../../domain/shared/nouns.ts';
 import type { RestoreRun } from './backupQueries.ts';
 import { hasChanges } from './backupText.ts';
 import { resourceOf } from './differences.ts';

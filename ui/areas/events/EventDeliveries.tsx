@@ -12,7 +12,7 @@ import classes from './Events.module.css';
 export function EventDeliveries({ event: { deliveries, included } }: { event: EventDetail }) {
   const count = deliveries.length;
   return (
-    <Section title="Deliveries" note={count > 0 && formatNumberOf(count, 'delivery', 'deliveries')}>
+    <Section title="Deliveries" note={count > 0 && formatNumberOf(count, 'delivery')}>
       {count === 0 ? (
         <p className={classes.muted}>
           No webhook that you may see has received it: none subscribed to its type then.

@@ -2,7 +2,7 @@ import { useState } from 'react';
 import { Exact } from '../../parts/Exact.tsx';
 import { Icon } from '../../parts/icons.tsx';
 import { mergeNames, type Names } from '../../parts/names.ts';
-import { nounOf } from '../../parts/nouns.ts';
+import { nounOf } from '../../../domain/shared/nouns.ts';
 import { EffectList } from '../../parts/plan/EffectList.tsx';
 import type { Shown } from '../../parts/plan/effects.ts';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';

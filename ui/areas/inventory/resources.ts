@@ -2,7 +2,7 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import { answer, api } from '../../app/api.ts';
 import { PLATFORM, TENANT_HEADER } from '../../app/session/tenant.ts';
-import { nounOf } from '../../parts/nouns.ts';
+import { nounOf } from '../../../domain/shared/nouns.ts';
 import { resourcesQuery } from '../../parts/records/resources.ts';
 import type { Resource, ResourceField } from './inventoryQueries.ts';
 

@@ -1,5 +1,5 @@
 import { Empty } from '../../parts/Empty.tsx';
-import { nounOf } from '../../parts/nouns.ts';
+import { nounOf } from '../../../domain/shared/nouns.ts';
 import { PageLink } from '../../parts/PageLink.tsx';
 
 const kindsText = (kinds: string): string =>

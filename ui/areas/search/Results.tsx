@@ -4,7 +4,7 @@ import { exactText } from '../../parts/exact.ts';
 import { Exact } from '../../parts/Exact.tsx';
 import { formatNumberOf } from '../../parts/format.ts';
 import { labelOf, type Names } from '../../parts/names.ts';
-import { headingOf, nounOf } from '../../parts/nouns.ts';
+import { headingOf, nounOf } from '../../../domain/shared/nouns.ts';
 import { recordPath } from '../../parts/recordIds.ts';
 import { NothingFound } from './NothingFound.tsx';
 import {

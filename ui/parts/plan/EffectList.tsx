@@ -7,7 +7,7 @@ import { Exact } from '../Exact.tsx';
 import { formatCount, formatNumberOf } from '../format.ts';
 import { Icon, type IconName } from '../icons.tsx';
 import type { Names } from '../names.ts';
-import { headingOf } from '../nouns.ts';
+import { headingOf } from '../../../domain/shared/nouns.ts';
 import { ownValue } from '../ownValue.ts';
 import { RecordLink } from '../RecordLink.tsx';
 import {

@@ -1,7 +1,7 @@
 import { isJsonObject } from '../../../domain/shared/jsonObject.ts';
-import { formatCount } from '../format.ts';
+import { formatCount, formatNumberOf } from '../format.ts';
 import { mergeNames, type Names, type Person } from '../names.ts';
-import { capitalized, nounOf } from '../nouns.ts';
+import { capitalized, nounOf } from '../../../domain/shared/nouns.ts';
 import { ownValue } from '../ownValue.ts';
 
 /** One record that a plan changes, as the API presents it. */
@@ -147,7 +147,7 @@ export function notShownText(
       : notShown === 0
         ? `: you may not read ${isOne ? 'it' : 'them'}`
         : `; ${hidden} of them you may not read`;
-  return `${formatCount(notShown + hiddenEffects)} of ${formatCount(count)} records ${isOne ? 'is' : 'are'} not shown${why}.`;
+  return `${formatCount(notShown + hiddenEffects)} of ${formatNumberOf(count, 'record')} ${isOne ? 'is' : 'are'} not shown${why}.`;
 }
 
 const isNothing = (value: unknown): boolean =>

@@ -2,7 +2,7 @@ import { Select } from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useDeferredValue, useState, type ReactNode } from 'react';
 import type { Found } from '../list/search.ts';
-import { nounOf } from '../nouns.ts';
+import { nounOf } from '../../../domain/shared/nouns.ts';
 import { problemFields } from '../problems.ts';
 import { shortId } from '../recordIds.ts';
 import { recordQuery, recordsQuery } from './findRecords.ts';

@@ -53,7 +53,7 @@ function numberError(shape: NumberShape, value: number): string | undefined {
 }
 
 function sizeError(count: number, min: number, max: number | undefined): string | undefined {
-  const entries = (number: number) => formatNumberOf(number, 'entry', 'entries');
+  const entries = (number: number) => formatNumberOf(number, 'entry');
   if (count < min) return `must have at least ${entries(min)}`;
   return max !== undefined && count > max ? `must have at most ${entries(max)}` : undefined;
 }

@@ -1,7 +1,7 @@
 import { Button } from '@mantine/core';
 import { downloadText } from '../../../parts/clipboard.ts';
 import { Icon } from '../../../parts/icons.tsx';
-import { nounOf } from '../../../parts/nouns.ts';
+import { nounOf } from '../../../../domain/shared/nouns.ts';
 import { Section } from '../../../parts/Section.tsx';
 import type { Resource, ResourceField } from '../inventoryQueries.ts';
 import { CUSTOM } from '../recordChanges.ts';

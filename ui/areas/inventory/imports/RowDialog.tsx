@@ -2,7 +2,7 @@ import { Dialog } from '../../../parts/Dialog.tsx';
 import { Exact } from '../../../parts/Exact.tsx';
 import { formatCount } from '../../../parts/format.ts';
 import { Icon } from '../../../parts/icons.tsx';
-import { nounOf } from '../../../parts/nouns.ts';
+import { nounOf } from '../../../../domain/shared/nouns.ts';
 import { RecordLink } from '../../../parts/RecordLink.tsx';
 import { StatusBadge } from '../../../parts/StatusBadge.tsx';
 import type { ImportRow } from './importQueries.ts';

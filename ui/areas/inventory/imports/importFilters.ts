@@ -1,5 +1,5 @@
 import type { Filter } from '../../../parts/list/search.ts';
-import { capitalized } from '../../../parts/nouns.ts';
+import { capitalized } from '../../../../domain/shared/nouns.ts';
 import { outcomeLabel, OUTCOMES } from './importText.ts';
 
 export const IMPORT_FILTERS = [

@@ -1,6 +1,6 @@
 import type { Schemas } from '../../../app/api.ts';
 import { formatCount, formatNumberOf } from '../../../parts/format.ts';
-import { headingOf, nounOf } from '../../../parts/nouns.ts';
+import { headingOf, nounOf } from '../../../../domain/shared/nouns.ts';
 import { ownValue } from '../../../parts/ownValue.ts';
 import { isRunning, type Import } from './importQueries.ts';
 

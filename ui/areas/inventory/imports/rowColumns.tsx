@@ -1,7 +1,7 @@
 import { Exact } from '../../../parts/Exact.tsx';
 import { formatCount } from '../../../parts/format.ts';
 import type { GridColumn } from '../../../parts/grid/types.ts';
-import { nounOf } from '../../../parts/nouns.ts';
+import { nounOf } from '../../../../domain/shared/nouns.ts';
 import { RecordLink } from '../../../parts/RecordLink.tsx';
 import { StatusBadge } from '../../../parts/StatusBadge.tsx';
 import type { ImportRow } from './importQueries.ts';
