@@ -8,6 +8,7 @@ import { cutPointer, pointerTo } from '../domain/shared/jsonPointer.ts';
 import { isMultipleOf } from '../domain/shared/multiples.ts';
 import { addFormats } from './ajvFormats.ts';
 import { areUnique, sizeOf } from './checkEffort.ts';
+import { counted } from '../domain/shared/counted.ts';
 
 export type SchemaError = Omit<FieldError, 'in'>;
 
@@ -90,9 +91,6 @@ const createAjv = (allErrors: boolean) => {
 
 const ENGINES = { all: createAjv(true), first: createAjv(false) } as const;
 
-const count = (limit: number, one: string, many: string): string =>
-  `${limit} ${limit === 1 ? one : many}`;
-
 /** Text that is in a format, by the name of the format. */
 export const FORMAT_RULES: Readonly<Record<string, string>> = {
   'date-time': 'must be a time in RFC 3339, such as 2026-11-21T09:30:00Z',
@@ -112,7 +110,7 @@ export const KEYWORD_RULES: Readonly<Record<string, (params: Params, schema: Par
   enum: ({ allowedValues }) => {
     const values = allowedValues as unknown[];
     return values.length > MAX_LISTED
-      ? `must be one of the ${values.length} values listed in the API reference`
+      ? `must be one of the ${counted(values.length, 'value')} listed in the API reference`
       : `must be one of ${values.join(', ')}`;
   },
   required: () => 'is required',
@@ -122,15 +120,13 @@ export const KEYWORD_RULES: Readonly<Record<string, (params: Params, schema: Par
   pattern: (_, { [RULE_KEYWORD]: rule }) => (typeof rule === 'string' ? rule : UNKNOWN_RULE),
   format: ({ format }) => FORMAT_RULES[String(format)] ?? UNKNOWN_RULE,
   minLength: ({ limit }) =>
-    limit === 1
-      ? 'must not be empty'
-      : `must have at least ${count(Number(limit), 'character', 'characters')}`,
-  maxLength: ({ limit }) => `must have at most ${count(Number(limit), 'character', 'characters')}`,
-  minItems: ({ limit }) => `must have at least ${count(Number(limit), 'item', 'items')}`,
-  maxItems: ({ limit }) => `must have at most ${count(Number(limit), 'item', 'items')}`,
+    limit === 1 ? 'must not be empty' : `must have at least ${counted(Number(limit), 'character')}`,
+  maxLength: ({ limit }) => `must have at most ${counted(Number(limit), 'character')}`,
+  minItems: ({ limit }) => `must have at least ${counted(Number(limit), 'item')}`,
+  maxItems: ({ limit }) => `must have at most ${counted(Number(limit), 'item')}`,
   uniqueItems: () => 'must not repeat an item',
-  minProperties: ({ limit }) => `must have at least ${count(Number(limit), 'field', 'fields')}`,
-  maxProperties: ({ limit }) => `must have at most ${count(Number(limit), 'field', 'fields')}`,
+  minProperties: ({ limit }) => `must have at least ${counted(Number(limit), 'field')}`,
+  maxProperties: ({ limit }) => `must have at most ${counted(Number(limit), 'field')}`,
   minimum: ({ limit }) => `must be at least ${String(limit)}`,
   maximum: ({ limit }) => `must be at most ${String(limit)}`,
   exclusiveMinimum: ({ limit }) => `must be more than ${String(limit)}`,

@@ -15,6 +15,7 @@ import type { JobTypes } from '../../services/jobTypes/registry.ts';
 import { maskInTurns } from '../../platform/maskInTurns.ts';
 import type { ApprovalRecord, ApprovalSummary, DifferenceView, EffectView } from './schemas.ts';
 import { isoOrNull, jobReference } from '../jobs/presenter.ts';
+import { counted } from '../../domain/shared/counted.ts';
 
 const presentEffect = ({
   action,
@@ -60,12 +61,11 @@ const EXECUTION_TEXTS: Record<Execution, (approval: ApprovalData) => string> = {
 
 /** The sentences about a pending request. */
 const PENDING_TEXTS = {
-  needs: (missing: number) =>
-    missing === 1 ? 'One approval is needed.' : `${missing} approvals are needed.`,
+  needs: (missing: number) => `Needs ${counted(missing, 'approval')}.`,
   noJob: 'Then the decision is recorded and nothing runs.',
   runs: (job: string, when: string, rights: string) => `Then ${job} ${when}, with ${rights}.`,
   appliesChange: (records: number | null) =>
-    `a job of the type ${INVENTORY_APPLY} changes ${records === null ? 'all records' : records === 1 ? 'the one record' : `all ${records} records`} of the plan, or none,`,
+    `a job of the type ${INVENTORY_APPLY} changes all records of the plan${records === null ? '' : ` (${records})`}, or none,`,
   runsJob: (jobType: string) => `a job of the type ${jobType} runs`,
   immediately: 'immediately',
   overdue: (executeAt: Date) =>

@@ -16,6 +16,7 @@ import { copyStatement } from './snapshot.ts';
 import { createRowSum, type RowSum } from './rowSum.ts';
 import { columnList, countRows, queryOn } from './sql.ts';
 import { createStaging, lockStaging, type LoadedArchive, type Staging } from './staging.ts';
+import { counted } from '../../domain/shared/counted.ts';
 
 type OnRows = (part: Extract<ArchivePart, { kind: 'rows' }>) => Promise<void> | void;
 
@@ -83,7 +84,7 @@ async function assertRowCounts(
     if (loaded.get(name) !== rows)
       throw new ArchiveError(
         'archive_damaged',
-        `The archive has ${rows} rows of ${name}, but ${loaded.get(name) ?? 0} were loaded.`,
+        `The archive has ${counted(rows, 'row')} of ${name}, but ${loaded.get(name) ?? 0} were loaded.`,
       );
 }
 

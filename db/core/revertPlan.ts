@@ -3,6 +3,8 @@ import { assertKnown, migrationsToRevert } from './migrate.ts';
 import { withShortLockWaits } from './lockWaits.ts';
 import { MIGRATIONS } from '../migrations/index.ts';
 import type { Migrations } from './migration.ts';
+import { counted } from '../../domain/shared/counted.ts';
+import { pluralOf } from '../../domain/shared/nouns.ts';
 
 /** What reverting a migration deletes or changes; one line for each table or column. */
 export type RevertPlan = { migration: string; losses: string[] };
@@ -29,23 +31,27 @@ async function readSchema(db: Knex): Promise<Columns> {
   return new Map(rows.map(({ table, columns }) => [table, columns]));
 }
 
-async function count(db: Knex, sql: string, bindings: string[]): Promise<string> {
+async function count(db: Knex, sql: string, bindings: string[]): Promise<number> {
   const { rows } = await db.transaction(async (trx) => {
     await trx.raw(`SET LOCAL statement_timeout = ${COUNT_TIMEOUT_MS}`);
     return trx.raw<{ rows: { n: number }[] }>(sql, bindings);
   });
-  return String(rows[0]?.n ?? 0);
+  return rows[0]?.n ?? 0;
 }
 
-const countOrUnknown = (db: Knex, sql: string, bindings: string[]): Promise<string> =>
-  count(db, sql, bindings).catch(() => 'an unknown number of');
+/** Undefined when counting takes too long. */
+const countOrUnknown = (db: Knex, sql: string, bindings: string[]): Promise<number | undefined> =>
+  count(db, sql, bindings).catch(() => undefined);
+
+const countText = (found: number | undefined, noun: string): string =>
+  found === undefined ? `an unknown number of ${pluralOf(noun)}` : counted(found, noun);
 
 const lossOfTable = async (db: Knex, table: string): Promise<string> =>
-  `the table ${table} with ${await countOrUnknown(db, 'SELECT count(*) AS n FROM ??', [table])} rows`;
+  `the table ${table} with ${countText(await countOrUnknown(db, 'SELECT count(*) AS n FROM ??', [table]), 'row')}`;
 
 const lossOfColumn = async (db: Knex, table: string, column: string): Promise<string> => {
   const sql = 'SELECT count(??) AS n FROM ??';
-  return `the column ${table}.${column} with ${await countOrUnknown(db, sql, [column, table])} values`;
+  return `the column ${table}.${column} with ${countText(await countOrUnknown(db, sql, [column, table]), 'value')}`;
 };
 
 /** Ends a transaction that was made to see what a migration does. */
@@ -64,8 +70,8 @@ async function tryRevert(
       rows: { table: string; deleted: number; updated: number }[];
     }>(READ_CHANGES);
     const changes = rows.flatMap(({ table, deleted, updated }) => [
-      ...(deleted > 0 ? [`${deleted} rows of ${table}`] : []),
-      ...(updated > 0 ? [`the former values of ${updated} rows of ${table}`] : []),
+      ...(deleted > 0 ? [`${counted(deleted, 'row')} of ${table}`] : []),
+      ...(updated > 0 ? [`the former values of ${counted(updated, 'row')} of ${table}`] : []),
     ]);
     seen = { after: await readSchema(trx), changes };
     throw new Seen();
@@ -109,7 +115,7 @@ export async function planRevertAll(db: Knex): Promise<string[]> {
   const losses = [];
   for (const table of (await readSchema(db)).keys()) {
     const rows = await countOrUnknown(db, 'SELECT count(*) AS n FROM ??', [table]);
-    if (rows !== '0') losses.push(`the table ${table} with ${rows} rows`);
+    if (rows !== 0) losses.push(`the table ${table} with ${countText(rows, 'row')}`);
   }
   return losses;
 }

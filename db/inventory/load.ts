@@ -29,6 +29,7 @@ import { namedKey, namedParts } from './namedQueries.ts';
 import { addressParts, neighbourParts, rangeParts, tenantParts } from './spaceQueries.ts';
 import { writableCondition } from './writable.ts';
 import { columnOf, columnsOf, rowOf, siteColumnsOf, sqlTypeOf, tableOf } from './tables.ts';
+import { counted } from '../../domain/shared/counted.ts';
 
 /** The number of rows that one round may load. */
 const MAX_ROWS = 50_000;
@@ -161,7 +162,9 @@ export class PlanFull extends AppError {}
 export function assertWithinLimits({ rows, bytes }: Loaded, inRound = rows): void {
   const maxRows = inRound > MAX_ROWS ? MAX_ROWS : MAX_LOADED.rows;
   const exceeded = [
-    ...(inRound > MAX_ROWS || rows > maxRows ? [`affects more than ${maxRows} records`] : []),
+    ...(inRound > MAX_ROWS || rows > maxRows
+      ? [`affects more than ${counted(maxRows, 'record')}`]
+      : []),
     ...(bytes > MAX_LOADED.bytes
       ? [`depends on records of more than ${MAX_LOADED.bytes / 1_048_576} MiB`]
       : []),

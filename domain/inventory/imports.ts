@@ -2,6 +2,7 @@ import type { ImportMode } from './importLimits.ts';
 import type { Mutation } from './planning.ts';
 import type { Resource } from './resource.ts';
 import { RESOURCES } from './resources/index.ts';
+import { counted } from '../shared/counted.ts';
 
 export const IMPORT_JOB_TYPE = 'inventory.import';
 
@@ -28,7 +29,7 @@ export function importFailure(
 ): string | null {
   const count = (outcome: ImportOutcome) => counts[outcome] ?? 0;
   if (count('created') + count('updated') + count('unchanged') + count('deleted') > 0) return null;
-  const found = `${count('invalid')} of ${rows} rows are invalid and ${count('conflict')} conflict with other records`;
+  const found = `${count('invalid')} of ${counted(rows, 'row')} invalid, ${count('conflict')} in conflict with other records`;
   return `Nothing was imported: ${found}${mode === 'all' ? ', and the mode is all' : ''}.`;
 }
 

@@ -17,6 +17,7 @@ import { unsealWith } from '../../services/backups/archives.ts';
 import { registerArchives, importArchive } from '../../services/backups/importArchive.ts';
 import { withEmbeddedStack } from './embeddedStack.ts';
 import { commandLine, print, readArguments, runProgram, UsageError } from './program.ts';
+import { counted } from '../../domain/shared/counted.ts';
 
 const dataDir = path.resolve(process.env.HOLDFAST_DATA_DIR ?? '.holdfast');
 
@@ -94,9 +95,9 @@ async function show(name: string): Promise<number> {
       print(JSON.stringify({ ...header, masterKey: key.id }, null, 2));
     } else if (part.kind === 'manifest') {
       for (const { section, name: table, rows, sha256 } of part.manifest.tables)
-        print(`${section}  ${table}  ${rows} rows  ${sha256}`);
+        print(`${section}  ${table}  ${counted(rows, 'row')}  ${sha256}`);
       print(
-        `${part.manifest.rows} rows in ${part.manifest.frames} frames: the archive is complete.`,
+        `${counted(part.manifest.rows, 'row')} in ${counted(part.manifest.frames, 'frame')}: the archive is complete.`,
       );
     }
   }
@@ -170,9 +171,11 @@ async function registerIn({ url, log }: Target): Promise<void> {
     const registered = await registerArchives(deps, from, ({ name }) =>
       headerOf(from, name, (error) => unread.push(`${name}: ${error.message}`)),
     );
-    print(`${registered} archives in the store are registered.`);
+    print(`Registered ${counted(registered, 'archive')} in the store.`);
     if (unread.length > 0)
-      throw new Error(`${unread.length} archives could not be read:\n${unread.join('\n')}\n`);
+      throw new Error(
+        `${counted(unread.length, 'archive')} could not be read:\n${unread.join('\n')}\n`,
+      );
   } finally {
     await deps.stop();
   }
@@ -209,7 +212,7 @@ async function restoreInto(db: Knex, databaseUrl: string, name: string): Promise
         'To restore another archive, start with an empty database again.',
     );
   const seconds = ((performance.now() - startedAt) / 1_000).toFixed(1);
-  print(`${manifest.rows} rows of ${header.createdAt} are restored, in ${seconds} s.`);
+  print(`Restored ${counted(manifest.rows, 'row')} of ${header.createdAt} in ${seconds} s.`);
 }
 
 const COMMANDS: Readonly<

@@ -6,6 +6,7 @@ import type { Composition } from '../composition/index.ts';
 import type { Command } from './command.ts';
 import { print, readArguments } from './program.ts';
 import { demoEstate } from './demoEstate.ts';
+import { counted } from '../../domain/shared/counted.ts';
 
 /** Mutations in one transaction. */
 const BATCH_SIZE = 500;
@@ -53,5 +54,5 @@ async function fill({ writes }: Composition['inventory']): Promise<void> {
   }
   const seconds = (performance.now() - startedAt) / 1_000;
   const rate = Math.round(mutations.length / seconds);
-  print(`${mutations.length} records were created in ${seconds.toFixed(1)} s (${rate}/s).`);
+  print(`Created ${counted(mutations.length, 'record')} in ${seconds.toFixed(1)} s (${rate}/s).`);
 }

@@ -2,6 +2,7 @@ import { PLATFORM } from '../../domain/access/scope.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
 import type { Command } from './command.ts';
 import { print, readArguments } from './program.ts';
+import { counted } from '../../domain/shared/counted.ts';
 
 export const reencryptSecrets: Command = {
   usage:
@@ -17,7 +18,7 @@ export const reencryptSecrets: Command = {
         reencrypted += done.reencrypted;
         unreadable.push(...done.unreadable);
       }
-      print(`${reencrypted} secrets were encrypted again.`);
+      print(`Encrypted again: ${counted(reencrypted, 'secret')}.`);
       if (unreadable.length > 0) {
         print(
           'No key of HOLDFAST_MASTER_KEYS opens secrets of these records, which stay as they are:',

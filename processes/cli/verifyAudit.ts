@@ -1,6 +1,7 @@
 import type { Composition } from '../composition/index.ts';
 import type { Command } from './command.ts';
 import { print, readArguments } from './program.ts';
+import { counted } from '../../domain/shared/counted.ts';
 
 type Verification = Awaited<ReturnType<Composition['auditSealer']['verify']>>;
 
@@ -43,13 +44,13 @@ const isIntact = (verification: Verification) => !verification.broken && hasEntr
 function describe(verification: Verification): string {
   const { from, checked, unsealed, broken } = verification;
   const unsealedNote = unsealed > 0 ? `, ${unsealed} not yet sealed` : '';
-  const archived = from > 0 ? `; ${from} earlier ones are archived` : '';
+  const archived = from > 0 ? `; archived before: ${from}` : '';
   if (broken?.position === from)
-    return `BROKEN: the chain does not say that its first ${from} entries are archived${unsealedNote}`;
+    return `BROKEN: the chain does not say that its beginning is archived (${counted(from, 'entry')})${unsealedNote}`;
   if (broken) {
     const entry = broken.id === null ? ' (missing)' : `, entry ${broken.id}`;
-    return `BROKEN at position ${broken.position}${entry}; the ${checked} entries before it are intact${unsealedNote}`;
+    return `BROKEN at position ${broken.position}${entry}; intact before it: ${counted(checked, 'entry')}${unsealedNote}`;
   }
   if (!hasEntries(verification)) return 'there are no entries';
-  return `${checked} entries, intact${unsealedNote}${archived}`;
+  return `${counted(checked, 'entry')}, intact${unsealedNote}${archived}`;
 }

@@ -23,6 +23,7 @@ import { scopeOfGrant } from '../../domain/access/tokenScope.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import { mayEverHold } from './rights.ts';
 import { requesterOf, resolveResourceScope, type ResourceScopeRequest } from './resourceScope.ts';
+import { counted } from '../../domain/shared/counted.ts';
 
 export type AccessReport = ReturnType<typeof createAccessReport>;
 
@@ -212,6 +213,6 @@ const firstIds = (ids: ReadonlySet<string>): string[] => [...ids].sort().slice(0
 /** Explains the result. Grants that the caller cannot read are counted, not listed. */
 function reasonFor(shown: number, hidden: number): string {
   if (shown + hidden === 0) return 'No grant that covers this scope includes the permission.';
-  const all = `Held by ${shown + hidden === 1 ? 'one grant' : `${shown + hidden} grants`}`;
+  const all = `Held by ${counted(shown + hidden, 'grant')}`;
   return hidden === 0 ? `${all}.` : `${all}, ${hidden} of them outside your scope.`;
 }

@@ -13,6 +13,7 @@ import { PLATFORM_SCOPE } from '../../domain/access/scope.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type { Access } from './access.ts';
 import { createCommitAccessChange } from './commitAccessChange.ts';
+import { counted } from '../../domain/shared/counted.ts';
 
 export type Roles = ReturnType<typeof createRoles>;
 
@@ -167,7 +168,7 @@ export function createRoles({ db, commit, access, ids }: Deps) {
           if (useCount > 0)
             throw new AppError(
               'in_use',
-              `The role ${id} has ${useCount} grants; revoke them first.`,
+              `The role ${id} has ${counted(useCount, 'grant')} to revoke first.`,
             );
           await CustomRole.query(trx).deleteById(id);
           roleRecord.deleted(work, role);

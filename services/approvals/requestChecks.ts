@@ -7,6 +7,7 @@ import { isSamePerson, namesMeaning } from '../../domain/approvals/names.ts';
 import { builtInNames } from '../../domain/shared/builtInActors.ts';
 import type { FieldError } from '../../domain/shared/errors.ts';
 import type { ApprovalRequest } from './approvalRequest.ts';
+import { counted } from '../../domain/shared/counted.ts';
 
 const bodyError = (pointer: string, code: string, message: string): FieldError => ({
   in: 'body',
@@ -87,7 +88,7 @@ export async function checkAssignees(
     bodyError(
       '/assignedUserIds',
       'too_few_approvers',
-      `${requiredApprovals} must approve, but only ${otherApprovers.length} of these users, without you, hold workflow:approve at the scope of the request`,
+      `must include users for ${counted(requiredApprovals, 'approval')}: only ${otherApprovers.length} of them, without you, may approve at the scope of the request (workflow:approve)`,
     ),
   ];
 }

@@ -45,6 +45,7 @@ import { reportedRow, reportText, type ImportRowReport } from './importReport.ts
 import { createImportRun } from './importRun.ts';
 import type { InventoryQuestions } from './questions.ts';
 import type { InventoryWrites } from './writes.ts';
+import { counted } from '../../domain/shared/counted.ts';
 
 export type InventoryImports = ReturnType<typeof createInventoryImports>;
 
@@ -155,7 +156,7 @@ export function createInventoryImports(deps: Deps) {
       for await (const row of rows) {
         await pause();
         if (++count > maxRows)
-          throw new AppError('limit_reached', `A file may have ${maxRows} rows.`);
+          throw new AppError('limit_reached', `A file may have ${counted(maxRows, 'row')}.`);
         yield row;
       }
     }

@@ -11,6 +11,7 @@ import {
 import type { JobSummaryData } from '../../domain/jobs/records.ts';
 import { AppError } from '../../domain/shared/errors.ts';
 import { useConnectionsForProcess } from '../../platform/connectionUser.ts';
+import { counted } from '../../domain/shared/counted.ts';
 
 export type JobQueue = ReturnType<typeof createJobQueue>;
 
@@ -62,7 +63,11 @@ export function createJobQueue({ db, config: { queueLimits: limits } }: Deps) {
         retryAfterSeconds: queueRetryAfter(queues.get(tenantId)?.oldestAt, Date.now()),
       };
       throw refusal === 'tenant'
-        ? new AppError('queue_full', `${limits.tenant} jobs of the tenant wait already.`, extra)
+        ? new AppError(
+            'queue_full',
+            `The tenant has reached its limit of ${counted(limits.tenant, 'waiting job')}.`,
+            extra,
+          )
         : new AppError('server_busy', 'Too many jobs wait already.', extra);
     },
 

@@ -40,6 +40,7 @@ import {
 } from '../../domain/retention/retention.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
 import type { Log } from '../../platform/log.ts';
+import { counted } from '../../domain/shared/counted.ts';
 
 export type PurgeRun = Pick<JobTools, 'jobId' | 'runId' | 'attempt' | 'signal'>;
 
@@ -304,7 +305,7 @@ export function createPurge({ db, commit, log, config: { retention: defaults } }
       if (failures > 0)
         throw new JobFailure(
           'purge_incomplete',
-          `The records of ${failures} tenants cannot be purged; the server log says why`,
+          `The records of ${counted(failures, 'tenant')} cannot be purged; the server log says why`,
           { retryable: false },
         );
       return true;

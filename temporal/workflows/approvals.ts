@@ -25,6 +25,7 @@ import {
 import { activityTaskQueue } from '../../domain/dispatch/workflowIds.ts';
 import { toSearchAttributes } from './shared/searchAttributes.ts';
 import { LOCAL_STEP_OPTIONS } from './shared/stepOptions.ts';
+import { counted } from '../../domain/shared/counted.ts';
 
 const { loadApproval, confirmDecision, sendApprovalReminder, expireApproval, cancelApproval } =
   proxyLocalActivities<ApprovalActivities>(LOCAL_STEP_OPTIONS);
@@ -245,7 +246,7 @@ const longActivities = (heartbeatMs: number) =>
   });
 
 const pendingText = ({ missingApprovals, expiresAt }: Pending): string =>
-  `Waits for ${missingApprovals === 1 ? 'a decision' : `${missingApprovals} approvals`} until ${expiresAt}`;
+  `Waits for ${counted(missingApprovals, 'approval')} until ${expiresAt}`;
 
 const resultText = ({ status, execution }: ApprovalResult): string =>
   `Ended: ${status}${execution === 'none' ? '' : `, ${execution}`}`;

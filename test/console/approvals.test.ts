@@ -52,7 +52,7 @@ describeConsole('approvals', (console) => {
     await page.getByRole('link', { name: request.title }).click();
     await heading(page, request.title).waitFor();
     expect(await page.title()).toBe(`${request.title} · Holdfast`);
-    await page.getByText('One approval is needed.').waitFor();
+    await page.getByText('Needs 1 approval.').waitFor();
     await page.getByText('1 created, 1 changed').waitFor();
     const created = page.getByRole('table', { name: `Create ${cidr}` });
     await created.getByText('new hall').waitFor();

@@ -1,5 +1,6 @@
 import { AppError } from '../../../domain/shared/errors.ts';
 import { createBudgets, secondsUntil, type Budget } from '../../../platform/budgets.ts';
+import { counted } from '../../../domain/shared/counted.ts';
 
 const REQUEST = 1;
 
@@ -13,7 +14,7 @@ export function createTokenRate({ now }: { now?: () => number } = {}) {
   function requireLeft(budget: Budget): void {
     const retryAfterSeconds = secondsUntil(budget, REQUEST);
     if (retryAfterSeconds === undefined) return;
-    const detail = `The token may make ${budget.allowance.most} requests a minute.`;
+    const detail = `The token may make ${counted(budget.allowance.most, 'request')} a minute.`;
     throw new AppError('too_many_requests', detail, { retryAfterSeconds });
   }
 

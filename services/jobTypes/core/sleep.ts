@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Type, type Static } from 'typebox';
 import { JobFailure, defineJobType } from '../../../domain/jobs/jobType.ts';
 import { HOUR_MS } from '../../../domain/shared/durations.ts';
+import { counted } from '../../../domain/shared/counted.ts';
 
 const Payload = Type.Object(
   {
@@ -36,7 +37,7 @@ export const coreSleep = defineJobType<Static<typeof Payload>>({
   timeoutMs: 3_700_000,
   run: async ({ durationMs, failAttempts = 0 }, { attempt, startedAt, signal, log, progress }) => {
     if (attempt <= failAttempts)
-      throw new JobFailure('sleep_failed', `Asked to fail ${failAttempts} attempts`);
+      throw new JobFailure('sleep_failed', `Asked to fail ${counted(failAttempts, 'attempt')}`);
     const endsAt = startedAt.getTime() + durationMs;
     for (let leftMs = endsAt - Date.now(); leftMs > 0; leftMs = endsAt - Date.now()) {
       progress(Math.floor(100 * (1 - leftMs / durationMs)), `${Math.ceil(leftMs / 1_000)} s left`);

@@ -11,6 +11,7 @@ import type { JobSource } from '../../../domain/jobs/jobs.ts';
 import { JobFailure, defineJobType, type JobType } from '../../../domain/jobs/jobType.ts';
 import { StalePlan, type ApprovedChanges } from '../../inventory/approvedChanges.ts';
 import { applyFailure } from './applyFailure.ts';
+import { counted } from '../../../domain/shared/counted.ts';
 
 type Payload = { mutations: Mutation[] };
 
@@ -51,7 +52,10 @@ export function inventoryApply({
         : null;
       try {
         const applied = await approvedChanges.apply(tools, mutations, approved);
-        tools.log('info', `${applied.changes.length + applied.hiddenChanges} records changed`);
+        tools.log(
+          'info',
+          `${counted(applied.changes.length + applied.hiddenChanges, 'record')} changed`,
+        );
         return applied;
       } catch (error) {
         if (!(error instanceof StalePlan)) throw applyFailure(error);

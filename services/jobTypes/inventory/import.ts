@@ -3,6 +3,7 @@ import { IMPORT_JOB_TYPE } from '../../../domain/inventory/imports.ts';
 import { JobFailure, defineJobType, type JobType } from '../../../domain/jobs/jobType.ts';
 import { HOUR_MS } from '../../../domain/shared/durations.ts';
 import type { InventoryImports } from '../../inventory/imports.ts';
+import { counted } from '../../../domain/shared/counted.ts';
 
 const Payload = Type.Object({ importId: Type.String() }, { additionalProperties: false });
 type Payload = Static<typeof Payload>;
@@ -25,7 +26,7 @@ export const inventoryImport = ({ imports }: ImportDeps): JobType<Payload> =>
       const { rows, dryRun, mode, ...current } = await imports.progress(importId);
       let { done } = current;
       const reportProgress = (count: number) =>
-        progress((100 * count) / rows, `${count} of ${rows} rows`);
+        progress((100 * count) / rows, `${count} of ${counted(rows, 'row')}`);
       if (dryRun && done < rows)
         ({ done } = await imports.dryRun(importId, signal, reportProgress));
       else if (mode === 'all' && done < rows)
@@ -42,7 +43,7 @@ export const inventoryImport = ({ imports }: ImportDeps): JobType<Payload> =>
       }
       const failure = await imports.failure(importId);
       if (failure !== null) throw new JobFailure('nothing_imported', failure, { retryable: false });
-      log('info', dryRun ? `${rows} rows checked` : `${rows} rows done`, {
+      log('info', `${counted(rows, 'row')} ${dryRun ? 'checked' : 'done'}`, {
         importId,
         dryRun,
         mode,

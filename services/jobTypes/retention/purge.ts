@@ -14,6 +14,7 @@ import type { Metrics } from '../../../platform/metrics.ts';
 import type { SharedSettings } from '../../../platform/sharedSettings.ts';
 import type { createLogMonths } from '../../retention/logMonths.ts';
 import type { createPurge } from '../../retention/purge.ts';
+import { counted } from '../../../domain/shared/counted.ts';
 
 const Payload = Type.Object({}, { additionalProperties: false });
 
@@ -86,7 +87,7 @@ export const retentionPurge = ({
         if (more === 0) return;
         rows[kind] = (rows[kind] ?? 0) + more;
         metrics.purgedRows.inc({ kind }, more);
-        tools.progress(50, `${rows[kind]} rows of ${RETENTION[kind].of}`);
+        tools.progress(50, `${counted(rows[kind], 'row')} of ${RETENTION[kind].of}`);
       };
       await logMonths.create(now);
       const months = await logMonths.drop(tools.jobId, now);

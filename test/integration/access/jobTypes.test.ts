@@ -234,7 +234,7 @@ describe('a job of a type with the access granted', () => {
     const asked = 'permission=job:write&jobType=net.probe';
     expect(await explain(`${asked}&tenantId=red`).expect(200)).toMatchObject({
       allowed: false,
-      reason: 'Held by one grant. No role that is granted here names the job type net.probe.',
+      reason: 'Held by 1 grant. No role that is granted here names the job type net.probe.',
       grants: [{ roleId: 'operator' }],
       jobTypeGrants: [],
     });

@@ -89,7 +89,7 @@ describe('what is approved is what is executed', () => {
       requester: { id: 'root' },
       deciders: { users: [], roles: [{ id: 'approver', name: 'Approver', mayApprove: true }] },
       ifApproved:
-        'One approval is needed. Then a job of the type inventory.apply changes all 5 records of the plan, or none, immediately, with the rights that the gateway sent for root with the request. If the change would then do anything else, the job does not run.',
+        'Needs 1 approval. Then a job of the type inventory.apply changes all records of the plan (5), or none, immediately, with the rights that the gateway sent for root with the request. If the change would then do anything else, the job does not run.',
     });
     const finished = await approveAndWait(approver(), created.id);
     expect(finished).toMatchObject({ execution: 'succeeded', difference: null, error: null });

@@ -314,7 +314,7 @@ describe('commands', () => {
     expect(await runHere(app, verifyAudit, 'forged')).toEqual({
       status: 1,
       text: expect.stringContaining(
-        `forged: BROKEN at position 3, entry ${id}; the 2 entries before it are intact`,
+        `forged: BROKEN at position 3, entry ${id}; intact before it: 2 entries`,
       ),
     });
   });

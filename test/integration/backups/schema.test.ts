@@ -123,7 +123,7 @@ test('a restore is complete although the store cannot be used, and archives are 
   );
   expect(restored.stderr).toMatch(/^Warning: the restore is complete, but .* not registered/);
   expect(restored.status).toBe(0);
-  expect(restored.stdout).toMatch(/rows of .* are restored/);
+  expect(restored.stdout).toMatch(/Restored \d+ rows of /);
   expect(await db('backups').pluck('id')).toEqual([]);
   const registered = await command(archives.env, 'register');
   expect([registered.status, registered.stderr]).toEqual([0, '']);
@@ -135,7 +135,7 @@ test('a restore is complete although the store cannot be used, and archives are 
   await rm(unread);
   expect([partly.status, partly.stderr]).toEqual([
     1,
-    expect.stringContaining(`1 archives could not be read:\n${path.basename(unread)}: `),
+    expect.stringContaining(`1 archive could not be read:\n${path.basename(unread)}: `),
   ]);
   await admin(app).delete(`/api/backup/${backup.id}`).expect(204);
 });
@@ -166,7 +166,7 @@ describe('disaster recovery', () => {
       2,
       expect.stringContaining('description'),
     ]);
-    expect((await command('restore', backup.archive)).stdout).toMatch(/rows of .* are restored/);
+    expect((await command('restore', backup.archive)).stdout).toMatch(/Restored \d+ rows of /);
     const after = await dumpStable(url);
     // Rows that were written after the snapshot are missing.
     for (const name of [

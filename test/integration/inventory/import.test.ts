@@ -308,7 +308,7 @@ describe('import', () => {
           .expect(200);
         expect(job.error).toMatchObject({
           code: 'nothing_imported',
-          message: expect.stringMatching(/^Nothing was imported: 2 of 2 rows are invalid and 0 /),
+          message: expect.stringMatching(/^Nothing was imported: 2 of 2 rows invalid, 0 /),
         });
       }
     },

@@ -201,9 +201,9 @@ test('reverting says first what it loses, and changes nothing until that is acce
   expect(await planRevert(db, options.migrations)).toEqual({
     migration: '9002_column',
     losses: [
-      'the column notes.extra with 1 values',
-      '1 rows of notes',
-      'the former values of 1 rows of notes',
+      'the column notes.extra with 1 value',
+      '1 row of notes',
+      'the former values of 1 row of notes',
     ],
   });
   expect(await db('notes').orderBy('id').select('extra')).toEqual([
@@ -213,8 +213,8 @@ test('reverting says first what it loses, and changes nothing until that is acce
   await migrateDown(db, false, options);
   expect(await planRevert(db, options.migrations)).toEqual({
     migration: '9001_note',
-    losses: ['the table notes with 1 rows'],
+    losses: ['the table notes with 1 row'],
   });
-  expect(await planRevertAll(db)).toContain('the table notes with 1 rows');
+  expect(await planRevertAll(db)).toContain('the table notes with 1 row');
   await expect(planRevert(db)).rejects.toThrow('Migrate with the newer version');
 });

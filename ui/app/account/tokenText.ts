@@ -1,5 +1,7 @@
+import { formatNumberOf } from '../../parts/format.ts';
 import { DAY_MS } from '../../../domain/shared/durations.ts';
 import { labelOf, type Names } from '../../parts/names.ts';
+import { nounOf } from '../../../domain/shared/nouns.ts';
 
 /** What texts need of a token. */
 type Token = {
@@ -45,7 +47,7 @@ export function limitTexts(token: Token, names?: Names, owner: 'you' | 'it' = 'y
     resourceScopes && `at ${listText(resourceScopes.map((scope) => whereText(scope, names)))}`,
     jobTypes && `jobs ${listText(jobTypes)}`,
     allowedNetworks && `from ${listText(allowedNetworks)}`,
-    requestsPerMinute !== null && `${requestsPerMinute} requests a minute`,
+    requestsPerMinute !== null && `${formatNumberOf(requestsPerMinute, 'request')} a minute`,
   ].filter((text) => typeof text === 'string');
 }
 
@@ -82,10 +84,7 @@ export function heldPermissions(
     ] as const;
     const texts = parts
       .filter(([, ids]) => ids.length > 0)
-      .map(
-        ([kind, ids]) =>
-          `${ids.length === 1 ? kind.slice(0, -1) : kind} ${listText(ids.map(nameOf(kind)))}`,
-      );
+      .map(([kind, ids]) => `${nounOf(kind, ids.length)} ${listText(ids.map(nameOf(kind)))}`);
     if (texts.length === 0) return [];
     return [{ permission, where: `${texts.join('; ')}${complete ? '' : ' and more'}` }];
   });

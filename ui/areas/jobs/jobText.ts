@@ -1,3 +1,4 @@
+import { formatNumberOf } from '../../parts/format.ts';
 import { ownValue } from '../../parts/ownValue.ts';
 import { isRecordId } from '../../parts/recordIds.ts';
 
@@ -148,7 +149,7 @@ const WAIT_TEXTS: Readonly<Record<WaitReason, (waiting: Waiting) => string>> = {
   other_digest: ({ pool }) =>
     `Waits for a runner of the pool ${pool} with the version of its job type that was approved.`,
   pool_full: ({ pool, runners }) =>
-    `Waits for a free slot of the ${runners} ${runners === 1 ? 'runner' : 'runners'} of the pool ${pool}.`,
+    `Waits for a free slot of the ${formatNumberOf(runners, 'runner')} of the pool ${pool}.`,
   no_slot: ({ pool }) =>
     `Waits for a slot of the pool ${pool}: the tenant has its share, the type its limit, or the job starts soon.`,
 };

@@ -16,6 +16,7 @@ import { ReasonButton } from '../../parts/PermissionButton.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { backfillQuery, type Interval, type Schedule } from './scheduleQueries.ts';
 import classes from './Schedules.module.css';
+import { nounOf } from '../../../domain/shared/nouns.ts';
 
 type Props = { schedule: Schedule; opened: boolean; onClose: () => void };
 
@@ -132,7 +133,7 @@ function Counts({ preview }: { preview: Schemas['BackfillPreview'] }) {
   return (
     <dl className={classes.counts}>
       <dt>{formatCount(preview.occurrences)}</dt>
-      <dd>{preview.occurrences === 1 ? 'occurrence' : 'occurrences'} in the interval, of which</dd>
+      <dd>{nounOf('occurrence', preview.occurrences)} in the interval, of which</dd>
       {COUNTS.filter(([name]) => preview[name] > 0 || name === 'toRun').map(([name, text]) => (
         <div key={name} style={{ display: 'contents' }}>
           <dt>{formatCount(preview[name])}</dt>

@@ -1,5 +1,5 @@
 import { DAY_MS } from '../../../domain/shared/durations.ts';
-import { formatDuration } from '../../parts/format.ts';
+import { formatDuration, formatNumberOf } from '../../parts/format.ts';
 import { ownValue } from '../../parts/ownValue.ts';
 import type { Tone } from '../../parts/statuses.ts';
 
@@ -63,7 +63,7 @@ export function retriesText({ maxAttempts, maxIntervalSeconds }: RetryPolicy): s
   const waits = PLAN.slice(0, maxAttempts - 1).map((seconds) =>
     formatDuration(Math.min(seconds, maxIntervalSeconds) * 1_000),
   );
-  return `${maxAttempts} attempts; the waits are ${waits.join(', ')}, each up to 10 % longer`;
+  return `${formatNumberOf(maxAttempts, 'attempt')}; the waits are ${waits.join(', ')}, each up to 10 % longer`;
 }
 
 /** The types that a webhook subscribes to, in a few words. */

@@ -1,4 +1,4 @@
-import { formatDuration } from '../format.ts';
+import { formatDuration, formatNumberOf } from '../format.ts';
 
 /** How often and after which delays a failed attempt is retried. */
 export type RetryPolicy = {
@@ -41,5 +41,5 @@ export function describeRetries(policy: Partial<RetryPolicy>): string {
   });
   const more = maxAttempts - 1 > delays.length ? ' …' : '';
   const extra = jitter > 0 ? `, each up to ${Math.round(jitter * 100)} % longer` : '';
-  return `${maxAttempts} attempts; delays ${delays.join(', ')}${more}${extra}.`;
+  return `${formatNumberOf(maxAttempts, 'attempt')}; delays ${delays.join(', ')}${more}${extra}.`;
 }

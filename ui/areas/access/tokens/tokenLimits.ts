@@ -1,5 +1,6 @@
 import { limitTexts } from '../../../app/account/tokenText.ts';
 import type { Names } from '../../../parts/names.ts';
+import { nounOf } from '../../../../domain/shared/nouns.ts';
 
 type Token = Parameters<typeof limitTexts>[0] & { pools: readonly string[] | null };
 
@@ -7,4 +8,4 @@ type Token = Parameters<typeof limitTexts>[0] & { pools: readonly string[] | nul
 export const tokenLimits = (token: Token, names?: Names): string =>
   token.pools === null
     ? limitTexts(token, names, 'it').join(' · ')
-    : `Takes jobs of the ${token.pools.length === 1 ? 'pool' : 'pools'} ${token.pools.join(', ')}`;
+    : `Takes jobs of the ${nounOf('pool', token.pools.length)} ${token.pools.join(', ')}`;

@@ -1,6 +1,6 @@
 import { Progress } from '@mantine/core';
 import { Exact } from '../../../parts/Exact.tsx';
-import { formatCount } from '../../../parts/format.ts';
+import { formatCount, formatNumberOf } from '../../../parts/format.ts';
 import { Icon } from '../../../parts/icons.tsx';
 import { isRunning, type Import } from './importQueries.ts';
 import { countsText } from './importText.ts';
@@ -39,7 +39,7 @@ export function ImportProgress({ record }: { record: Import }) {
         <span>
           {status === 'queued'
             ? 'It waits to start.'
-            : `${formatCount(rowsDone)} of ${formatCount(rows)} rows ${dryRun ? 'checked' : 'done'}`}
+            : `${formatCount(rowsDone)} of ${formatNumberOf(rows, 'row')} ${dryRun ? 'checked' : 'done'}`}
         </span>
       </div>
     </>

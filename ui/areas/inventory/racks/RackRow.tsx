@@ -1,3 +1,4 @@
+import { formatNumberOf } from '../../../parts/format.ts';
 import { useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import { useLiveRefresh } from '../../../app/live.ts';
@@ -49,7 +50,7 @@ export function RackRow({ field, id }: Props) {
 
 function SmallRack({ rack, mounts }: MountedRack) {
   const model = useMemo(() => createRackModel(rack.uHeight, mounts), [rack, mounts]);
-  const free = `${model.freeOf('front')} of ${rack.uHeight} units free`;
+  const free = `${model.freeOf('front')} of ${formatNumberOf(rack.uHeight, 'unit')} free`;
   return (
     <li>
       <RackThumb model={model} face="front" label={`${rack.name}, ${free}`} />
