@@ -54,6 +54,29 @@ export const trimVersions = async (trx: Knex, name: string, keep: number): Promi
     [name, name, keep],
   ));
 
+/** Removes all versions of a type, such as those of the pool that had its name before. */
+export const removeVersions = async (trx: Knex, name: string): Promise<void> =>
+  void (await trx('job_type_versions').where({ name }).delete());
+
+const unannounced = (db: Knex) =>
+  RemoteType.query(db)
+    .where({ state: 'waiting' })
+    .whereRaw(`updated_at < now() - interval '1 day'`)
+    .whereRaw(
+      `NOT EXISTS (SELECT FROM runners AS r WHERE r.pool = job_types.pool AND r.types ->> job_types.name IS NOT NULL)`,
+    );
+
+/**
+ * Types that were never accepted and have not changed for a day, and that no runner has announced, also none that was
+ * heard of within the last hour: `purgeRunners` removes others.
+ */
+export const findUnannounced = async (db: Knex, limit: number): Promise<RemoteType[]> =>
+  unannounced(db).orderByRaw('random()').limit(limit);
+
+/** Locks a type that `findUnannounced` has found; undefined if it is none any more. */
+export const lockUnannounced = async (trx: Knex, name: string): Promise<RemoteType | undefined> =>
+  unannounced(trx).findById(name).forUpdate();
+
 type VersionRow = TypeVersion;
 const VERSION_COLUMNS = 'digest, shape, definition, first_seen_at AS "firstSeenAt"';
 

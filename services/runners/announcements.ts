@@ -13,6 +13,7 @@ import {
   announcedStates,
   findUnusedCurrent,
   findVersion,
+  removeVersions,
   trimVersions,
   TYPES_TOPIC,
 } from '../../db/runners/types.ts';
@@ -31,7 +32,8 @@ import type { Ids } from '../../platform/ids.ts';
 import { createPause } from '../../platform/turns.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import type { RunnerIdentity } from './identity.ts';
-import { MAX_REMOTE_TYPES } from './remoteTypes.ts';
+import { MAX_POOLS } from './pools.ts';
+import { MAX_REMOTE_TYPES, MAX_TYPES_OF_POOL } from './remoteTypes.ts';
 import { remoteTypeRecord } from './typeAudit.ts';
 
 export type Announcements = ReturnType<typeof createAnnouncements>;
@@ -88,7 +90,7 @@ export function createAnnouncements({ db, commit, ids, jobTypes }: Deps) {
   async function addToType(
     work: Work,
     trx: Knex,
-    pool: Pool,
+    { pool, pools }: Announcer,
     { digest, definition }: AnnouncedType,
     caller: Caller,
   ): Promise<string | undefined> {
@@ -97,10 +99,14 @@ export function createAnnouncements({ db, commit, ids, jobTypes }: Deps) {
     const isTrusted = trusts(pool, name);
     const accepted = acceptance({ digest, shape, definition }, caller, work.now);
     const before = await RemoteType.query(trx).findById(name).forUpdate();
-    if (before && before.pool !== pool.name) return `The type belongs to another pool.`;
+    const problem = ownershipProblem({ pool, pools }, name, before);
+    if (problem !== undefined) return problem;
+    const isOwn = before?.pool === pool.name;
+    if (!isOwn) {
+      const full = await limitProblem(trx, pool.name, before);
+      if (full !== undefined) return full;
+    }
     if (!before) {
-      if ((await RemoteType.query(trx).resultSize()) >= MAX_REMOTE_TYPES)
-        return `There are ${MAX_REMOTE_TYPES} types; delete those that are not needed.`;
       const type = await RemoteType.query(trx).insertAndFetch({
         name,
         pool: pool.name,
@@ -115,7 +121,9 @@ export function createAnnouncements({ db, commit, ids, jobTypes }: Deps) {
       const isSameShape = before.state === 'accepted' && before.shape === shape;
       const replaces =
         (isSameShape || (isTrusted && before.state !== 'disabled')) && before.digest !== digest;
+      if (!isOwn) await removeVersions(trx, name);
       const after = await RemoteType.query(trx).patchAndFetchById(name, {
+        pool: pool.name,
         ...(replaces && { ...accepted, ...(isSameShape && acceptanceOf(before)) }),
         updatedAt: work.now,
         version: before.version + 1,
@@ -146,12 +154,14 @@ export function createAnnouncements({ db, commit, ids, jobTypes }: Deps) {
     types: Readonly<Record<string, string>>,
   ): Promise<void> {
     const found = await findUnusedCurrent(db, poolName, types);
-    const pool = found.length > 0 ? await Pool.query(db).findById(poolName) : undefined;
+    if (found.length === 0) return;
+    const pools = await Pool.query(db).limit(MAX_POOLS);
+    const pool = pools.find(({ name }) => name === poolName);
     if (!pool) return;
     for (const { name, digest, isSameShape } of found)
       if (isSameShape || trusts(pool, name))
         await commit({ ...caller, tenantId: PLATFORM }, async (work) =>
-          replaceVersion(work, await work.trx(), pool, { name, digest }, caller),
+          replaceVersion(work, await work.trx(), { pool, pools }, { name, digest }, caller),
         ).catch(ignoreNoChange(undefined));
   }
 
@@ -159,14 +169,16 @@ export function createAnnouncements({ db, commit, ids, jobTypes }: Deps) {
   async function replaceVersion(
     work: Work,
     trx: Knex,
-    pool: Pool,
+    announcer: Announcer,
     { name, digest }: { name: string; digest: string },
     caller: Caller,
   ): Promise<void> {
+    const { pool } = announcer;
     const before = await RemoteType.query(trx).findById(name).forUpdate();
     const version = await findVersion(trx, name, digest);
     const [candidate] = await findUnusedCurrent(trx, pool.name, { [name]: digest });
     if (!before || !version || !candidate) throw new NoChange();
+    if (ownershipProblem(announcer, name, before) !== undefined) throw new NoChange();
     const { isSameShape } = candidate;
     if (!isSameShape && !trusts(pool, name)) throw new NoChange();
     const after = await RemoteType.query(trx).patchAndFetchById(name, {
@@ -181,20 +193,22 @@ export function createAnnouncements({ db, commit, ids, jobTypes }: Deps) {
 
   async function announceType(
     caller: Caller,
-    pool: Pool,
+    announcer: Announcer,
     type: AnnouncedType,
   ): Promise<string | undefined> {
-    const reason = refusal(pool.name, type);
+    const { pool } = announcer;
+    const { name } = type.definition;
+    const reason =
+      refusal(pool.name, type) ??
+      ownershipProblem(announcer, name, await RemoteType.query(db).findById(name));
     if (reason !== undefined) return reason;
     if (await isKnown(pool.name, type)) return undefined;
     const versionReason = versionRefusal(type);
     if (versionReason !== undefined) return versionReason;
-    const typePool = await RemoteType.query(db).findById(type.definition.name).select('pool');
-    if (typePool && typePool.pool !== pool.name) return 'The type belongs to another pool.';
     let refused: string | undefined;
     const add = () =>
       commit({ ...caller, tenantId: PLATFORM }, async (work) => {
-        refused = await addToType(work, await work.trx(), pool, type, caller);
+        refused = await addToType(work, await work.trx(), announcer, type, caller);
         if (refused !== undefined) throw new AppError('conflict', refused);
       });
     await add()
@@ -228,13 +242,14 @@ export function createAnnouncements({ db, commit, ids, jobTypes }: Deps) {
   ): Promise<{ runner: string; types: AnnouncedState[] }> {
     const refused: AnnouncedState[] = [];
     const offered: Record<string, string> = {};
+    const announcer = { pool, pools: await Pool.query(db).limit(MAX_POOLS) };
     const pause = createPause();
     for (const type of types) {
       await pause();
       const { name } = type.definition;
       const reason = Object.hasOwn(offered, name)
         ? 'The runner has announced this name twice.'
-        : await announceType(caller, pool, type);
+        : await announceType(caller, announcer, type);
       if (reason === undefined) offered[name] = type.digest;
       else refused.push({ name, digest: type.digest, state: 'refused', reason });
     }
@@ -303,6 +318,48 @@ export function createAnnouncements({ db, commit, ids, jobTypes }: Deps) {
 /** True if a pool accepts a type by its name. */
 const trusts = ({ acceptTypes }: Pool, name: string): boolean =>
   acceptTypes.some((pattern) => coversJobType(pattern, name));
+
+/** The pool of a runner, and all pools. */
+type Announcer = { pool: Pool; pools: readonly Pool[] };
+
+/** True if a pool has a pattern for the name of a type, besides that for all names. */
+const names = ({ acceptTypes }: Pool, type: string): boolean =>
+  acceptTypes.some((pattern) => pattern !== '*' && coversJobType(pattern, type));
+
+/**
+ * Why a pool may not announce the name of a type; undefined if it may. A name belongs to the pools that name it, and
+ * otherwise to the pool that has announced it first. A type that was accepted once stays in its pool.
+ */
+function ownershipProblem(
+  { pool, pools }: Announcer,
+  name: string,
+  type: Pick<RemoteType, 'pool' | 'state'> | undefined,
+): string | undefined {
+  if (type && type.state !== 'waiting')
+    return type.pool === pool.name ? undefined : 'The type belongs to another pool.';
+  if (names(pool, name)) {
+    const other = type && pools.find((each) => each.name === type.pool);
+    return other && other.name !== pool.name && names(other, name)
+      ? 'The type belongs to another pool.'
+      : undefined;
+  }
+  if (pools.some((each) => names(each, name)))
+    return 'The type belongs to another pool, whose acceptTypes name it.';
+  return type && type.pool !== pool.name ? 'The type belongs to another pool.' : undefined;
+}
+
+/** Why a pool can have no other type; undefined if it can. `before` is that which it takes over. */
+async function limitProblem(
+  trx: Knex,
+  pool: string,
+  before: RemoteType | undefined,
+): Promise<string | undefined> {
+  if ((await RemoteType.query(trx).where({ pool }).resultSize()) >= MAX_TYPES_OF_POOL)
+    return `The pool has ${MAX_TYPES_OF_POOL} types; delete those that are not needed.`;
+  return !before && (await RemoteType.query(trx).resultSize()) >= MAX_REMOTE_TYPES
+    ? `There are ${MAX_REMOTE_TYPES} types; delete those that are not needed.`
+    : undefined;
+}
 
 /** The fields of a type that is accepted with a version. */
 const acceptance = (

@@ -14,6 +14,9 @@ import type { JobTypes } from '../jobTypes/registry.ts';
 /** Types of runners that an installation can have. */
 export const MAX_REMOTE_TYPES = 500;
 
+/** Types that a pool can have: one must not take those of all others. */
+export const MAX_TYPES_OF_POOL = 200;
+
 /** Notifications can be lost. */
 const REFRESH_MS = 30_000;
 

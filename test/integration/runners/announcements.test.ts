@@ -23,13 +23,17 @@ afterAll(() => app.stop());
 
 type State = { name: string; digest: string; state: string; reason?: string };
 
-/** A pool of its own that accepts `types`, and a type in it. */
+/** A pool of its own, and a type in it, in an area of its own: `{area}` in patterns. */
 async function poolWith(acceptTypes: string[]) {
   const pool = `announced-${++count}`;
-  const name = `announced.type-${count}`;
+  const name = `announced-${count}.type`;
   const client = await createRunnerToken(app, pool);
   const accept = (patterns: string[]) =>
-    root.put(`/api/pools/${pool}`, { acceptTypes: patterns }).expect(200);
+    root
+      .put(`/api/pools/${pool}`, {
+        acceptTypes: patterns.map((each) => each.replace('{area}', pool)),
+      })
+      .expect(200);
   await accept(acceptTypes);
   const announcement = (runnerId: string, types: unknown[]) => ({
     ...{ runnerId, name: 'hand', version: '1', slots: 1, pool },
@@ -75,7 +79,7 @@ async function compiled(what: () => Promise<unknown>): Promise<number> {
 }
 
 test('schemas of types that are announced again are not compiled again, refused ones neither', async () => {
-  const { runner } = await poolWith(['announced.*']);
+  const { runner } = await poolWith(['{area}.*']);
   const { announce } = runner();
   const good = () => announce('good', { payload: { type: 'object', title: 'good' } });
   const refused = () => announce('bad', { payload: { type: 'object', title: 'bad', $ref: '#/x' } });
@@ -92,7 +96,7 @@ test.each([
   ['no payload schema', {}],
   ['retries that cannot be read', { payload: { type: 'object' }, retry: null }],
 ])('a stored type with %s stops the announcement and the list of no other', async (_what, bad) => {
-  const [spoiled, other] = [await poolWith(['announced.*']), await poolWith(['announced.*'])];
+  const [spoiled, other] = [await poolWith(['{area}.*']), await poolWith(['{area}.*'])];
   const first = spoiled.runner();
   await first.announce('first');
   const { db, jobTypes } = app.deps;
@@ -109,7 +113,7 @@ test.each([
 });
 
 test('a schedule of a type that is disabled can be changed, with a warning', async () => {
-  const { runner, name } = await poolWith(['announced.*']);
+  const { runner, name } = await poolWith(['{area}.*']);
   await runner().announce('first');
   const body = { name, cronExpression: '0 3 1 1 *', jobType: name };
   const { id } = await root.post<ScheduleRecord>('/api/schedules', body).expect(201);
@@ -125,7 +129,7 @@ const CHANGED = { payload: { type: 'object', required: ['more'] } };
 
 describe('a declaration that goes back to an earlier version', () => {
   test('is accepted by a pool that accepts its name', async () => {
-    const { runner, current, name } = await poolWith(['announced.*']);
+    const { runner, current, name } = await poolWith(['{area}.*']);
     const one = runner();
     expect(await one.announce('first')).toMatchObject([accepted('first')]);
     expect(await one.announce('second', CHANGED)).toMatchObject([accepted('second')]);
@@ -146,12 +150,12 @@ describe('a declaration that goes back to an earlier version', () => {
     await one.announce('first');
     expect(await current()).toEqual(accepted('first'));
     expect(await one.announce('third', CHANGED)).toMatchObject([{ state: 'waiting' }]);
-    await accept(['announced.*']);
+    await accept(['{area}.*']);
     expect(await one.alive()).toMatchObject([accepted('third')]);
   });
 
   test('replaces no version that another living runner has', async () => {
-    const { runner, current } = await poolWith(['announced.*']);
+    const { runner, current } = await poolWith(['{area}.*']);
     const [one, other] = [runner(), runner()];
     await one.announce('first');
     await other.announce('second', CHANGED);
@@ -167,7 +171,7 @@ test('what was announced before a pool accepts its name is accepted when its run
   const { runner, accept, current } = await poolWith([]);
   const one = runner();
   expect(await one.announce('first')).toMatchObject([{ state: 'waiting' }]);
-  await accept(['announced.*']);
+  await accept(['{area}.*']);
   expect(await one.alive()).toMatchObject([accepted('first')]);
   expect(await current()).toEqual(accepted('first'));
 });
@@ -211,6 +215,117 @@ describe('an announcement', () => {
     expect(states[0]?.reason).toMatch(/another pool/);
     expect(states[200]?.reason).toMatch(/200 types/);
   });
+});
+
+describe('a name', () => {
+  const typeOf = (name: string, pool: string) => ({
+    digest: digestOf(`${name} of ${pool}`),
+    definition: { ...definition(name), pool },
+  });
+  type Pooled = Awaited<ReturnType<typeof poolWith>>;
+  const announce = async ({ runner, pool }: Pooled, name: string) =>
+    (await runner().send([typeOf(name, pool)]))[0];
+  const ownerOf = (name: string) =>
+    app.deps.db('job_types').where({ name }).first('pool', 'state', 'digest');
+  const owned = (pool: string, name: string, state: string) => ({
+    ...{ pool, state },
+    digest: state === 'accepted' ? typeOf(name, pool).digest : null,
+  });
+
+  test('belongs to the pool that names it, whichever announces it first', async () => {
+    const [naming, other] = [await poolWith(['{area}.*']), await poolWith(['*'])];
+    const name = `${naming.pool}.of-others`;
+    expect(await announce(other, name)).toMatchObject({
+      state: 'refused',
+      reason: expect.stringContaining('whose acceptTypes name it'),
+    });
+    expect(await announce(naming, name)).toMatchObject({ state: 'accepted' });
+    expect(await announce(other, name)).toMatchObject({ state: 'refused' });
+    expect(await ownerOf(name)).toEqual(owned(naming.pool, name, 'accepted'));
+  });
+
+  test('that waits in another pool is taken over by the pool that names it', async () => {
+    const [naming, other] = [await poolWith([]), await poolWith([])];
+    const { name } = naming;
+    const before = other.runner();
+    expect(await before.send([typeOf(name, other.pool)])).toMatchObject([{ state: 'waiting' }]);
+    expect(await announce(naming, name)).toMatchObject({ state: 'refused' });
+    await naming.accept(['{area}.*']);
+    expect(await announce(naming, name)).toMatchObject({ state: 'accepted' });
+    expect(await ownerOf(name)).toEqual(owned(naming.pool, name, 'accepted'));
+    const versions = await app.deps.db('job_type_versions').where({ name }).pluck('digest');
+    expect(versions).toEqual([typeOf(name, naming.pool).digest]);
+    expect(await before.send([typeOf(name, other.pool)])).toMatchObject([{ state: 'refused' }]);
+    expect(await before.alive()).toEqual([]);
+  });
+
+  test('that was accepted in a pool stays there, and is free for the right one when it is deleted', async () => {
+    const [naming, other] = [await poolWith([]), await poolWith([])];
+    const { name } = naming;
+    await announce(other, name);
+    await root.post(`/api/job-types/${name}/accept`).expect(200);
+    await naming.accept(['{area}.*']);
+    expect(await announce(naming, name)).toMatchObject({ state: 'refused' });
+    expect(await announce(other, name)).toMatchObject({ state: 'accepted' });
+    await root.delete(`/api/job-types/${name}`).expect(204);
+    expect(await announce(other, name)).toMatchObject({ state: 'refused' });
+    expect(await announce(naming, name)).toMatchObject({ state: 'accepted' });
+  });
+
+  test('goes to the pool that names it when both announce it at the same time', async () => {
+    const [naming, other] = [await poolWith(['{area}.*']), await poolWith([])];
+    const names = Array.from({ length: 5 }, (_, at) => `${naming.pool}.number-${at}`);
+    const all = names.flatMap((name) => [announce(other, name), announce(naming, name)]);
+    const states = (await Promise.all(all)).map((each) => each?.state);
+    expect(states).toEqual(names.flatMap(() => ['refused', 'accepted']));
+  });
+});
+
+test('a pool has at most 200 types, which take none from others', async () => {
+  const [full, other] = [await poolWith([]), await poolWith([])];
+  const { db } = app.deps;
+  await db.raw(
+    `INSERT INTO job_types (name, pool, state, created_at, updated_at, version)
+     SELECT 'full.' || n, ?, 'waiting', now(), now(), 1 FROM generate_series(1, 200) AS n`,
+    [full.pool],
+  );
+  expect(await full.runner().announce('first')).toMatchObject([
+    { state: 'refused', reason: expect.stringContaining('200 types') },
+  ]);
+  expect(await other.runner().announce('first')).toMatchObject([{ state: 'waiting' }]);
+  await db('job_types').where({ pool: full.pool }).delete();
+});
+
+test('a type that was never accepted and that nobody announces is removed after a day', async () => {
+  const { db, housekeeping } = app.deps;
+  const old = async (what: (pooled: Awaited<ReturnType<typeof poolWith>>) => Promise<unknown>) => {
+    const pooled = await poolWith([]);
+    await what(pooled);
+    await db('job_types')
+      .where({ name: pooled.name })
+      .update({ updated_at: new Date(Date.now() - 25 * 3_600_000) });
+    return pooled.name;
+  };
+  const left = async ({ runner }: Awaited<ReturnType<typeof poolWith>>) => {
+    const one = runner();
+    await one.announce('first');
+    await one.leave();
+  };
+  const abandoned = await old(left);
+  const announced = await old(({ runner }) => runner().announce('first'));
+  const accepted = await old(async (pooled) => {
+    await left(pooled);
+    await root.post(`/api/job-types/${pooled.name}/accept`).expect(200);
+  });
+  const young = await poolWith([]);
+  await left(young);
+  await housekeeping.run(AbortSignal.timeout(20_000));
+  const names = [abandoned, announced, accepted, young.name];
+  expect(await db('job_types').whereIn('name', names).orderBy('name').pluck('name')).toEqual(
+    [announced, accepted, young.name].sort(),
+  );
+  const events = await db('events').where({ subject_id: abandoned }).orderBy('id').pluck('type');
+  expect(events).toEqual(['job-type.announced', 'job-type.deleted']);
 });
 
 /** Waits until a request waits for a transaction of the test. */
@@ -257,7 +372,7 @@ describe('at the same time as another process', () => {
   });
 
   test('a type is deleted, and no job of it is created', async () => {
-    const { runner, name } = await poolWith(['announced.*']);
+    const { runner, name } = await poolWith(['{area}.*']);
     await runner().announce('v1');
     const answer = await app.deps.db.transaction(async (trx) => {
       await trx('job_type_versions').where({ name }).delete();
@@ -271,7 +386,7 @@ describe('at the same time as another process', () => {
   });
 
   test('a job is created, and its type is not deleted', async () => {
-    const { runner, name } = await poolWith(['announced.*']);
+    const { runner, name } = await poolWith(['{area}.*']);
     await runner().announce('v1');
     const { db } = app.deps;
     const { id } = await root

@@ -508,10 +508,10 @@ describe('a job type of runners', () => {
           types: [{ digest: digestOf('a'), definition: { ...definition(name), pool: 'empty' } }],
         })
         .expect(200);
-    await announce('hand.away');
+    await announce('away.type');
     const leave = () => client.post('/api/runner/leave', { runnerId, pool: 'empty' }).expect(204);
     await leave();
-    const { id } = await createJob('hand.away');
+    const { id } = await createJob('away.type');
     expect(await readJob(id)).toMatchObject({
       status: 'queued',
       waitingFor: { pool: 'empty', runners: 0, reason: 'no_runner' },
@@ -526,9 +526,9 @@ describe('a job type of runners', () => {
     const reason = async () => (await readJob(id)).waitingFor?.reason;
     await announce('other.type');
     expect(await reason()).toBe('not_announced');
-    await announce('hand.away');
+    await announce('away.type');
     expect(await reason()).toBe('no_slot');
-    await root.post('/api/job-types/hand.away/disable').expect(200);
+    await root.post('/api/job-types/away.type/disable').expect(200);
     await app.deps.jobTypes.refresh();
     expect(await reason()).toBe('type_disabled');
     await leave();

@@ -56,9 +56,10 @@ test('there are at most 200 pools', async () => {
 test('there are at most 500 types of runners', async () => {
   await createUser(app, 'viewer');
   const client = await createRunnerToken(app, 'hand');
+  await createRunnerToken(app, 'other');
   await app.deps.db.raw(
     `INSERT INTO job_types (name, pool, state, created_at, updated_at, version)
-     SELECT 'many.' || n, 'hand', 'waiting', now(), now(), 1 FROM generate_series(1, 499) AS n`,
+     SELECT 'many.' || n, 'other', 'waiting', now(), now(), 1 FROM generate_series(1, 499) AS n`,
   );
   const announced = await client
     .post<{ types: { state: string; reason?: string }[] }>('/api/runner/announce', {
