@@ -27,6 +27,7 @@ import {
   closed,
   Id,
   Name,
+  NewName,
   Nullable,
   ProviderId,
   Reference,
@@ -99,7 +100,7 @@ const roleJobTypes = Type.Array(JobTypePattern, {
 const RoleRequest = Type.Object(
   {
     id: Type.Optional(RoleId),
-    name: Name(),
+    name: NewName(),
     permissions: rolePermissions,
     jobTypes: Type.Optional(roleJobTypes),
   },
@@ -107,7 +108,7 @@ const RoleRequest = Type.Object(
 );
 const RoleChange = Type.Object(
   {
-    name: Type.Optional(Name()),
+    name: Type.Optional(NewName()),
     permissions: Type.Optional(rolePermissions),
     jobTypes: Type.Optional(roleJobTypes),
   },

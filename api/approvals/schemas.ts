@@ -19,6 +19,7 @@ import {
   InventoryId,
   JsonObject,
   Name,
+  NewName,
   Nullable,
   Reference,
   referenceTo,
@@ -329,11 +330,11 @@ const Assignees = (description: string, maxLength: number) =>
 
 export const ApprovalBody = Type.Object(
   {
-    type: Name({
+    type: NewName({
       description: 'The kind of request, in your own words.',
       examples: ['change'],
     }),
-    title: Name({ description: 'Shown to every reader of the request, and in events.' }),
+    title: NewName({ description: 'Shown to every reader of the request, and in events.' }),
     payload: Type.Record(Type.String(), Type.Unknown(), {
       ...ACCEPTS_ANY_TEXT,
       description: 'Any data that belongs to the request; shown to every reader of the request.',

@@ -10,7 +10,15 @@ import { defineList } from '../http/lists.ts';
 import { listSchema } from '../http/pagination.ts';
 import { route, type Route } from '../http/route.ts';
 import { LOOKUP } from '../http/strangerLimits.ts';
-import { closed, JsonObject, Name, Nullable, ProviderId, Timestamp } from '../http/schemas.ts';
+import {
+  closed,
+  JsonObject,
+  Name,
+  NewName,
+  Nullable,
+  ProviderId,
+  Timestamp,
+} from '../http/schemas.ts';
 
 const tag = 'Authentication';
 
@@ -44,7 +52,7 @@ const ConfigRequest = JsonObject<Record<string, unknown>>({
 const ProviderRequest = Type.Object(
   {
     kind: Type.Enum([...PROVIDER_KINDS], { title: 'ProviderKindName' }),
-    name: Name(),
+    name: NewName(),
     enabled: Type.Optional(Type.Boolean({ default: true })),
     config: ConfigRequest,
   },
@@ -52,7 +60,7 @@ const ProviderRequest = Type.Object(
 );
 const ProviderChange = Type.Object(
   {
-    name: Type.Optional(Name()),
+    name: Type.Optional(NewName()),
     enabled: Type.Optional(Type.Boolean()),
     config: Type.Optional(ConfigRequest),
     keepAccounts: Type.Optional(

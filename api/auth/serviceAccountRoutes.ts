@@ -7,23 +7,23 @@ import { flagField, idField, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
 import { created, ok, type HttpResponse } from '../http/response.ts';
 import { route, type Route } from '../http/route.ts';
-import { closed, Id, Name, TenantId } from '../http/schemas.ts';
+import { closed, Id, Name, NewName, TenantId } from '../http/schemas.ts';
 import { serviceAccountView } from './tokenPresenter.ts';
 import { limitsOf, MAKES_TOKENS, newTokenResponse, tokenList } from './tokenRoutes.ts';
 import { ServiceAccountRecord, ServiceTokenRequest, TokenWithSecret } from './tokenSchemas.ts';
-import { Username } from './userRoutes.ts';
+import { NewUsername } from './userRoutes.ts';
 
 const tag = 'Service accounts';
 
 const OneAccount = Type.Object({ id: Id('usr') }, closed);
 
 const fields = {
-  displayName: Type.Optional(Name()),
+  displayName: Type.Optional(NewName()),
   ownerId: Type.Optional(Id('usr')),
 };
 const AccountRequest = Type.Object(
   {
-    name: Username,
+    name: NewUsername,
     ...fields,
     tenantId: Type.Optional(
       TenantId('Tenant that the account belongs to; by default that of the caller.'),
@@ -37,7 +37,7 @@ const AccountRequest = Type.Object(
 );
 const AccountChange = Type.Object(
   {
-    name: Type.Optional(Username),
+    name: Type.Optional(NewUsername),
     ...fields,
     tenantId: Type.Optional(TenantId()),
     enabled: Type.Optional(Type.Boolean({ description: 'false: its tokens are refused.' })),

@@ -16,7 +16,7 @@ import {
   Actor,
   closed,
   Id,
-  Name,
+  NewName,
   Nullable,
   Reference,
   TenantId,
@@ -86,7 +86,7 @@ const limits = {
 
 export const TokenRequest = Type.Object(
   {
-    name: Name({ description: 'What uses the token.' }),
+    name: NewName({ description: 'What uses the token.' }),
     ...limits,
     tenantId: Type.Optional(
       TenantId(
@@ -121,7 +121,7 @@ export const ServiceTokenRequest = Type.Object(
 
 export const TokenChange = Type.Object(
   {
-    name: Type.Optional(Name()),
+    name: Type.Optional(NewName()),
     ...limits,
     expiresAt: Type.Optional(
       Type.String({ ...expiresAt, description: 'Not later than at present.' }),

@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH } from '../../services/auth/passwords.ts';
 import type { Users, UserWithPassword as Made } from '../../services/auth/users.ts';
+import { VISIBLE_LINE } from '../../domain/shared/oneLine.ts';
 import { created, ok, type HttpResponse } from '../http/response.ts';
 import { expectedVersion } from '../http/etag.ts';
 import { flagField, idField, textField, timeField } from '../http/listFields.ts';
@@ -8,7 +9,7 @@ import { defineList } from '../http/lists.ts';
 import { route, type Route } from '../http/route.ts';
 import { userView } from './presenter.ts';
 import { UserRecord, UserWithPassword } from './schemas.ts';
-import { closed, Id, Name, Nullable, ProviderId, TenantId } from '../http/schemas.ts';
+import { closed, Id, Name, NewName, Nullable, ProviderId, TenantId } from '../http/schemas.ts';
 
 const tag = 'Users';
 
@@ -20,17 +21,16 @@ export const Password = Type.String({
   maxLength: 4 * MAX_PASSWORD_LENGTH,
   description: `${MIN_PASSWORD_LENGTH} to ${MAX_PASSWORD_LENGTH} characters, not a common password.`,
 });
-export const Username = Name({
-  title: 'Username',
-  maxLength: 128,
-  description: 'Case-insensitive.',
-});
+const USERNAME = { maxLength: 128, description: 'Case-insensitive.' };
+/** Of an account that may exist, perhaps since before `NewUsername`. */
+export const Username = Name({ title: 'Username', ...USERNAME });
+export const NewUsername = NewName({ title: 'NewUsername', ...USERNAME, ...VISIBLE_LINE });
 const Email = Type.String({ format: 'email', maxLength: 254 });
 
 const UserRequest = Type.Object(
   {
-    username: Username,
-    displayName: Type.Optional(Name()),
+    username: NewUsername,
+    displayName: Type.Optional(NewName()),
     email: Type.Optional(Nullable(Email)),
     tenantId: Type.Optional(
       TenantId('Tenant that the user belongs to; by default that of the caller.'),
@@ -48,7 +48,7 @@ const UserRequest = Type.Object(
 );
 const UserChange = Type.Object(
   {
-    displayName: Type.Optional(Name()),
+    displayName: Type.Optional(NewName()),
     email: Type.Optional(Nullable(Email)),
     tenantId: Type.Optional(TenantId()),
     enabled: Type.Optional(

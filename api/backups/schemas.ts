@@ -1,7 +1,7 @@
 import { Type, type Static } from 'typebox';
 import { ARCHIVE_ERRORS, ENGINES, MODES, SECTIONS } from '../../domain/backups/backups.ts';
 import { KEPT_AS } from '../../domain/backups/retention.ts';
-import { BackupPayload, RetentionRule, LABEL } from '../../services/jobTypes/backups/create.ts';
+import { BackupPayload, RetentionRule } from '../../services/jobTypes/backups/create.ts';
 import { RestoreRequest, ValidatePayload } from '../../services/jobTypes/backups/restore.ts';
 import { choiceField, idField, integerField, textField, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
@@ -235,7 +235,7 @@ export const BACKUPS = defineList({
   fields: {
     status: choiceField(STATUSES, { title: 'BackupStatus' }),
     mode: choiceField(MODES, { title: 'BackupMode' }),
-    label: textField({ schema: Type.String(LABEL), facet: true, sort: true }),
+    label: textField({ facet: true, sort: true }),
     tenantId: idField(TenantId()),
     createdBy: textField({ facet: true }),
     archiveError: choiceField(ARCHIVE_ERRORS, {

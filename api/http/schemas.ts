@@ -2,6 +2,7 @@ import { Type, type TSchema, type TSchemaOptions } from 'typebox';
 import { TENANT_ID, TENANT_ID_RULE } from '../../domain/access/tenantId.ts';
 import type { LabelKind } from '../../domain/shared/labels.ts';
 import { MAX_NAME } from '../../domain/shared/names.ts';
+import { STORED_LINE, TRIMMED_LINE } from '../../domain/shared/oneLine.ts';
 
 /** For objects that have no other properties. */
 export const closed = { additionalProperties: false };
@@ -87,19 +88,13 @@ export const accountIn = <S extends TSchema>(schema: S): S => ({
   'x-person': 'account',
 });
 
-const FORBIDDEN_CHARACTERS = '\\u0000-\\u001f\\u007f\\ud800-\\udfff';
-
-/** A name, or an id from another system: no control characters, lone surrogates or outer spaces. */
+/** The name or the id of something that exists, perhaps in another system. */
 export const Name = (options: TSchemaOptions = {}) =>
-  Type.String({
-    title: 'Name',
-    minLength: 1,
-    maxLength: MAX_NAME,
-    'x-rule':
-      'must be one line of text without control characters, not starting or ending with a space',
-    pattern: `^[^${FORBIDDEN_CHARACTERS} ](?:[^${FORBIDDEN_CHARACTERS}]*[^${FORBIDDEN_CHARACTERS} ])?$`,
-    ...options,
-  });
+  Type.String({ title: 'Name', minLength: 1, maxLength: MAX_NAME, ...STORED_LINE, ...options });
+
+/** A name or a title in a request that creates or changes something. */
+export const NewName = (options: TSchemaOptions = {}) =>
+  Type.String({ title: 'NewName', minLength: 1, maxLength: MAX_NAME, ...TRIMMED_LINE, ...options });
 
 /** Any JSON object. */
 export const JsonObject = <T extends object = object>(options: TSchemaOptions = {}) =>

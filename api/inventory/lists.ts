@@ -6,6 +6,7 @@ import type { ResourceName } from '../../domain/inventory/names.ts';
 import { recordSchema, titleOf, type Resource } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { invalidField } from '../../domain/shared/errors.ts';
+import { TRIMMED_LINE } from '../../domain/shared/oneLine.ts';
 import { Name } from '../http/schemas.ts';
 import {
   choiceSchema,
@@ -54,6 +55,8 @@ function valueSchema(field: Field): TSchema {
   } = schema as { enum?: string[]; pattern?: string; title?: string };
   if (values) return choiceSchema(values, noneOf(field), title);
   if (type === 'integer' || type === 'number' || type === 'boolean') return schema;
+  // A record may have a name that is older than the rule.
+  if (pattern === TRIMMED_LINE.pattern) return Name();
   return pattern !== undefined && !canonical
     ? schema
     : Type.String({ minLength: 1, maxLength: 255 });

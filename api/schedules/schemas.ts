@@ -21,6 +21,7 @@ import {
   Id,
   JsonObject,
   Name,
+  NewName,
   Nullable,
   Reference,
   referenceTo,
@@ -267,7 +268,7 @@ const optional = {
 
 export const ScheduleRequest = Type.Object(
   {
-    name: Name(),
+    name: NewName(),
     cronExpression: CronExpression,
     jobType: Name({ description: 'A job type of GET /api/job-types.' }),
     ...optional,
@@ -276,7 +277,7 @@ export const ScheduleRequest = Type.Object(
 );
 export const ScheduleChange = Type.Object(
   {
-    name: Type.Optional(Name()),
+    name: Type.Optional(NewName()),
     cronExpression: Type.Optional(CronExpression),
     jobType: Type.Optional(Name({ description: 'Another job type requires a payload.' })),
     ...optional,
@@ -291,7 +292,7 @@ export type ScheduleChange = Static<typeof ScheduleChange>;
 
 export const BackupScheduleRequest = Type.Object(
   {
-    name: Name(),
+    name: NewName(),
     cronExpression: CronExpression,
     timezone: Type.Optional(Timezone),
     enabled: Type.Optional(Type.Boolean()),

@@ -1,6 +1,6 @@
 import { Type, type Static } from 'typebox';
 import { LIST_PATTERN, MAX_PARAMETERS, MAX_SEARCH_BYTES } from '../../domain/views/views.ts';
-import { Actor, closed, Id, Name, Reference, Timestamp } from '../http/schemas.ts';
+import { Actor, closed, Id, Name, NewName, Reference, Timestamp } from '../http/schemas.ts';
 
 const ListPath = () =>
   Type.String({
@@ -47,7 +47,7 @@ export type ViewRecord = Static<typeof ViewRecord>;
 export const ViewRequest = Type.Object(
   {
     list: ListPath(),
-    name: Name({ maxLength: 100 }),
+    name: NewName({ maxLength: 100 }),
     search: Search,
     shared: Type.Boolean({ default: false }),
   },
@@ -55,6 +55,6 @@ export const ViewRequest = Type.Object(
 );
 
 export const ViewChange = Type.Partial(
-  Type.Object({ name: Name({ maxLength: 100 }), search: Search, shared }, closed),
+  Type.Object({ name: NewName({ maxLength: 100 }), search: Search, shared }, closed),
   { title: 'ViewChange', ...closed },
 );

@@ -13,6 +13,7 @@ import {
   textField,
   timeField,
 } from '../http/listFields.ts';
+import { ONE_LINE } from '../../domain/shared/oneLine.ts';
 import { defineList } from '../http/lists.ts';
 import {
   Actor,
@@ -220,13 +221,7 @@ const webhookFields = {
   eventTypes: EventTypes,
   enabled: Type.Optional(Type.Boolean({ default: true })),
   secret: Type.Optional(Secret),
-  description: Type.Optional(
-    Type.String({
-      maxLength: 255,
-      pattern: '^[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]*$',
-      'x-rule': 'must be one line of text without control characters',
-    }),
-  ),
+  description: Type.Optional(Type.String({ maxLength: 255, ...ONE_LINE })),
   retryPolicy: Type.Optional(
     Type.Partial(DeliveryRetryPolicy, {
       title: 'PartialDeliveryRetryPolicy',

@@ -76,7 +76,7 @@ export const firstNonEmptyText = (...values: readonly unknown[]): string | undef
 
 const printable = (text: string): string =>
   text
-    .replaceAll(/[\p{Cc}\p{Cs}]+/gu, ' ')
+    .replaceAll(/[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]+/gu, ' ')
     .trim()
     .slice(0, MAX_NAME_LENGTH)
     .replace(/\p{Cs}$/u, '');

@@ -1,4 +1,5 @@
 import { Type, type TSchema } from 'typebox';
+import { TRIMMED_LINE } from '../shared/oneLine.ts';
 import { NOT_RESERVED, NOT_RESERVED_RULE } from '../shared/reservedIds.ts';
 import {
   formatBlock,
@@ -71,7 +72,6 @@ function field(
   };
 }
 
-const FORBIDDEN_CHARACTERS = '\\u0000-\\u001f\\u007f\\ud800-\\udfff';
 const STORABLE = {
   pattern: '^[^\\u0000\\ud800-\\udfff]*$',
   'x-rule': 'must not contain the character U+0000 or half of a surrogate pair',
@@ -79,16 +79,15 @@ const STORABLE = {
 
 /** One line of text, without control characters and without a blank at either end. */
 export const line = (max: number) =>
-  Type.String({
-    minLength: 1,
-    maxLength: max,
-    pattern: `^[^${FORBIDDEN_CHARACTERS} ](?:[^${FORBIDDEN_CHARACTERS}]*[^${FORBIDDEN_CHARACTERS} ])?$`,
-    'x-rule': 'must be one line of text without a blank at either end',
-    title: `Line${max}`,
-  });
+  Type.String({ minLength: 1, maxLength: max, ...TRIMMED_LINE, title: `Line${max}` });
 
 export const text = ({ max = 100, ...options }: Options & { max?: number } = {}): Field =>
-  field('text', line(max), options);
+  field('text', line(max), options, {
+    // What is stored may be older than the rule.
+    responseSchema: Type.String(
+      options.description === undefined ? {} : { description: options.description },
+    ),
+  });
 
 /** Text of several lines; empty by default. */
 export const prose = (max: number): Field =>

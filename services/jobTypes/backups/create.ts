@@ -4,18 +4,14 @@ import { Backup } from '../../../db/models/Backup.ts';
 import { BACKUP_JOB, ENGINES, MODES, SECTIONS } from '../../../domain/backups/backups.ts';
 import { defineJobType, type JobType } from '../../../domain/jobs/jobType.ts';
 import { backupWorkflowId } from '../../../domain/dispatch/workflowIds.ts';
+import { ONE_LINE } from '../../../domain/shared/oneLine.ts';
 import { HOUR_MS } from '../../../domain/shared/durations.ts';
 import { asJobFailure } from '../../backups/archives.ts';
 import type { Backups } from '../../backups/backups.ts';
 
 const Count = Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000 }));
 
-/** Neither control characters nor unpaired surrogates. */
-export const LABEL = {
-  maxLength: 200,
-  pattern: '^[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]*$',
-  'x-rule': 'must be one line of text without control characters',
-};
+export const LABEL = { maxLength: 200, ...ONE_LINE };
 
 /** Which backups of a series are kept. */
 export const RetentionRule = Type.Object(
