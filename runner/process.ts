@@ -12,6 +12,7 @@ import { createPreparer, type Preparer } from './command/preparedRun.ts';
 import { openWorkFolder, type WorkFolder } from './command/runFolder.ts';
 import { readTokenFile, type RunnerConfig } from './config.ts';
 import { keepHeartbeat } from './heartbeat.ts';
+import { createTemporalProbe } from './temporalProbe.ts';
 import { createAnnouncer, type Announcer } from './protocol/announcer.ts';
 import { createRunnerApi, type AnnounceAnswer, type RunnerApi } from './protocol/api.ts';
 
@@ -25,7 +26,11 @@ export type Runner = {
 type Deps = {
   config: RunnerConfig;
   /** The connection to Temporal, which the caller closes. */
-  temporal: { nativeConnection(): Promise<NativeConnection>; dataConverter: DataConverter };
+  temporal: {
+    nativeConnection(): Promise<NativeConnection>;
+    check(deadlineMs: number): Promise<void>;
+    dataConverter: DataConverter;
+  };
   log: Log;
 };
 
@@ -125,8 +130,11 @@ async function createWorker(
 
 /** Announces and polls one pool until the runner stops. */
 function servePool(deps: PoolDeps) {
-  const { pool, config, catalog, api, runnerId, stopping, log } = deps;
-  const announcer = createAnnouncer({ api, catalog, runnerId, pool, slots: config.slots, log });
+  const { pool, config, catalog, api, runnerId, stopping, temporal, log } = deps;
+  const announcer = createAnnouncer({
+    ...{ api, catalog, runnerId, pool, slots: config.slots, log },
+    reachesTemporal: createTemporalProbe({ check: temporal.check, log }),
+  });
   let worker: Worker | undefined;
 
   async function serveOnce() {

@@ -186,7 +186,7 @@ export const JobRecord = Type.Object(
       Type.Object(
         {
           pool: Type.String(),
-          runners: Type.Integer({ description: 'Living runners of the pool.' }),
+          runners: Type.Integer({ description: 'Living runners of the pool that reach Temporal.' }),
           reason: Type.Enum([...WAIT_REASONS], {
             title: 'JobWaitReason',
             description:

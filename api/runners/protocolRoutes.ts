@@ -30,6 +30,7 @@ import {
   BeginRequest,
   EndAnswer,
   EndRequest,
+  LeaveRequest,
   Lines,
   LinesAnswer,
   LinesQuery,
@@ -255,7 +256,7 @@ export const protocolRoutes = ({
     runner: 'it forgets the runner',
     operationId: 'removeOwnRunner',
     summary: 'Say that a runner stops',
-    body: AliveRequest,
+    body: LeaveRequest,
     example: { runnerId: PROCESS, pool: 'default' },
     responses: { 204: null },
     handle: async ({ caller, body }) => {

@@ -57,6 +57,7 @@ const runnerView = ({ runner, runningJobs }: RunnerView): RunnerRecord => ({
   tokenId: runner.tokenId,
   address: runner.address,
   alive: runner.seenAt.getTime() > Date.now() - RUNNER_LIFETIME_SECONDS * 1_000,
+  reachesTemporal: runner.reachesTemporal,
   startedAt: runner.startedAt.toISOString(),
   seenAt: runner.seenAt.toISOString(),
 });

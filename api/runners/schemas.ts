@@ -102,6 +102,10 @@ export const RunnerRecord = Type.Object(
     tokenId: Id('tok'),
     address: Nullable(Type.String()),
     alive: Type.Boolean({ description: 'It has reported in the last 30 seconds.' }),
+    reachesTemporal: Type.Boolean({
+      description:
+        'False: it has said that it does not reach Temporal. It takes no jobs then, and does not count as a living runner of its pool.',
+    }),
     startedAt: Timestamp,
     seenAt: Timestamp,
   },
@@ -127,6 +131,13 @@ const ProcessId = Type.String({
 /** Types in one announcement, with those that are one too many. */
 const MAX_SENT_TYPES = 1_000;
 
+const reachesTemporal = Type.Optional(
+  Type.Boolean({
+    default: true,
+    description: 'False: the runner does not reach Temporal, and takes no jobs now.',
+  }),
+);
+
 export const AnnounceRequest = Type.Object(
   {
     runnerId: ProcessId,
@@ -134,6 +145,7 @@ export const AnnounceRequest = Type.Object(
     version: Name(),
     slots: Type.Integer({ minimum: 1, maximum: 1_000 }),
     pool: PoolName,
+    reachesTemporal,
     types: Type.Array(
       Type.Object(
         { digest: Digest, definition: RemoteTypeDefinition },
@@ -176,8 +188,12 @@ export const AnnounceAnswer = Type.Object(
 );
 
 export const AliveRequest = Type.Object(
-  { runnerId: ProcessId, pool: PoolName },
+  { runnerId: ProcessId, pool: PoolName, reachesTemporal },
   { title: 'RunnerReport', ...closed },
+);
+export const LeaveRequest = Type.Object(
+  { runnerId: ProcessId, pool: PoolName },
+  { title: 'RunnerLeave', ...closed },
 );
 export const AliveAnswer = Type.Object(
   { types: Type.Array(AnnouncedState) },

@@ -92,6 +92,7 @@ import * as indexOfKnownNames from './0132_index_of_known_names.ts';
 import * as lockOrderOfTargets from './0133_lock_order_of_targets.ts';
 import * as restartsOfRequests from './0134_restarts_of_requests.ts';
 import * as archiveErrors from './0136_archive_errors.ts';
+import * as runnersWithoutTemporal from './0138_runners_without_temporal.ts';
 
 /**
  * All migrations in the order in which they run. A released migration is never edited. Numbers that
@@ -191,4 +192,5 @@ export const MIGRATIONS: Migrations = {
   '0133_lock_order_of_targets': lockOrderOfTargets,
   '0134_restarts_of_requests': restartsOfRequests,
   '0136_archive_errors': archiveErrors,
+  '0138_runners_without_temporal': runnersWithoutTemporal,
 };

@@ -17,6 +17,7 @@ export class Runner extends Model implements RunnerData {
   declare slots: number;
   declare types: Record<string, string>;
   declare address: string | null;
+  declare reachesTemporal: boolean;
   declare startedAt: Date;
   declare seenAt: Date;
 }

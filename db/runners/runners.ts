@@ -11,12 +11,12 @@ import { prepared } from '../core/prepared.ts';
 import type { RecordChange } from '../core/unitOfWork.ts';
 import { WAITS_SINCE } from './attempts.ts';
 
-/** SQL: true for runners, of the alias `r`, that were heard of lately. */
-export const IS_ALIVE = `r.seen_at > now() - interval '${RUNNER_LIFETIME_SECONDS} seconds'`;
+/** SQL: true for runners, of the alias `r`, that were heard of lately and can take jobs. */
+export const IS_READY = `(r.seen_at > now() - interval '${RUNNER_LIFETIME_SECONDS} seconds' AND r.reaches_temporal)`;
 
 type Announcement = Pick<
   RunnerData,
-  'id' | 'pool' | 'tokenId' | 'name' | 'version' | 'slots' | 'types' | 'address'
+  'id' | 'pool' | 'tokenId' | 'name' | 'version' | 'slots' | 'types' | 'address' | 'reachesTemporal'
 > & { processId: string };
 
 /**
@@ -27,15 +27,17 @@ export async function noteRunner(db: Knex, runner: Announcement): Promise<string
   const { rows }: { rows: { id: string }[] } = await prepared(
     db,
     `INSERT INTO runners AS r
-       (id, process_id, pool, token_id, name, version, slots, types, address, started_at, seen_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ${SHOWN_NOW}, ${SHOWN_NOW})
+       (id, process_id, pool, token_id, name, version, slots, types, address, reaches_temporal,
+        started_at, seen_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ${SHOWN_NOW}, ${SHOWN_NOW})
      ON CONFLICT (process_id, pool) DO UPDATE SET name = excluded.name, version = excluded.version,
-       slots = excluded.slots, types = excluded.types, address = excluded.address, seen_at = ${SHOWN_NOW}
+       slots = excluded.slots, types = excluded.types, address = excluded.address,
+       reaches_temporal = excluded.reaches_temporal, seen_at = ${SHOWN_NOW}
        WHERE r.token_id = excluded.token_id
      RETURNING id`,
     [
       ...[runner.id, runner.processId, runner.pool, runner.tokenId, runner.name, runner.version],
-      ...[runner.slots, JSON.stringify(runner.types), runner.address],
+      ...[runner.slots, JSON.stringify(runner.types), runner.address, runner.reachesTemporal],
     ],
   );
   return rows[0]?.id;
@@ -46,13 +48,13 @@ type OwnRunner = { processId: string; pool: string; tokenId: string };
 /** Notes that a runner is alive. Returns what it has announced; undefined for an unknown one. */
 export async function noteAlive(
   db: Knex,
-  { processId, pool, tokenId }: OwnRunner,
+  { processId, pool, tokenId, reachesTemporal }: OwnRunner & { reachesTemporal: boolean },
 ): Promise<{ id: string; types: Record<string, string> } | undefined> {
   const { rows }: { rows: { id: string; types: Record<string, string> }[] } = await prepared(
     db,
-    `UPDATE runners SET seen_at = ${SHOWN_NOW}
+    `UPDATE runners SET seen_at = ${SHOWN_NOW}, reaches_temporal = ?
      WHERE process_id = ? AND pool = ? AND token_id = ? RETURNING id, types`,
-    [processId, pool, tokenId],
+    [reachesTemporal, processId, pool, tokenId],
   );
   return rows[0];
 }
@@ -89,7 +91,7 @@ export async function poolCapacity(
   const { rows }: { rows: { slots: number; sharePercent: number | null }[] } = await prepared(
     db,
     `SELECT tenant_share_percent AS "sharePercent", (
-       SELECT COALESCE(sum(r.slots), 0)::integer FROM runners AS r WHERE r.pool = p.name AND ${IS_ALIVE}
+       SELECT COALESCE(sum(r.slots), 0)::integer FROM runners AS r WHERE r.pool = p.name AND ${IS_READY}
      ) AS slots
      FROM pools AS p WHERE p.name = ?`,
     [pool],
@@ -106,7 +108,7 @@ export async function countRunners(
   const { rows }: { rows: { pool: string; count: number }[] } = await prepared(
     db,
     `SELECT r.pool, count(*)::integer AS count FROM runners AS r
-     WHERE r.pool = ANY (?::text[]) AND ${IS_ALIVE} GROUP BY r.pool`,
+     WHERE r.pool = ANY (?::text[]) AND ${IS_READY} GROUP BY r.pool`,
     [[...pools]],
   );
   return new Map(rows.map(({ pool, count }) => [pool, count]));
@@ -117,7 +119,7 @@ export async function isAnnounced(db: Knex, pool: string, type: string): Promise
   const { rows }: { rows: unknown[] } = await prepared(
     db,
     `SELECT 1 FROM runners AS r
-     WHERE r.pool = ? AND ${IS_ALIVE} AND r.types ->> ?::text IS NOT NULL LIMIT 1`,
+     WHERE r.pool = ? AND ${IS_READY} AND r.types ->> ?::text IS NOT NULL LIMIT 1`,
     [pool, type],
   );
   return rows.length > 0;
@@ -134,7 +136,7 @@ export async function listOffered(
      FROM runners AS r CROSS JOIN json_each_text(r.types) AS a
      JOIN job_types AS t ON t.name = a.key AND t.pool = r.pool AND t.state = 'accepted'
      JOIN job_type_versions AS v ON v.name = t.name AND v.digest = a.value AND v.shape = t.shape
-     WHERE r.pool = ? AND ${IS_ALIVE}`,
+     WHERE r.pool = ? AND ${IS_READY}`,
     [pool],
   );
   return rows;
@@ -150,7 +152,7 @@ export async function readPoolLoads(
   const { rows }: { rows: ({ pool: string } & PoolLoad)[] } = await prepared(
     db,
     `SELECT p.name AS pool, (
-       SELECT COALESCE(sum(r.slots), 0)::integer FROM runners AS r WHERE r.pool = p.name AND ${IS_ALIVE}
+       SELECT COALESCE(sum(r.slots), 0)::integer FROM runners AS r WHERE r.pool = p.name AND ${IS_READY}
      ) AS slots, (
        SELECT count(*)::integer FROM jobs AS j
        WHERE j.slot = 'held' AND j.pool = p.name AND ${unfinished} AND j.status = 'running'
@@ -192,7 +194,7 @@ export async function countByDigest(
   const { rows }: { rows: { name: string; digest: string; runners: number }[] } = await prepared(
     db,
     `SELECT t.key AS name, t.value AS digest, count(*)::integer AS runners
-     FROM runners AS r, json_each_text(r.types) AS t WHERE ${IS_ALIVE} GROUP BY 1, 2`,
+     FROM runners AS r, json_each_text(r.types) AS t WHERE ${IS_READY} GROUP BY 1, 2`,
     [],
   );
   return rows;
@@ -204,7 +206,7 @@ const OFFERED = `
   FROM runners AS r CROSS JOIN json_each_text(r.types) AS a
   JOIN job_types AS t ON t.name = a.key AND t.pool = r.pool AND t.state = 'accepted'
   JOIN job_type_versions AS v ON v.name = t.name AND v.digest = a.value AND v.shape = t.shape
-  WHERE ${IS_ALIVE}`;
+  WHERE ${IS_READY}`;
 
 /** SQL: the running job `j` waits for the attempt after `a`, and that was not reported. */
 const UNREPORTED = `${WAITS_SINCE} > COALESCE(j.waiting_reported_at, '-infinity')`;

@@ -4,7 +4,7 @@ import { raw } from 'objection';
 import type { Knex } from '../core/knex.ts';
 import { prepared } from '../core/prepared.ts';
 import { RemoteType } from '../models/RemoteType.ts';
-import { IS_ALIVE } from './runners.ts';
+import { IS_READY } from './runners.ts';
 
 /** Topic of changes of remote job types: processes read them again. */
 export const TYPES_TOPIC = 'job-types';
@@ -183,7 +183,7 @@ export async function findUnusedCurrent(
        JOIN job_type_versions AS v ON v.name = t.name AND v.digest = a.value
      WHERE t.state <> 'disabled' AND t.digest IS DISTINCT FROM v.digest AND NOT EXISTS (
        SELECT FROM runners AS r WHERE r.pool = t.pool AND r.types ->> t.name = t.digest
-         AND ${IS_ALIVE})`,
+         AND ${IS_READY})`,
     [JSON.stringify(types), pool],
   );
   return rows;

@@ -21,7 +21,12 @@ export type Announcement = {
   slots: number;
   pool: string;
   types: readonly AnnouncedType[];
+  /** By default true: a runner that takes no jobs, because it does not reach Temporal, says so. */
+  reachesTemporal?: boolean;
 };
+
+/** What a runner process says regularly. */
+export type AliveReport = Pick<Announcement, 'runnerId' | 'pool' | 'reachesTemporal'>;
 
 /**
  * Whether jobs of a type come to the runner. `waiting`: a user has to accept the type, or what has

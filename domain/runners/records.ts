@@ -73,6 +73,8 @@ export type RunnerData = {
   /** The digests of the types that it can run, by name. */
   types: Readonly<Record<string, string>>;
   address: string | null;
+  /** It can take jobs. */
+  reachesTemporal: boolean;
   startedAt: Date;
   seenAt: Date;
 };

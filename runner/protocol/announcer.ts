@@ -20,17 +20,34 @@ type Deps = {
   runnerId: string;
   pool: string;
   slots: number;
+  /** Asks whether the runner can take jobs. It never fails. */
+  reachesTemporal(): Promise<boolean>;
   log: Log;
 };
 
 /** What a runner says to the API about itself and the types of one pool. */
-export function createAnnouncer({ api, catalog, runnerId, pool, slots, log }: Deps) {
+export function createAnnouncer({
+  api,
+  catalog,
+  runnerId,
+  pool,
+  slots,
+  reachesTemporal,
+  log,
+}: Deps) {
   /** The digests that were announced, by the names of types. */
   let announced = new Map<string, string>();
   let states = new Map<string, string>();
   let everyMs = DEFAULT_EVERY_MS;
 
   let leftOut = 0;
+
+  /** What a runner says of itself each time. An API of the release before knows the second field only as an error. */
+  const about = async () => ({
+    runnerId,
+    pool,
+    ...((await reachesTemporal()) ? {} : { reachesTemporal: false }),
+  });
 
   /** The types of the pool, as many as the API accepts of one runner. */
   function types(): DeclaredType[] {
@@ -65,11 +82,10 @@ export function createAnnouncer({ api, catalog, runnerId, pool, slots, log }: De
     await reload();
     const current = types();
     const answer = await api.announce({
-      runnerId,
+      ...(await about()),
       name: os.hostname().slice(0, MAX_NAME_CHARS),
       version: APP_VERSION,
       slots,
-      pool,
       types: current.map(({ digest, definition }) => ({ digest, definition })),
     });
     announced = new Map(current.map(({ definition, digest }) => [definition.name, digest]));
@@ -109,7 +125,7 @@ export function createAnnouncer({ api, catalog, runnerId, pool, slots, log }: De
     await reload();
     if (hasChanged() && (await hasAnnounced())) return;
     try {
-      noteStates((await api.alive({ runnerId, pool })).types);
+      noteStates((await api.alive(await about())).types);
     } catch (error) {
       if (!(error instanceof RunnerApiError) || error.code !== 'unknown_runner') throw error;
       await announce();

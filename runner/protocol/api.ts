@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request as send, type Dispatcher } from 'undici';
 import { MAX_ARTIFACT_SECONDS } from '../../domain/runners/artifacts.ts';
 import type {
+  AliveReport,
   AnnouncedState,
   Announcement,
   BeginRequest,
@@ -250,8 +251,7 @@ export function createRunnerApi({ url, readToken, ...connection }: Connection) {
     announce: (announcement: Announcement) =>
       post('announce', announcement, {}, ANNOUNCE_TIMEOUT_MS) as Promise<AnnounceAnswer>,
 
-    alive: (runner: { runnerId: string; pool: string }) =>
-      post('alive', runner) as Promise<{ types: AnnouncedState[] }>,
+    alive: (runner: AliveReport) => post('alive', runner) as Promise<{ types: AnnouncedState[] }>,
 
     leave: (runner: { runnerId: string; pool: string }) => post('leave', runner) as Promise<void>,
 

@@ -24,7 +24,12 @@ import { isReservedTypeName } from '../../domain/jobs/jobTypeNames.ts';
 import { MAX_DEFINITION_BYTES } from '../../domain/runners/definition.ts';
 import { shapeOf } from '../../domain/runners/shape.ts';
 import type { TypeState, TypeVersion } from '../../domain/runners/records.ts';
-import type { AnnouncedState, AnnouncedType, Announcement } from '../../domain/runners/protocol.ts';
+import type {
+  AliveReport,
+  AnnouncedState,
+  AnnouncedType,
+  Announcement,
+} from '../../domain/runners/protocol.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, notFound } from '../../domain/shared/errors.ts';
 import { compileForeignSchema, SchemaNotAccepted } from '../../platform/foreignSchema.ts';
@@ -238,7 +243,7 @@ export function createAnnouncements({ db, commit, ids, jobTypes }: Deps) {
     pool: Pool,
     caller: Caller,
     tokenId: string,
-    { runnerId, types, ...about }: Announcement,
+    { runnerId, types, reachesTemporal = true, ...about }: Announcement,
   ): Promise<{ runner: string; types: AnnouncedState[] }> {
     const refused: AnnouncedState[] = [];
     const offered: Record<string, string> = {};
@@ -260,6 +265,7 @@ export function createAnnouncements({ db, commit, ids, jobTypes }: Deps) {
       tokenId,
       types: offered,
       address: caller.address,
+      reachesTemporal,
     });
     if (id === undefined)
       throw new AppError('conflict', 'Another token has announced a runner with this id.');
@@ -298,10 +304,11 @@ export function createAnnouncements({ db, commit, ids, jobTypes }: Deps) {
     async alive(
       caller: Caller,
       { tokenId, pools }: RunnerIdentity,
-      { runnerId, pool }: { runnerId: string; pool: string },
+      { runnerId, pool, reachesTemporal = true }: AliveReport,
     ): Promise<AnnouncedState[]> {
       const known =
-        pools.includes(pool) && (await noteAlive(db, { processId: runnerId, pool, tokenId }));
+        pools.includes(pool) &&
+        (await noteAlive(db, { processId: runnerId, pool, tokenId, reachesTemporal }));
       if (!known) throw new AppError('unknown_runner', 'The runner must announce itself.');
       await replaceUnused(caller, pool, known.types);
       return statesOf(known.types);

@@ -125,7 +125,7 @@ export async function createHandRunner(app: TestApp, name: string, more: object 
       ({ slot }) => slot === 'held',
     );
   const leave = () => client.post('/api/runner/leave', { runnerId, pool: 'hand' }).expect(204);
-  return { client, announce, begin, granted, leave };
+  return { client, runnerId, announce, begin, granted, leave };
 }
 
 /** A runner in this process that speaks the protocol, without anything that a real one adds. */

@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
+import type { PoolRecord, RunnerRecord } from '../../../api/runners/schemas.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { TestClient } from '../../support/client.ts';
 import { eventually } from '../../support/eventually.ts';
 import { attemptCalls, createHandRunner } from '../../support/runner.ts';
-import { admin, createUser } from '../../support/users.ts';
+import { admin, createUser, type Page } from '../../support/users.ts';
 
 let app: TestApp;
 let root: TestClient;
@@ -61,6 +62,38 @@ test.each(Object.entries(OBSTACLES))(
     expect(events).toHaveLength(isReported ? 1 : 0);
   },
 );
+
+test('a runner that does not reach Temporal does not count until it does', async () => {
+  const name = 'hand.without-temporal';
+  const hand = await createHandRunner(app, name);
+  const { id } = await createJob(name);
+  const alive = (more: object) =>
+    hand.client
+      .post('/api/runner/alive', { runnerId: hand.runnerId, pool: 'hand', ...more })
+      .expect(200);
+  const state = async () => {
+    const { items } = await root.get<Page<RunnerRecord>>('/api/runners?pool=hand').expect(200);
+    const found = items.find((each) => Object.hasOwn(each.types, name));
+    const { slots } = await root.get<PoolRecord>('/api/pools/hand').expect(200);
+    const { waitingFor } = await readJob(id);
+    return [found?.alive, found?.reachesTemporal, slots, waitingFor?.reason];
+  };
+  const { slots } = await root.get<PoolRecord>('/api/pools/hand').expect(200);
+  expect(await state()).toEqual([true, true, slots, 'no_slot']);
+  await alive({ reachesTemporal: false });
+  expect(await state()).toEqual([
+    true,
+    false,
+    slots - 5,
+    slots === 5 ? 'no_runner' : 'not_announced',
+  ]);
+  await updateJob(id, { created_at: new Date(Date.now() - 600_000) });
+  await app.deps.housekeeping.run(AbortSignal.timeout(20_000));
+  const events = await app.deps.db('events').where({ subject_id: id, type: 'job.waiting' });
+  expect(events).toHaveLength(1);
+  await alive({});
+  expect(await state()).toEqual([true, true, slots, 'no_slot']);
+});
 
 /** How the first attempt of a job ends, so that another one follows. */
 const ENDS = {

@@ -38,9 +38,15 @@ test('pools whose jobs wait for a runner come first, and follow the filters of t
 test.each([
   [/disabled/, {}, [], 'disabled'],
   [/30 seconds/, { runners: 0 }, [], 'accepted'],
-  [/announced/, {}, [{ alive: false, types: { 'net.a': 'x' } }], 'accepted'],
-  [/All slots/, { runningJobs: 4 }, [{ alive: true, types: { 'net.a': 'x' } }], 'accepted'],
-  [/share/, {}, [{ alive: true, types: { 'net.a': 'x' } }], 'accepted'],
+  [/announced/, {}, [{ alive: false, reachesTemporal: true, types: { 'net.a': 'x' } }], 'accepted'],
+  [/announced/, {}, [{ alive: true, reachesTemporal: false, types: { 'net.a': 'x' } }], 'accepted'],
+  [
+    /All slots/,
+    { runningJobs: 4 },
+    [{ alive: true, reachesTemporal: true, types: { 'net.a': 'x' } }],
+    'accepted',
+  ],
+  [/share/, {}, [{ alive: true, reachesTemporal: true, types: { 'net.a': 'x' } }], 'accepted'],
 ] as const)('a queued job waits because of %s', (reason, more, runners, state) => {
   const types = [{ name: 'net.a', state }];
   expect(whyQueued('net.a', { pool: pool('ams', more), runners, types })).toMatch(reason);

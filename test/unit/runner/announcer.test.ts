@@ -1,10 +1,11 @@
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { afterEach, expect, test } from '@jest/globals';
 import type { Announcement } from '../../../domain/runners/protocol.ts';
-import { createLog } from '../../../platform/log.ts';
+import { createLog, type Log } from '../../../platform/log.ts';
 import type { Catalog } from '../../../runner/catalog.ts';
 import { createAnnouncer } from '../../../runner/protocol/announcer.ts';
 import { RunnerApiError, type RunnerApi } from '../../../runner/protocol/api.ts';
+import { createTemporalProbe } from '../../../runner/temporalProbe.ts';
 import { eventually } from '../../support/eventually.ts';
 import { createDeclaredTypes, type DeclaredTypes } from '../../support/runner/declared.ts';
 import { createCatalog } from '../../../runner/catalog.ts';
@@ -25,6 +26,8 @@ async function startAnnouncer(
   closing.push(() => types.remove());
   const announcements: string[][] = [];
   let reports = 0;
+  const sent: unknown[] = [];
+  let reachesTemporal = true;
   let failure: RunnerApiError | undefined;
   const api = {
     announce(announcement: Announcement) {
@@ -33,7 +36,8 @@ async function startAnnouncer(
         return Promise.reject(new RunnerApiError(413, 'body_too_large', 'Too large'));
       return Promise.resolve({ taskQueue: 'q', namespace: 'n', everySeconds: 0.01, types: [] });
     },
-    alive() {
+    alive(report: object) {
+      sent.push(report);
       reports++;
       return failure ? Promise.reject(failure) : Promise.resolve({ types: [] });
     },
@@ -42,9 +46,11 @@ async function startAnnouncer(
   const announcer = createAnnouncer({
     ...{ api, catalog, log },
     ...{ runnerId: 'r', pool: 'default', slots: 1 },
+    reachesTemporal: () => Promise.resolve(reachesTemporal),
   });
   const failAlive = (error: RunnerApiError) => void (failure = error);
-  return { types, announcer, announcements, reports: () => reports, failAlive };
+  const loseTemporal = () => void (reachesTemporal = false);
+  return { types, announcer, announcements, sent, reports: () => reports, failAlive, loseTemporal };
 }
 
 const catalogOf = (types: DeclaredTypes, obstacle: () => string | undefined): Catalog =>
@@ -75,6 +81,49 @@ test('a runner whose announcement is refused still reports that it is alive', as
   await eventually(reports, (count) => count > before + 1);
   ended.abort();
   await reporting;
+});
+
+test('a runner that has lost Temporal says so in each report', async () => {
+  const { announcer, sent, loseTemporal } = await startAnnouncer(() => false);
+  await announcer.announce();
+  const ended = new AbortController();
+  const reporting = announcer.keepReporting(ended.signal);
+  await eventually(
+    () => sent,
+    ({ length }) => length > 0,
+  );
+  expect(sent[0]).toEqual({ runnerId: 'r', pool: 'default' });
+  loseTemporal();
+  await eventually(
+    () => sent.at(-1),
+    (last) => (last as { reachesTemporal?: boolean }).reachesTemporal === false,
+  );
+  ended.abort();
+  await reporting;
+});
+
+test('the log says once that Temporal is lost, and once that it is back', async () => {
+  const lines: string[] = [];
+  const probeLog = {
+    error: (_: object, text: string) => lines.push(text),
+    info: (text: string) => lines.push(text),
+  };
+  const answers = [true, false, true, false, false, false, true, true];
+  const check = () => (answers.shift() ? Promise.resolve() : Promise.reject(new Error('away')));
+  const probe = createTemporalProbe({ check, log: probeLog as unknown as Log });
+  const found: boolean[] = [];
+  while (answers.length > 0) found.push(await probe());
+  // One failure between two successes is a restart.
+  expect(found).toEqual([true, true, true, true, false, false, true, true]);
+  expect(lines).toEqual([
+    'the runner takes no jobs: it does not reach Temporal',
+    'the runner reaches Temporal again',
+  ]);
+  const never = createTemporalProbe({
+    check: () => Promise.reject(new Error('away')),
+    log: probeLog as unknown as Log,
+  });
+  expect(await never()).toBe(false);
 });
 
 test('a runner that is not known announces itself again, and not after a 404 of a proxy', async () => {

@@ -6,7 +6,7 @@ type Pool = {
   runningJobs: number;
   queuedJobs: number;
 };
-type Runner = { alive: boolean; types: Readonly<Record<string, string>> };
+type Runner = { alive: boolean; reachesTemporal: boolean; types: Readonly<Record<string, string>> };
 type Type = { name: string; state: 'waiting' | 'accepted' | 'disabled' };
 
 /** The number from which the service does not count any more. */
@@ -24,8 +24,15 @@ export function poolState({ runners, queuedJobs }: Pool): { status: string; labe
 }
 
 /** A status of the console for a runner, and its text. */
-export const runnerState = ({ alive }: Pick<Runner, 'alive'>): { status: string; label: string } =>
-  alive ? { status: 'connected', label: 'Running' } : { status: 'offline', label: 'Away' };
+export function runnerState({
+  alive,
+  reachesTemporal,
+}: Pick<Runner, 'alive' | 'reachesTemporal'>): { status: string; label: string } {
+  if (!alive) return { status: 'offline', label: 'Away' };
+  return reachesTemporal
+    ? { status: 'connected', label: 'Running' }
+    : { status: 'offline', label: 'Without Temporal' };
+}
 
 /** `3 of 8`. */
 export const slotsText = ({ runningJobs, slots }: { runningJobs: number; slots: number }): string =>
@@ -42,8 +49,14 @@ export function whyQueued(
 ): string {
   const type = types.find(({ name }) => name === typeName);
   if (type?.state === 'disabled') return 'The job type is disabled';
-  if (pool.runners === 0) return 'No runner has reported in the last 30 seconds';
-  const hasRunner = runners.some(({ alive, types: own }) => alive && Object.hasOwn(own, typeName));
+  if (pool.runners === 0)
+    return runners.some(({ alive }) => alive)
+      ? 'No runner reaches Temporal'
+      : 'No runner has reported in the last 30 seconds';
+  const hasRunner = runners.some(
+    ({ alive, reachesTemporal, types: own }) =>
+      alive && reachesTemporal && Object.hasOwn(own, typeName),
+  );
   if (!hasRunner) return 'No living runner has announced the type';
   return pool.runningJobs >= pool.slots
     ? 'All slots of the pool are in use'
