@@ -125,6 +125,23 @@ export async function isAnnounced(db: Knex, pool: string, type: string): Promise
   return rows.length > 0;
 }
 
+/** How long a version that a runner had counts as one that may come back, such as after a restart. */
+const VERSION_LIFETIME_SECONDS = 60;
+
+/** True if a runner of a pool has, or had just now, a version of a type; whether it can take jobs or not. */
+export async function hasVersion(
+  db: Knex,
+  { pool, type, digest }: { pool: string; type: string; digest: string },
+): Promise<boolean> {
+  const { rows }: { rows: unknown[] } = await prepared(
+    db,
+    `SELECT 1 FROM runners AS r WHERE r.pool = ? AND r.types ->> ?::text = ?
+       AND r.seen_at > now() - interval '${VERSION_LIFETIME_SECONDS} seconds' LIMIT 1`,
+    [pool, type, digest],
+  );
+  return rows.length > 0;
+}
+
 /** The accepted types of a pool that its living runners have, each with the versions that may run. */
 export async function listOffered(
   db: Knex,

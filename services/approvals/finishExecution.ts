@@ -1,6 +1,11 @@
 import { approvalChange } from '../../db/approvals/approvals.ts';
 import type { Work } from '../../db/core/commit.ts';
-import { INVENTORY_APPLY, STALE_PLAN, type Execution } from '../../domain/approvals/approvals.ts';
+import {
+  INVENTORY_APPLY,
+  STALE_PLAN,
+  STALE_TYPE,
+  type Execution,
+} from '../../domain/approvals/approvals.ts';
 import { withChanges, type ApprovalData } from '../../domain/approvals/records.ts';
 import type { PlanDifference } from '../../domain/inventory/frozenPlan.ts';
 import type { FinalJobStatus, JobError } from '../../domain/jobs/jobs.ts';
@@ -44,6 +49,9 @@ export function finishExecution(
   work.emit('workflow.executed', approvalSubject(approval), approvalEventData(after));
 }
 
+const isStale = (type: string, error: JobError | null): boolean =>
+  type === INVENTORY_APPLY ? error?.code === STALE_PLAN : error?.code === STALE_TYPE;
+
 /** The outcome of the execution, from the outcome of the bound job. */
 export function executionOutcomeOf({
   status,
@@ -61,7 +69,7 @@ export function executionOutcomeOf({
       error: { code: 'job_cancelled', message: 'The job was cancelled' },
     };
   return {
-    execution: type === INVENTORY_APPLY && error?.code === STALE_PLAN ? 'stale' : 'failed',
+    execution: isStale(type, error) ? 'stale' : 'failed',
     error,
   };
 }

@@ -8,8 +8,9 @@ import {
   putRemoteAttempt,
   releaseSlot,
 } from '../../db/runners/attempts.ts';
-import { findOwnRunner, isAnnounced } from '../../db/runners/runners.ts';
+import { findOwnRunner, hasVersion, isAnnounced } from '../../db/runners/runners.ts';
 import { findTypeWithVersion } from '../../db/runners/types.ts';
+import { STALE_TYPE } from '../../domain/approvals/approvals.ts';
 import { isFinal, runOf } from '../../domain/jobs/jobs.ts';
 import { JobFailure, type RemoteJobType } from '../../domain/jobs/jobType.ts';
 import { mayRunVersion } from '../../domain/jobs/records.ts';
@@ -57,6 +58,14 @@ export type BeginDeps = {
 const OTHER_RUNNER_MS = 1_000;
 const NO_RUNNER_MS = 5_000;
 
+/** The runner has another version than the one with which the job was approved. */
+const OTHER_DIGEST = 'other_digest';
+
+const VERSION_GONE = {
+  code: STALE_TYPE,
+  message: 'No runner has the version of the job type that was approved any more',
+};
+
 /** Creates the function with which a runner begins the next attempt of a job. */
 export function createBeginAttempt({
   db,
@@ -88,8 +97,14 @@ export function createBeginAttempt({
     }
     if (version.shape === null || version.shape !== version.acceptedShape)
       return askAgain('not_accepted');
-    return mayRunVersion(job, digest) ? toJobType(version) : askAgain('other_digest');
+    return mayRunVersion(job, digest) ? toJobType(version) : askAgain(OTHER_DIGEST);
   }
+
+  /** True if the version with which a job was approved no longer exists, so that the job waits for nothing. */
+  const isVersionGone = async ({ pool, type, typeDigest }: Job, answer: BeginAnswer) =>
+    answer.outcome === 'wait' &&
+    answer.code === OTHER_DIGEST &&
+    !(await hasVersion(db, { pool, type, digest: typeDigest ?? '' }));
 
   type Claim = { job: Job } | BeginAnswer;
 
@@ -177,9 +192,12 @@ export function createBeginAttempt({
       : { outcome: 'failed', code };
   }
 
-  /** Ends a job whose payload its type does not allow any more. */
-  async function endInvalid(job: Job, request: Asked, message: string): Promise<BeginAnswer> {
-    const code = 'payload_invalid';
+  /** Ends a job that can never run as its type is now. */
+  async function endUnrunnable(
+    job: Job,
+    request: Asked,
+    { code, message }: { code: string; message: string },
+  ): Promise<BeginAnswer> {
     const answer = await endAfterLease(job, request, code);
     if (answer.outcome === 'failed')
       await finalizeAbandoned(runOf(job), 'failed', code, { message });
@@ -232,9 +250,13 @@ export function createBeginAttempt({
     if (jobTypes.find(job.type)?.lane !== 'remote')
       return withoutSlot(job, request, askAgain('unknown_job_type'));
     const type = await versionFor(runner, job, request);
-    if ('outcome' in type) return withoutSlot(job, request, type);
+    if ('outcome' in type)
+      return (await isVersionGone(job, type))
+        ? endUnrunnable(job, request, VERSION_GONE)
+        : withoutSlot(job, request, type);
     const invalid = jobTypes.payloadError(type, job.payload);
-    if (invalid !== null) return endInvalid(job, request, invalid);
+    if (invalid !== null)
+      return endUnrunnable(job, request, { code: 'payload_invalid', message: invalid });
     const withType = { ...request, digest: assertDefined(request.digest, 'request.digest') };
     let claimed: Claim | undefined;
     try {

@@ -431,6 +431,31 @@ describe('an approved job', () => {
       error: { code: 'stale_type' },
     });
   });
+
+  test('becomes stale if its type gets another version after the approval, before it runs', async () => {
+    const hand = await handRunner('hand.changed');
+    const request = await requested('hand.changed');
+    await approve(approver, request.id).expect(200);
+    const { jobId } = await eventually(
+      () => root.get<ApprovalRecord>(`/api/workflows/${request.id}`).expect(200),
+      ({ execution }) => execution === 'running',
+    );
+    const id = jobId ?? '';
+    await root.put('/api/pools/hand', { acceptTypes: ['hand.*'] }).expect(200);
+    // Another runner still has the version: the job waits for it.
+    const other = await handRunner('hand.changed');
+    await hand.announce('other code');
+    const begin = () => hand.begin(id, 'run-1', 'other code').expect(200);
+    expect(await begin()).toMatchObject({ outcome: 'wait', code: 'other_digest' });
+    await other.leave();
+    expect(await begin()).toMatchObject({ outcome: 'failed', code: 'stale_type' });
+    expect(await readJob(id)).toMatchObject({ status: 'failed', attempts: 0 });
+    expect(await executed(request.id)).toMatchObject({
+      execution: 'stale',
+      error: { code: 'stale_type' },
+    });
+    await hand.leave();
+  });
 });
 
 describe('a job type of runners', () => {
