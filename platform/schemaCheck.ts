@@ -98,6 +98,20 @@ export const FORMAT_RULES: Readonly<Record<string, string>> = {
   uri: 'must be a URI',
 };
 
+/** A value of a JSON type, by the name of the type. */
+const TYPE_NOUNS: ReadonlyMap<string, string> = new Map([
+  ['array', 'an array'],
+  ['boolean', 'true or false'],
+  ['integer', 'an integer'],
+  ['number', 'a number'],
+  ['object', 'an object'],
+  ['string', 'a string'],
+]);
+
+/** Says of which JSON types a value must be, each once. */
+export const typeRule = (types: readonly string[]): string =>
+  `must be ${[...new Set(types)].map((type) => TYPE_NOUNS.get(type) ?? type).join(' or ')}`;
+
 /** A rule that no other text describes. */
 const UNKNOWN_RULE = 'does not have the required form';
 
@@ -105,7 +119,7 @@ type Params = Record<string, unknown>;
 
 /** What a value must be, by the keyword of the schema that it violates. */
 export const KEYWORD_RULES: Readonly<Record<string, (params: Params, schema: Params) => string>> = {
-  type: ({ type }) => `must be ${[type].flat().join(' or ')}`,
+  type: ({ type }) => typeRule([type].flat().map(String)),
   const: ({ allowedValue }) => `must be ${JSON.stringify(allowedValue)}`,
   enum: ({ allowedValues }) => {
     const values = allowedValues as unknown[];

@@ -41,7 +41,7 @@ const Text = (maxLength: number) =>
     maxLength,
     'x-rule': 'must not be blank, nor contain control characters other than tabs and line breaks',
     pattern:
-      '^(?=[\\s\\S]*\\S)[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f\\ud800-\\udfff]*$',
+      '^(?:(?=[\\s\\S]*\\S)[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f\\ud800-\\udfff]*)?$',
   });
 const Comment = { ...Text(2_000), title: 'Comment' };
 const ErrorView = Type.Object(

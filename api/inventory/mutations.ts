@@ -42,7 +42,7 @@ export function readMutations(
   value: unknown,
   pointer: string,
 ): { mutations: Mutation[]; isBatch: boolean } {
-  if (!isJsonObject(value)) throw invalidField('body', pointer, 'type', 'must be object');
+  if (!isJsonObject(value)) throw invalidField('body', pointer, 'type', 'must be an object');
   const given = Object.entries(value).filter(([, field]) => field !== null);
   const fields = Object.fromEntries(given);
   const isBatch = Object.hasOwn(fields, 'mutations');

@@ -46,7 +46,7 @@ const RecordParams = Type.Object(
       title: 'RecordId',
       minLength: 1,
       maxLength: 100,
-      pattern: '^[\\x21-\\x7e]+$',
+      pattern: '^[\\x21-\\x7e]*$',
       'x-rule': 'must be an id',
     }),
   },
@@ -240,7 +240,7 @@ const historyRoutes = (resource: Resource, { records }: Deps): Route[] => [
 
 /** A body that is an object. The planner validates its fields. */
 function objectOf(body: unknown): Record<string, unknown> {
-  if (!isJsonObject(body)) throw invalidField('body', '', 'type', 'must be object');
+  if (!isJsonObject(body)) throw invalidField('body', '', 'type', 'must be an object');
   return body;
 }
 

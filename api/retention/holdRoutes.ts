@@ -31,8 +31,8 @@ const Reason = (description: string) =>
   Type.String({
     minLength: 1,
     maxLength: 1_000,
-    pattern: '\\S',
-    'x-rule': 'must have text',
+    pattern: '^$|\\S',
+    'x-rule': 'must not be only white space',
     description,
   });
 

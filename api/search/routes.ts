@@ -5,6 +5,7 @@ import type { Search } from '../../services/search/search.ts';
 import { ok } from '../http/response.ts';
 import { route, type Route } from '../http/route.ts';
 import { closed, Nullable, Reference } from '../http/schemas.ts';
+import { LINE_WITH_TEXT } from '../../domain/shared/oneLine.ts';
 
 const DEFAULT_LIMIT = 6;
 const MAX_LIMIT = 20;
@@ -17,9 +18,7 @@ const SearchQuery = Type.Object(
       minLength: 1,
       maxLength: 200,
       // With a character that is no white space of any kind: the search ignores that around the text.
-      pattern:
-        '^[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]*[^\\s\\u0000-\\u001f\\u007f\\ud800-\\udfff][^\\u0000-\\u001f\\u007f\\ud800-\\udfff]*$',
-      'x-rule': 'must be one line of text without control characters',
+      ...LINE_WITH_TEXT,
       description:
         'An id; an address, a network or the beginning of one, such as `10.1.`; a MAC address in any ' +
         'notation; a serial number or an asset tag; or words, all of which must be in the record.',

@@ -11,6 +11,7 @@ import {
   type ParseError,
 } from './cidr.ts';
 import type { ResourceName } from './names.ts';
+import { capitalized, nounOf, withArticle } from '../shared/nouns.ts';
 
 /** The kind of value of a field. It decides how lists filter and sort by the field. */
 export type FieldType =
@@ -145,7 +146,7 @@ export const reference = (to: ResourceName, options: Options = {}): Field =>
       ],
       {
         title: 'RecordReference',
-        description: `One of ${to}: its id or a lookup.`,
+        description: `${capitalized(withArticle(nounOf(to)))}: its id or a lookup.`,
       },
     ),
     options,
@@ -256,7 +257,7 @@ export const SHARED_WITH: Field = field(
     Type.String({
       minLength: 1,
       maxLength: 100,
-      pattern: '^[\\x21-\\x7e]+$',
+      pattern: '^[\\x21-\\x7e]*$',
       'x-rule': 'must be the id of a tenant, or * for every tenant',
       'x-reference': 'tenants',
     }),

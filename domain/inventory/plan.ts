@@ -158,7 +158,7 @@ function shapeErrors({ resource, operation, record }: Mutation): PlanError[] {
     ...oneOf('/operation', OPERATIONS, operation),
     ...(isJsonObject(record)
       ? []
-      : [{ pointer: '/record', code: 'type', message: 'must be object' }]),
+      : [{ pointer: '/record', code: 'type', message: 'must be an object' }]),
   ];
 }
 
@@ -283,7 +283,7 @@ function draftChange(
     evicts: resource.sharable && evict === true,
   });
   if (resource.sharable && typeof (evict ?? false) !== 'boolean')
-    draft.error('evict', 'type', 'must be boolean');
+    draft.error('evict', 'type', 'must be true or false');
   if (!isDelete)
     addSchemaErrors(
       draft,
@@ -352,7 +352,7 @@ function addSchemaErrors(draft: OpenDraft, { errors, isCut }: SchemaFindings): v
 
 function checkVersion(draft: OpenDraft, before: Row, version: unknown): void {
   if (version === undefined) return;
-  if (!Number.isInteger(version)) draft.error('version', 'type', 'must be integer');
+  if (!Number.isInteger(version)) draft.error('version', 'type', 'must be an integer');
   else if (version !== before.version) {
     const other = { resource: draft.resource.name, row: before };
     draft.conflict('version_conflict', `the version is now ${before.version}`, other, 'version');

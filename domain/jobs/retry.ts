@@ -15,7 +15,7 @@ export const RetryPolicy = Type.Object(
       Type.String({
         minLength: 1,
         maxLength: 64,
-        pattern: '^[a-z0-9_]+$',
+        pattern: '^[a-z0-9_]*$',
         'x-rule': 'must be an error code: a to z, 0 to 9 and underscores',
       }),
       {

@@ -6,6 +6,8 @@ import { idFilter } from '../../api/inventory/lists.ts';
 import { readOnlyProperties } from '../../api/http/presentedRecord.ts';
 import type { Route } from '../../api/http/route.ts';
 import { FIXED_PATHS, RESERVED_IDS } from '../../domain/shared/reservedIds.ts';
+import { LINE_WITH_TEXT, STORED_LINE } from '../../domain/shared/oneLine.ts';
+import { Name } from '../../api/http/schemas.ts';
 import { isCredentialName } from '../../domain/shared/credentials.ts';
 import { createSchema, updateSchema } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
@@ -200,12 +202,21 @@ describe('messages', () => {
     expect(silent).toEqual([]);
   });
 
+  test('an empty text has one message', () => {
+    const nodes = allNodes().filter(
+      ({ node }) => node.minLength === 1 && typeof node.pattern === 'string',
+    );
+    const twice = nodes.filter(({ node }) => compileCheck(node)('').length > 1);
+    expect(nodes.length).toBeGreaterThan(10);
+    expect([...new Set(twice.map(({ node }) => node.pattern))]).toEqual([]);
+  });
+
   test.each<[object, unknown, string]>([
-    [{ type: ['string', 'array'] }, 1, ': must be string or array'],
+    [{ type: ['string', 'array'] }, 1, ': must be a string or an array'],
     [
       { anyOf: [{ type: 'string', pattern: '^a$' }, { type: 'null' }] },
       1,
-      ': must be string or null',
+      ': must be a string or null',
     ],
     [
       { anyOf: [{ type: 'string', pattern: '^a$', 'x-rule': 'must be a' }, { type: 'null' }] },
@@ -220,10 +231,14 @@ describe('messages', () => {
         },
       },
       [null, {}, 3],
-      '/1/a: is required; /2: must be object or null',
+      '/1/a: is required; /2: must be an object or null',
     ],
     [{ anyOf: [{ const: 1 }, { const: 'x' }] }, 2, ': must be 1 or "x"'],
     [{ type: 'string', minLength: 1 }, '', ': must not be empty'],
+    [Name(), '', ': must not be empty'],
+    [{ type: 'string', minLength: 1, ...LINE_WITH_TEXT }, '', ': must not be empty'],
+    [Name(), ' a', `: ${STORED_LINE['x-rule']}`],
+    [{ type: 'string', ...LINE_WITH_TEXT }, ' ', `: ${LINE_WITH_TEXT['x-rule']}`],
     [{ type: 'string', minLength: 2 }, '', ': must have at least 2 characters'],
     [{ type: 'string', pattern: '^\\S+$' }, ' ', ': does not have the required form'],
     [

@@ -240,7 +240,7 @@ describe('the test kit', () => {
       ),
     ).toMatchObject({
       status: 'refused',
-      failure: { message: '/n must be integer' },
+      failure: { message: '/n must be an integer' },
     });
     const wrong = declare(() => ({}), { name: 'core.mine' });
     await expect(testJobType(wrong, {})).rejects.toThrow("core are Holdfast's own");

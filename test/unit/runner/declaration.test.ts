@@ -76,7 +76,7 @@ const bomb = `${MINIMAL}x: &a [${'1,'.repeat(10)}]\ny: [*a, *a]\n`;
 test.each([
   ['an unknown field', `${MINIMAL}shell: true\n`, /^\/t\/a\.yaml:9:1: shell is not a known field$/],
   ['a wrong value', MINIMAL.replace('default', 'Default'), /:5:1: pool must be the name of a pool/],
-  ['a nested field', MINIMAL.replace('[bash, audit.sh]', '7'), /:8:3: run\.argv must be array/],
+  ['a nested field', MINIMAL.replace('[bash, audit.sh]', '7'), /:8:3: run\.argv must be an array/],
   ['a missing field', MINIMAL.replace(/^pool.*$/m, ''), /: pool is required$/],
   ['a repeated key', `${MINIMAL}pool: other\n`, /:9:1: Map keys must be unique/],
   ['broken YAML', `${MINIMAL}x: [`, /^\/t\/a\.yaml:\d+:\d+: /],

@@ -39,7 +39,7 @@ const doubling = (levels: number) => ({
 
 test('a check whose references multiply has an end', () => {
   expect(compileForeignSchema(doubling(4))(1)).toMatchObject([
-    { pointer: '', message: 'must be string' },
+    { pointer: '', message: 'must be a string' },
     { pointer: '', message: 'has none of the allowed forms' },
   ]);
   expect(compileForeignSchema(doubling(60))(1)).toEqual(TOO_COMPLEX);

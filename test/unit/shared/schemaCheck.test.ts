@@ -29,10 +29,10 @@ test('the error of a union is that of the alternative that is meant', () => {
   const errorsOf = (...rules: unknown[]) =>
     check({ rules, name: 1 }).map(({ pointer, message }) => `${pointer} ${message}`);
   expect(errorsOf({ kind: 'list', of: 'x' }, 7, { kind: 'text', length: 0 })).toEqual([
-    '/rules/0/of must be integer or null',
-    '/rules/1 must be null or object or object',
+    '/rules/0/of must be an integer or null',
+    '/rules/1 must be null or an object',
     '/rules/2/length must be at least 1',
-    '/name must be string',
+    '/name must be a string',
   ]);
 });
 
