@@ -110,7 +110,7 @@ export function quotaRoutes(quotas: Quotas): Route[] {
       operationId: 'updateQuotas',
       tag,
       permission: 'rbac:write',
-      summary: 'Set limits of what a tenant may own',
+      summary: 'Update limits of what a tenant may own',
       description:
         'Needs the permission at the platform. What the tenant owns beyond a new limit stays; it adds nothing until it owns less.',
       params: OneTenant,

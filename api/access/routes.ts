@@ -506,7 +506,7 @@ function roleRoutes(roles: Roles): Route[] {
       operationId: 'updateRole',
       tag,
       permission: 'rbac:write',
-      summary: 'Change a custom role',
+      summary: 'Update a custom role',
       description: 'Takes effect immediately for everyone who has the role.',
       params: OneRole,
       body: RoleChange,

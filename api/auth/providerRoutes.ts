@@ -269,7 +269,7 @@ export function providerRoutes({ providers, connectionTest }: Deps): Route[] {
       tag,
       permission: 'auth:write',
       refusesTokens: 'providers decide who can sign in',
-      summary: 'Change, disable or enable an identity provider',
+      summary: 'Update, disable or enable an identity provider',
       params: OneProvider,
       body: ProviderChange,
       example: { config: { groupsClaim: 'roles' } },

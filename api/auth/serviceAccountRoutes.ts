@@ -181,7 +181,7 @@ export const serviceAccountRoutes = (deps: Deps): Route[] => {
       operationId: 'updateServiceAccount',
       tag,
       permission: 'user:write',
-      summary: 'Change, disable or enable a service account',
+      summary: 'Update, disable or enable a service account',
       params: OneAccount,
       body: AccountChange,
       example: { displayName: 'Pipelines', enabled: true },

@@ -183,8 +183,9 @@ export const tokenRoutes = (deps: Deps): Route[] => {
       tag,
       signedIn: 'it changes a token of the caller; one of others with `user:write`',
       tokenPermissions: ['user:write'],
-      summary: 'Rename an API token, or narrow what it may do',
-      description: 'What would let it do more is 400 `widened`. The owner never changes.',
+      summary: 'Update the name of an API token, or narrow what it may do',
+      description:
+        'A change that would let the token do more is refused with 400 `widened`. The owner never changes.',
       params: OneToken,
       body: TokenChange,
       example: { permissions: ['inventory:read'], expiresAt: '2027-02-01T00:00:00.000Z' },

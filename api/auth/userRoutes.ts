@@ -158,7 +158,7 @@ export function userRoutes(users: Users): Route[] {
       operationId: 'updateUser',
       tag,
       permission: 'user:write',
-      summary: 'Change, disable or enable a user',
+      summary: 'Update, disable or enable a user',
       params: OneUser,
       body: UserChange,
       example: { displayName: 'Carol Clark', enabled: true },

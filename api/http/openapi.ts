@@ -12,6 +12,7 @@ import { Problem, PROBLEMS, PROBLEM_TYPE } from './problem.ts';
 import { headersOf, RESPONSE_HEADERS, successHeaders } from './openapiHeaders.ts';
 import { bodyLimitOf } from './requestBody.ts';
 import { permissionsOf, type Route } from './route.ts';
+import { counted } from '../../domain/shared/counted.ts';
 
 const RESPONSE_DESCRIPTIONS: Readonly<Record<number, string>> = {
   200: 'OK',
@@ -261,7 +262,7 @@ const messageOperation = (
   { refer }: Components,
 ) => ({
   tags: ['Webhooks'],
-  summary: `Sent to webhooks subscribed to ${types.length > 3 ? `one of ${types.length} types` : types.join(' or ')}`,
+  summary: `Sent to webhooks subscribed to ${types.length > 3 ? `${types.slice(0, 2).join(', ')} or one of ${counted(types.length - 2, 'other type')}` : types.join(' or ')}`,
   parameters: Object.keys(MESSAGE_HEADERS).map((header) => ({
     $ref: `#/components/parameters/${header}`,
   })),

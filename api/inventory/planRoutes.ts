@@ -130,7 +130,9 @@ const ContentsView = Type.Object(
         {
           address: Type.String(),
           id: Nullable(
-            Type.String({ description: 'null when you may not read it, as is what follows.' }),
+            Type.String({
+              description: 'null when you may not read it; then the fields below are null, too.',
+            }),
           ),
           status: Nullable(Type.String()),
           dnsName: Nullable(Type.String()),

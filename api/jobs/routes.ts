@@ -208,7 +208,7 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes, streamSlots: Slots): R
       tag: 'Jobs',
       permission: 'job:read',
       operationId: 'getJob',
-      summary: 'Read a job with the last lines of its log',
+      summary: 'Get a job with the last lines of its log',
       params: JobParams,
       responses: { 200: JobRecord },
       headers: ['Prefer'],
@@ -220,7 +220,7 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes, streamSlots: Slots): R
       tag: 'Jobs',
       permission: 'job:read',
       operationId: 'listJobLogs',
-      summary: 'Read the log of a job, oldest line first, or follow it',
+      summary: 'Get the log of a job, oldest line first, or follow it',
       description:
         'With `follow`, a stream of server-sent events: `log` for each line, with its number as the event id, `job` with `status`, `attempt` and `progress` of the job, first and whenever one of them has changed, then `end` with the final status. A stream that ends early has `error` with a problem as its last message. 410 `log_purged`: lines after the given one are purged.',
       params: JobParams,

@@ -60,7 +60,7 @@ export function typeRoutes({ jobTypes, runnerTypes, access }: Deps): Route[] {
       tag,
       permission: ['job:read', 'jobtype:read', 'jobtype:write'],
       operationId: 'getJobType',
-      summary: 'Read a job type',
+      summary: 'Get a job type',
       description: 'With `jobtype:read`, the versions that runners have announced are included.',
       params: OneType,
       responses: { 200: JobTypeWithVersions },

@@ -67,7 +67,7 @@ export function createAuthenticate({
     const { address } = requestInfo;
     if (isTokenText(token) && !hasValidChecksum(token)) {
       strangers.reject(address);
-      throw tokenInvalid('is not complete or has a typing error');
+      throw tokenInvalid('is not complete or has a typo');
     }
     // Streams authenticate again, and requests whose body was slow.
     const isRepeated = ctx.state.isAuthenticated === true;

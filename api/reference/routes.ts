@@ -76,7 +76,7 @@ export function referenceRoutes(routes: readonly Route[], version: string): Rout
       public: 'the API description has no secrets',
       strangers: STATIC,
       operationId: 'showApiReference',
-      summary: 'Show the API reference',
+      summary: 'Get the API reference',
       responses: { 200: null },
       produces: ['text/html'],
       handle: () => Promise.resolve(streamResponse('text/html', Readable.from([swaggerPage]))),

@@ -61,7 +61,7 @@ export function retentionRoutes({ retentionSettings, retentionPreviews }: Deps):
       operationId: 'updateRetention',
       tag,
       permission: 'rbac:write',
-      summary: 'Set how long records of a tenant are kept',
+      summary: 'Update how long records of a tenant are kept',
       description:
         'Needs the permission at the tenant, and `audit:archive` to change `auditArchive`. The next purge deletes what is kept no longer; `POST /api/retention/preview` counts it.',
       params: OneTenant,

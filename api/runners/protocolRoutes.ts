@@ -255,7 +255,7 @@ export const protocolRoutes = ({
     tag,
     runner: 'it forgets the runner',
     operationId: 'removeOwnRunner',
-    summary: 'Say that a runner stops',
+    summary: 'Report that a runner stops',
     body: LeaveRequest,
     example: { runnerId: PROCESS, pool: 'default' },
     responses: { 204: null },

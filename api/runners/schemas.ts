@@ -366,7 +366,11 @@ export const EndRequest = Type.Object(
       Type.Boolean({ description: 'true: the work was stopped, as requested.' }),
     ),
   },
-  { title: 'RunnerEnd', description: 'One of the three.', ...closed },
+  {
+    title: 'RunnerEnd',
+    description: 'Exactly one of `result`, `failure` and `cancelled`.',
+    ...closed,
+  },
 );
 export const EndAnswer = Type.Object(
   {

@@ -97,7 +97,7 @@ export function secretRoutes(secrets: Secrets): Route[] {
       operationId: 'updateSecret',
       tag,
       permission: 'secret:write',
-      summary: 'Change a named secret, or replace its value',
+      summary: 'Update a named secret, or replace its value',
       description: 'Fields that are not in the request stay as they are, the value too.',
       params: OneSecret,
       body: SecretChange,

@@ -111,7 +111,7 @@ export const viewRoutes = (views: Views): Route[] => [
     tag,
     signedIn: OWN,
     permissionCheckedInHandler: true,
-    summary: 'Change, rename, share or hide a view',
+    summary: 'Update, rename, share or hide a view',
     description:
       'Fields that are not in the request stay as they are. `search` is replaced as a whole.',
     params: OneView,

@@ -9,7 +9,7 @@ import {
   type Field,
 } from './fields.ts';
 import type { ResourceName } from './names.ts';
-import { capitalized } from '../shared/nouns.ts';
+import { capitalized, nounOf, withArticle } from '../shared/nouns.ts';
 
 /** A site, and a device there if any, that a record belongs to through another record. */
 export type InheritedScope = { readonly siteId: string | null; readonly deviceId: string | null };
@@ -192,7 +192,7 @@ export const updateSchema = oncePerResource((declared) => {
 const responseSchema = ({ type, schema, responseSchema: own, reference: to }: Field): TSchema => {
   if (own !== undefined) return own;
   if (to !== undefined)
-    return Type.String({ description: `The id of one of ${to}.`, 'x-reference': to });
+    return Type.String({ description: `The id of ${withArticle(nounOf(to))}.`, 'x-reference': to });
   return type === 'network' || type === 'address' ? Type.String() : schema;
 };
 

@@ -105,9 +105,7 @@ function parseFields(texts: readonly string[]): { cron: Cron } | { errors: CronE
   return canEverOccur(cron)
     ? { cron }
     : {
-        errors: [
-          { field: 'dayOfMonth', message: `has no day that exists in ${monthNames(cron.month)}` },
-        ],
+        errors: [{ field: 'dayOfMonth', message: `names no day of ${monthNames(cron.month)}` }],
       };
 }
 

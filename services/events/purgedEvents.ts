@@ -51,7 +51,7 @@ export async function assertKnown(db: Knex, after: number): Promise<void> {
   if (last === undefined) return;
   throw new AppError(
     'events_purged',
-    `The log does not know the sequence ${after}: it was restored, or lost events in a failover. Continue after ${last}.`,
+    `The sequence ${after} is not in the log, which was restored or lost events in a failover. Continue after ${last}.`,
     { oldestSequence: last + 1 },
   );
 }

@@ -104,6 +104,13 @@ const lastStep = (reference: string): string => reference.split('/').at(-1) ?? '
 const operationOf = ({ path, method }: Route): Operation =>
   assertDefined(document.paths[path]?.[method.toLowerCase()], `${method} ${path}`);
 
+test('an operation has one verb: Get reads a record, Update changes one', () => {
+  const summaries = routes.map(({ summary }) => summary);
+  const others = /^(?:Read|Show|Change|Edit|Set|Rename|Modify)\b/;
+  expect(summaries.filter((each) => others.test(each))).toEqual([]);
+  expect(summaries.filter((each) => /login|log in/i.test(each))).toEqual([]);
+});
+
 test('every route is documented with an operation id, its access and its errors', () => {
   const documented = routes.filter((route) => !route.path.startsWith('/api/docs'));
   const ids = new Set(documented.map((route) => operationOf(route).operationId));
