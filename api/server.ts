@@ -27,7 +27,7 @@ const CHECKS = 12;
 /** Interval at which a server that stops closes connections whose requests have ended. */
 const CLOSE_IDLE_MS = 50;
 const MAX_CONNECTIONS = 5_000;
-/** Of them, those from one address that is not a trusted gateway. */
+/** The most connections from one address that is not a trusted gateway. */
 const MAX_CONNECTIONS_PER_ADDRESS = 1_000;
 
 type ServerOptions = {

@@ -15,7 +15,7 @@ const ANYTHING = Number.MIN_VALUE;
 /** A caller has half of the budget of its tenant, so that others of the tenant find some of it. */
 const CALLER_SHARE = 1 / 2;
 
-/** Budgets apply for so long after another caller has sent a request, in milliseconds. */
+/** How long budgets apply after another caller has sent a request, in milliseconds. */
 const ACTIVE_MS = 5_000;
 
 const allowanceOf = (perSecondMs: number): Allowance => ({

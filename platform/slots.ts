@@ -20,7 +20,7 @@ type Options = SlotBounds & {
    * Without `waiting`, nobody waits.
    */
   waiting?: SlotBounds & { maxMs?: number };
-  /** Of the holders, those that receive a file for longer than `afterMs`. */
+  /** Bounds for the holders that receive a file for longer than `afterMs`. */
   long?: SlotBounds & { afterMs: number };
 };
 

@@ -1,6 +1,6 @@
 import { isTenantKey } from './connectionUser.ts';
 
-/** A tenant counts as active for so long after it has last used the database, in milliseconds. */
+/** How long a tenant counts as active after it has last used the database, in milliseconds. */
 const ACTIVE_MS = 250;
 
 type Use = { key: string; at: number };

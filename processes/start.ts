@@ -128,7 +128,7 @@ async function announceStop(
   readiness.announceStop();
   for (const server of servers) server.announceStop();
   if (delayMs === 0) return;
-  log.info({ delayMs }, 'not ready any more; the listener closes after the delay');
+  log.info({ delayMs }, 'no longer ready; the listener closes after the delay');
   await sleep(delayMs);
 }
 

@@ -19,7 +19,7 @@ const ANNOTATIONS = [
   'x-any-text',
 ] as const;
 
-/** Of these, the ones that say what the schema is, if they are the same everywhere. */
+/** Annotations that move to the shared schema if they are the same everywhere. */
 const HOISTED = ['description', 'default', 'examples'] as const;
 
 /** Keywords whose value is a schema, a list of schemas, or schemas by name. */

@@ -34,7 +34,7 @@ const TAGS = new RegExp(`^${TAG.source}(?:\\s*,\\s*${TAG.source})*$`);
 const OWN_TAG = /^(?:W\/)?"(\d{1,9})(?:\.\d+)?(?:-[0-9a-f]{16})?(?:-(?:br|gzip))?"$/;
 
 /**
- * Returns the version that `If-Match` requires; undefined if the header is missing or `*`. Of several tags
+ * Returns the version that `If-Match` requires; undefined if the header is missing or `*`. In a list of tags
  * (RFC 9110, 13.1.1), those that this service did not create match nothing; the others must name one version, such as
  * those of a record with and without `include`. Only the version counts, so that a weak tag names it as well (ADR 79).
  * Errors: `invalid_request`; `version_conflict` if no tag can match.

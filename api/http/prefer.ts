@@ -15,7 +15,7 @@ export function preferencesIn(header: string): { waitMs: number | undefined; tim
     const [name = '', value = ''] = (part.split(';')[0] ?? '')
       .split('=')
       .map((text) => text.trim());
-    // Of a repeated preference the first counts.
+    // The first of a repeated preference counts.
     if (!values.has(name.toLowerCase())) values.set(name.toLowerCase(), value);
   }
   const wait = values.get('wait') ?? '0';

@@ -34,7 +34,7 @@ export const PROBLEMS: Readonly<Record<ErrorCode, { status: number; title: strin
   master_key_missing: { status: 409, title: 'Master key missing' },
   job_already_finished: { status: 409, title: 'Job already finished' },
   job_not_retryable: { status: 409, title: 'Job cannot be retried' },
-  attempt_lost: { status: 409, title: 'Attempt does not count any more' },
+  attempt_lost: { status: 409, title: 'Attempt no longer counts' },
   unknown_runner: { status: 404, title: 'Runner not announced' },
   job_still_running: { status: 409, title: 'Job still running' },
   schedule_busy: { status: 409, title: 'Previous run still active' },

@@ -231,7 +231,7 @@ export const JobRecord = Type.Object(
     workflowForgotten: Nullable(
       Type.Boolean({
         description:
-          'True when the retention of Temporal has passed, so that it has no workflow with this id any more; null when that is not known.',
+          'True when the retention of Temporal has passed, so that it no longer has a workflow with this id; null when that is not known.',
       }),
     ),
   },

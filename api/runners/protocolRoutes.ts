@@ -324,7 +324,7 @@ export const protocolRoutes = ({
     operationId: 'endAttempt',
     summary: 'End an attempt with its result or its failure',
     description:
-      'A repeated request gets the same answer. 409 `attempt_lost`: the attempt does not count any more.',
+      'A repeated request gets the same answer. 409 `attempt_lost`: the attempt no longer counts.',
     params: JobParams,
     body: EndRequest,
     bodyBytes: MAX_END_BYTES,

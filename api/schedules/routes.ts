@@ -43,7 +43,7 @@ const tag = 'Schedules';
 const ScheduleParams = Type.Object({ id: Id('sch') }, closed);
 const RunParams = Type.Object({ id: Id('run') }, closed);
 
-/** Of the operations that run the jobs of a schedule with the rights of its owner. */
+/** Describes the operations that run the jobs of a schedule with the rights of its owner. */
 const NEEDS_JOB_PERMISSION =
   'Also needs the permission of the job type, if it has one, such as backup:restore.';
 

@@ -194,8 +194,8 @@ const summary = {
   timingProblem: Nullable(
     Type.String({
       description:
-        'Why the next occurrences are not known: this server does not know the time zone, or does not accept the ' +
-        'expression any more.',
+        'Why the next occurrences are not known: this server does not know the time zone, or no longer accepts ' +
+        'the expression.',
     }),
   ),
   lastRun: Nullable(RunRecord),

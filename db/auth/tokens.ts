@@ -19,7 +19,7 @@ export type TokenState = TokenScope &
     id: string;
     kind: TokenKind;
     userId: string;
-    /** Of a runner's token: the pools whose jobs it may take. */
+    /** The pools whose jobs a runner's token may take. */
     pools: string[] | null;
     /** The tenant of its owner. */
     tenantId: string;

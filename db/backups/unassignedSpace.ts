@@ -118,7 +118,7 @@ function takenSql(
     taken AS (SELECT * FROM around AS t WHERE t.id NOT IN (SELECT id FROM inside_restored))`;
 }
 
-/** Of the records of `taken` those that overlap a prefix of another tenant in the one of the platform. */
+/** The records of `taken` that overlap a prefix of another tenant inside the prefix of the platform. */
 const assignedToOthersSql = (taken: string, name: string, tenant: string): string =>
   `${taken} SELECT DISTINCT ON (t.id) 'already_assigned' AS code, '${name}' AS table, t.id AS key,
       text(o.cidr) || ' of tenant ' || o.tenant_id AS other, o.tenant_id AS "tenantId"

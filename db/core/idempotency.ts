@@ -10,7 +10,7 @@ export type StoredResponse = {
   body: unknown;
   /** Identifies the rights that the caller had. */
   rights?: string;
-  /** Of an uploaded file. */
+  /** The digest of an uploaded file. */
   digest?: string;
 };
 
@@ -34,7 +34,7 @@ const heldBy = (claim: IdempotencyClaim) => ({ ...keyOf(claim), lease_until: cla
 
 type ClaimInput = {
   key: Omit<IdempotencyClaim, 'leaseUntil'>;
-  /** Of the request: the first is stored, each identifies it. */
+  /** Fingerprints of the request: the first is stored, each identifies it. */
   fingerprints: readonly [Buffer, ...Buffer[]];
   leaseMs: number;
   keepMs: number;

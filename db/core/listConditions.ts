@@ -142,7 +142,7 @@ export function createdAtSql(
   ]);
 }
 
-/** A condition on a time that ids start with. Of a time, all ids are inside the range or none. */
+/** A condition on the time that ids start with. The ids of one time are all inside the range, or all outside. */
 export function idTimeSql(kind: IdKind, { operator, values }: ListCondition): Sql | undefined {
   if (operator === 'in' || operator === 'not') return undefined;
   const time = Date.parse(String(values[0]));

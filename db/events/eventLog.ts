@@ -71,8 +71,8 @@ export async function listPublishedAfter(
 
 /**
  * SQL: a sequence that is smaller than that of every event created at a time or later. The binding
- * is `skewBefore(time)`. Of the events before, the least sequence counts: one may have been assigned
- * much later than the others, since it was written by a long restore.
+ * is `skewBefore(time)`. The smallest sequence of the earlier events counts: a long restore may have
+ * been assigned a much later one than the others.
  */
 const SEQUENCE_BEFORE = `COALESCE((
   SELECT min(sequence) FROM (

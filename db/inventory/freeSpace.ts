@@ -38,7 +38,7 @@ const valueOf = (text: string): bigint => {
   return host.value;
 };
 
-/** Where a prefix is: what all tenants have counts in a prefix that the platform has to assign. */
+/** The address space of a prefix. In a prefix that the platform assigns from, the records of all tenants count. */
 export type Position = { vrf: string; space: string; shared: string | null };
 
 /**

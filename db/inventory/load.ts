@@ -59,7 +59,7 @@ type FoundRow = { part: string; key: string | null; row: Record<string, unknown>
 type SizedRow = FoundRow & { size: number };
 
 /**
- * Row locks for a plan that will be written. Of the rows that are loaded by id, those in the scope
+ * Row locks for a plan that will be written. The rows that are loaded by id and are in the scope
  * of the writer are locked: FOR UPDATE where a mutation deletes them, FOR NO KEY UPDATE where it
  * updates them, FOR SHARE where it refers to them. Others are read without a lock, so that nobody
  * waits for a transaction that only names their records. Null for a plan that is not written.

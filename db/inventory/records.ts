@@ -139,7 +139,7 @@ export async function findReadable(
 const networkColumnOf = ({ name }: Resource): string =>
   ({ prefixes: 'cidr', 'ip-ranges': 'start_address' })[name as string] ?? 'host';
 
-/** Of more records in a network, a page is found sooner in its order. */
+/** When a network has more records, reading in the order of the page finds them sooner. */
 const MAX_READ_FIRST = 100_000;
 
 /**

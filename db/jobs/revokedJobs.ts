@@ -6,7 +6,7 @@ import { Job } from '../models/Job.ts';
 export type RevokedJob = Pick<Job, 'id' | 'tenantId' | 'type' | 'sourceKind' | 'sourceId'>;
 
 /**
- * Of a job: its token is revoked, or the account that it acts for is disabled, as in `findUserAuthState`. A restore may
+ * True for a job whose token is revoked, or whose account is disabled as in `findUserAuthState`. A restore may
  * have deleted either.
  */
 const IS_REVOKED = `(

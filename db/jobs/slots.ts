@@ -28,7 +28,7 @@ export async function poolsWithWaitingJobs(db: Knex): Promise<string[]> {
 }
 
 /**
- * Of which types slots are granted. `digests`: the versions that runners have, for jobs that were approved
+ * The types whose jobs get slots. `digests`: the versions that runners have, for jobs that were approved
  * with one; null where types have no versions.
  */
 export type StartableTypes = { names: readonly string[]; digests: readonly string[] | null };

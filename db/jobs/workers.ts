@@ -7,7 +7,7 @@ export const WORKER_LIFETIME_SECONDS = 30;
 /** A worker that ended without a word is remembered for this long, in seconds. */
 export const WORKER_MEMORY_SECONDS = 3_600;
 
-/** SQL: true for workers that were heard of lately. */
+/** SQL: true for workers that have reported lately. */
 const IS_RUNNING = `seen_at > now() - interval '${WORKER_LIFETIME_SECONDS} seconds'`;
 
 /** What a worker offers: attempts of the lane `activity`, and deliveries. */
@@ -36,7 +36,7 @@ export const announceWorker = async (
   ));
 
 /**
- * True if a worker that was heard of within `seconds` knows a job type, or is of a version that does not say which
+ * True if a worker that has reported within `seconds` knows a job type, or is of a version that does not say which
  * ones it knows.
  */
 export async function isKnownToWorker(

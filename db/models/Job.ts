@@ -62,7 +62,7 @@ export class Job extends Model {
   declare slot: 'waiting' | 'held' | null;
   /** The pool whose runners run it; empty for a job that the worker runs. */
   declare pool: string;
-  /** Of a job of runners: what ran it, or what was approved. */
+  /** The version of the type that ran a job of runners, or that was approved. */
   declare typeDigest: string | null;
   /** The trace that it was created in, as a W3C `traceparent`; null while traces are off. */
   declare trace: string | null;

@@ -23,7 +23,7 @@ export class Token extends Model implements TokenDetails {
   declare permissions: Permission[] | null;
   declare resourceScopes: ResourceScope[] | null;
   declare jobTypes: string[] | null;
-  /** Of a runner's token: the pools whose jobs it may take. */
+  /** The pools whose jobs a runner's token may take. */
   declare pools: string[] | null;
   declare readOnly: boolean;
   declare allowedNetworks: string[] | null;

@@ -31,7 +31,7 @@ export class User extends Model {
   /** argon2id in PHC string format; null for accounts of identity providers. */
   declare passwordHash: string | null;
   declare mustChangePassword: boolean;
-  /** Of a password that must be changed: until when it is valid. See `passwordEndOf`. */
+  /** Until when a password that must be changed is valid. See `passwordEndOf`. */
   declare passwordExpiresAt: Date | null;
   declare lastLoginAt: Date | null;
   declare createdAt: Date;

@@ -4,7 +4,7 @@ import { prepared } from '../core/prepared.ts';
 /** A process announces itself more often than this, in seconds. */
 const PROCESS_LIFETIME_SECONDS = 30;
 
-/** SQL: true for processes that were heard of lately. */
+/** SQL: true for processes that have reported lately. */
 const IS_RUNNING = `seen_at > now() - interval '${PROCESS_LIFETIME_SECONDS} seconds'`;
 
 /** Where a process listens. `addresses`: those of its machine, if it listens at all of them. */

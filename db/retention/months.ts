@@ -10,8 +10,8 @@ const MONTHS_AHEAD = 2;
 const LOCK_TIMEOUT_MS = 500;
 
 /**
- * The most lines that move to the partition of a month: their writers wait for it. Of a month with
- * more, after long without a purge, only the rest gets a partition; the lines that exist stay in
+ * The most lines that move to the partition of a month: their writers wait for it. If a month has
+ * more, because no purge ran for long, only its later lines get a partition; the lines that exist stay in
  * `job_logs_other`, where the purge deletes them.
  */
 const MAX_MOVED_LINES = 20_000;

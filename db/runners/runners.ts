@@ -11,7 +11,7 @@ import { prepared } from '../core/prepared.ts';
 import type { RecordChange } from '../core/unitOfWork.ts';
 import { WAITS_SINCE } from './attempts.ts';
 
-/** SQL: true for runners, of the alias `r`, that were heard of lately and can take jobs. */
+/** SQL: true for runners, of the alias `r`, that have reported lately and can take jobs. */
 export const IS_READY = `(r.seen_at > now() - interval '${RUNNER_LIFETIME_SECONDS} seconds' AND r.reaches_temporal)`;
 
 type Announcement = Pick<

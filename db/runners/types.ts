@@ -168,8 +168,8 @@ export async function announcedStates(
 export type OtherVersion = { name: string; digest: string; isSameShape: boolean };
 
 /**
- * Of the types of a runner, by digest, those of which the current version is another one that no living
- * runner has; without disabled ones.
+ * The enabled types of a runner, by digest, whose current version differs from that digest and is announced
+ * by no living runner.
  */
 export async function findUnusedCurrent(
   db: Knex,

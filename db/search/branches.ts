@@ -91,8 +91,8 @@ function equalTo(source: Source, query: SearchQuery): Sql | undefined {
 }
 
 /**
- * Candidates of a kind: what contains all words. Of a text without long words, or thoroughly, also what
- * equals the text and what begins with it, which may not be among the candidates that are read.
+ * Candidates of a kind: what contains all words. For a text without long words, or in a thorough search, also
+ * what equals the text or begins with it, which may not be among the candidates that are read.
  */
 function candidates(source: Named, query: SearchQuery, isThorough: boolean): Sql {
   const { text } = source;

@@ -203,7 +203,7 @@ const PROBE_INTERVAL = `LEAST(GREATEST(
  * A webhook with as many deliveries that have jobs as it may have is only probed: each of them has a workflow
  * for days, and the others wait as rows. Those that have failed for good in the time count, too: deliveries with few attempts would
  * all be spent on an endpoint that fails. These are few while its endpoint cannot be reached, and more while it rejects
- * all that it is sent. Of a webhook that was probed a moment ago, no delivery is read.
+ * all that it is sent. No delivery is read for a webhook that was probed a moment ago.
  *
  * The recursive part is a loose index scan: it finds the distinct webhooks with one index probe
  * each, however many deliveries are pending.

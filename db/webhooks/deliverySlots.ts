@@ -259,7 +259,7 @@ export async function takeSlots(
 const MAX_ATTEMPT_MINUTES = 5;
 
 /**
- * Frees slots of deliveries that no attempt has used for so long: their attempts have failed while the
+ * Frees slots of deliveries that no attempt has used for that time: their attempts have failed while the
  * database was away. The next attempts take slots again. Returns how many.
  */
 export async function freeAbandonedSlots(db: Knex): Promise<number> {

@@ -17,7 +17,7 @@ export type TokenDetails = TokenScope & {
   name: string;
   permissions: readonly Permission[] | null;
   resourceScopes: readonly ResourceScope[] | null;
-  /** Of a runner's token: the pools whose jobs it may take; it may do nothing else. */
+  /** The pools whose jobs a runner's token may take; it may do nothing else. */
   pools: readonly string[] | null;
   /** CIDRs of the clients that may use it. */
   allowedNetworks: readonly string[] | null;

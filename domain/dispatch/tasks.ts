@@ -15,7 +15,7 @@ export type JobWorkflowInput = {
   heartbeatMs: number;
   /** The first attempt was made without a workflow, and failed. */
   firstAttempt?: FailedFirstAttempt;
-  /** Of a job of runners: their pool, and the type, which is the name of their activity. */
+  /** For a job of runners: their pool, and the type, which is the name of their activity. */
   remote?: { pool: string; type: string };
 };
 
@@ -220,7 +220,7 @@ export const startShortJobsTask = (
     summary: others.length === 0 ? first.summary : `${inputs.length} × ${first.summary}`,
     // The jobs name this workflow; it cannot name all of them in an attribute for one.
     attributes: { ...first.attributes, ...(others.length > 0 && { record: 'several' }) },
-    // Of one of them: the attempts themselves are in the traces of their jobs.
+    // The trace of one job: the attempts themselves are in the traces of their own jobs.
     ...(typeof first.trace === 'string' && { trace: first.trace }),
   };
 };

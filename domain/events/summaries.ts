@@ -50,7 +50,7 @@ const SUMMARIES: Readonly<Record<Exclude<EventType, Inventory>, string>> = {
   'workflow.approved': 'An approval request has all its approvals.',
   'workflow.rejected': 'An approval request was rejected.',
   'workflow.expired': 'An approval request has expired without a decision.',
-  'workflow.cancelled': 'An approval request was withdrawn.',
+  'workflow.cancelled': 'An approval request was cancelled.',
   'workflow.executed': 'What was approved was executed, or has failed.',
   'workflow.moved': 'An open approval request has followed its device to another site.',
   'workflow.reminder': 'An approval request still waits for decisions.',

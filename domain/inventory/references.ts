@@ -197,8 +197,8 @@ function resolveByField(
 }
 
 /**
- * The readable records with this value that best match the record of the draft. Of shared records
- * only those of the platform have a name for others: the name of a record that another tenant shares
+ * The readable records with this value that best match the record of the draft. Among shared records,
+ * others can use only the names of those of the platform: the name of a record that another tenant shares
  * is that tenant's choice, and must not be mistaken for another one.
  */
 function findByField(
@@ -264,8 +264,8 @@ function loadNamed({ snapshot }: OpenDraft, lookup: NamedLookup, near: Near): Ro
 }
 
 /**
- * Of several records: those with the first value of the draft, of these those with the next one, and so on,
- * as far as there are any. `namedParts` in `db/inventory/namedQueries.ts` finds the same in SQL.
+ * Narrows several records by the values of the draft, one after the other; a value that none of the remaining
+ * records has is skipped. `namedParts` in `db/inventory/namedQueries.ts` finds the same in SQL.
  */
 const bestMatches = (near: Near, rows: readonly Row[]): readonly Row[] =>
   Object.entries(near).reduce((remaining, [field, value]) => {

@@ -31,7 +31,7 @@ export class SortedEntries<E extends { row: Row }> {
     }
   }
 
-  /** The entries that start in a span. Of those with one first address, the last added comes first. */
+  /** The entries that start in a span. Among entries with the same first address, the last added comes first. */
   startingIn({ first, last }: Span): E[] {
     this.sortAdded();
     const found: E[] = [];

@@ -36,7 +36,7 @@ export type JobSummaryData = TargetColumns & {
   finishedAt: Date | null;
   /** The pool whose runners run it; empty for a job that the worker runs. */
   pool: string;
-  /** Of a job of runners: the version of the type that ran it, or that was approved. */
+  /** The version of the type that ran a job of runners, or that was approved. */
   typeDigest: string | null;
   /** When retention deleted payload and result. */
   dataPurgedAt: Date | null;
@@ -49,7 +49,7 @@ export type JobData = JobSummaryData & {
   result: Record<string, unknown> | null;
 };
 
-/** Of a record that names a job: whether retention has purged that job. */
+/** Whether retention has purged the job that a record names. */
 export type JobMark = { jobPurged: boolean };
 
 /** A line of the log of a job; `line` counts from 1 without gaps. */

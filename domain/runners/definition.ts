@@ -83,7 +83,7 @@ export const RemoteTypeDefinition = Type.Object(
       minimum: 5,
       maximum: 600,
       default: 30,
-      description: 'A runner that has not been heard of for so long has lost the attempt.',
+      description: 'A runner that has not reported for this time has lost the attempt.',
     }),
     retry: Type.Optional(
       Type.Partial(RetryPolicy, { title: 'PartialRetryPolicy', additionalProperties: false }),

@@ -79,7 +79,7 @@ export type RunnerData = {
   seenAt: Date;
 };
 
-/** A runner that was not heard of for this long does not count any more, in seconds. */
+/** A runner that has not reported for this time no longer counts, in seconds. */
 export const RUNNER_LIFETIME_SECONDS = 30;
 
 /** Runners report this often, in seconds. */

@@ -72,7 +72,7 @@ export function timingProblemOf({
     return `The time zone ${timezone} is not in the time zone data of this server: choose another one, or update them.`;
   const parsed = cronCache.has(cronExpression) ? undefined : parseCron(cronExpression);
   if (!parsed || 'cron' in parsed) return null;
-  return 'The cron expression is not accepted any more: change it.';
+  return 'The cron expression is no longer accepted: change it.';
 }
 
 /**

@@ -33,7 +33,7 @@ function addInterval(intervals: Interval[], [start, end]: Interval): void {
 /** The start of a pattern that is searched first. */
 const HEAD_CHARS = 12;
 
-/** Of each start of a pattern that has up to `count` characters: how long the longest start is that it ends with. */
+/** For each prefix of a pattern with up to `count` characters: the length of its longest border (Knuth, Morris, Pratt). */
 function bordersOf(pattern: string, count: number): Uint32Array {
   const borders = new Uint32Array(count);
   let border = 0;

@@ -8,7 +8,7 @@ export const MAX_EXCERPT_BYTES = 4_096;
 /** Shorter values would be found in ordinary words. */
 const MIN_CREDENTIAL_CHARS = 4;
 
-/** Of a request with more credentials, the response is not recorded: each of them is searched in it. */
+/** If a request has more credentials, its response is not recorded: each of them is searched in it. */
 const MAX_CREDENTIALS = 1_000;
 
 /** What was received of a response. `truncated`: the rest of the body was not read. */

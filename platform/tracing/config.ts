@@ -2,7 +2,7 @@ import type { EnvReader } from '../envReader.ts';
 
 export type TracingConfig = {
   sampler: SamplerName;
-  /** Of the samplers by ratio, 0 to 1. */
+  /** The share of traces that the samplers by ratio keep, 0 to 1. */
   ratio: number;
   queueSize: number;
   batchSize: number;

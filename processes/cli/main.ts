@@ -32,7 +32,7 @@ const OTHER_PROGRAMS = [
   'openapi [<file>]: writes the OpenAPI document',
 ];
 
-/** Of a command, or of all. */
+/** The usage of a command, or of all. */
 function usageOf([name = '']: readonly string[]): string {
   const own = Object.values(COMMANDS).map(({ usage }) => usage);
   const others = process.env.CALLED_AS === 'holdfast' ? OTHER_PROGRAMS : [];

@@ -54,7 +54,7 @@ type ComposeOptions = {
   /** Job types of modules, which `loadJobTypeModules` has loaded. */
   modules?: readonly ModuleJobType[];
   extraJobTypes?: readonly JobType[];
-  /** Of new passwords, for tests: hashing is slow on purpose. */
+  /** The cost of hashing new passwords; for tests, because hashing is slow on purpose. */
   passwordCost?: PasswordCost;
   /** From how many changed rows of a table on it is restored in bulk; for tests. */
   bulkRestoreRows?: number | undefined;

@@ -163,7 +163,7 @@ async function closeOutputs(command: RunningCommand, outputs: Promise<unknown>):
  */
 const GRACE_AFTER_LIMIT_MS = 45_000;
 
-/** The longest time that a command has to end itself, in milliseconds, so long after its start. */
+/** How long a command that started `elapsedMs` ago has to end itself, in milliseconds. */
 export const graceLeftMs = (timeoutMs: number, elapsedMs: number): number =>
   Math.max(0, timeoutMs + GRACE_AFTER_LIMIT_MS - elapsedMs);
 

@@ -40,7 +40,7 @@ export async function readSecret(
   if (!bytes) return { problem: `The secrets folder of the runner has no readable file ${name}` };
   if ('env' in use && (!isUtf8(bytes) || bytes.includes(0)))
     return { problem: `The secret ${name} of the runner is no text in UTF-8: use it as a file` };
-  // Of other bytes the masker gets what the log would have for them.
+  // Bytes that are not UTF-8 are masked as the log would show them.
   return { bytes, value: bytes.toString().replace(/\r?\n$/, '') };
 }
 

@@ -23,7 +23,7 @@ export type CommandExit =
 
 export type CommandSpec = {
   argv: readonly string[];
-  /** Of these, those of a wrapper and what it wraps; empty without one. */
+  /** The arguments of the wrapper and of what it wraps; empty without a wrapper. */
   wrapped: readonly string[];
   /** Absolute path of the folder in which the command starts. */
   cwd: string;

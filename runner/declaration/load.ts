@@ -76,7 +76,7 @@ async function readBounded(file: string): Promise<string> {
 
 /**
  * Reads the declarations (`*.yaml`, `*.yml`) of folders, without their subfolders. A folder that does not
- * exist has none. Of two files that declare the same name, the first one counts. Those in `known` that have
+ * exist has none. If two files declare the same name, the first one counts. Those in `known` that have
  * not changed are not checked again.
  */
 export async function loadFolders(

@@ -53,7 +53,7 @@ const Stop = Type.Object(
 const ExitCode = Type.Object(
   {
     code: Type.String({
-      // Of attempts that are interrupted, by an orderly stop, the retry policy counts none.
+      // `interrupted` is reserved for attempts that an orderly stop ends: the retry policy does not count them.
       pattern: '^(?!interrupted$)[a-z][a-z0-9_]{0,63}$',
       'x-rule': 'must be an error code: a to z, 0 to 9 and underscores; not interrupted',
     }),

@@ -40,7 +40,7 @@ export type StopCause =
   | 'cancelled'
   /** Another attempt counts, or the job has ended: nothing more may be reported. */
   | 'lost'
-  /** The API has not answered for so long that another attempt may begin. */
+  /** The API has not answered during the lease: another attempt may begin. */
   | 'lease';
 
 export type AttemptReport = ReturnType<typeof createAttemptReport>;

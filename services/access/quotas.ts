@@ -38,7 +38,7 @@ export type TenantQuotas = {
 /** New limits; null returns to the default. */
 export type QuotaChange = {
   limits?: Readonly<Partial<Record<QuotaName, number | null>>>;
-  /** Of a record that is sent back as it was read: limits with their present value stay what they are. */
+  /** Sent back as it was read. Limits in it that have their present value stay what they are. */
   overridden?: readonly QuotaName[];
 };
 

@@ -12,7 +12,7 @@ const MERGE_MS = 100;
 const MAX_CONCURRENT_CHECKS = 4;
 const MAX_QUEUED_CHECKS = 5_000;
 
-/** Of callers without an account, the roles decide. */
+/** Only roles decide for callers without an account. */
 const topicsOf = ({ kind, actorId, session, token }: Caller): string[] => [
   ACCESS_TOPIC,
   ...(hasAccount({ kind }) ? [accessTopicOf('user', actorId)] : []),

@@ -118,7 +118,7 @@ export function createApprovalChecks(deps: Deps) {
     if (invalid !== null)
       return failedExecution(
         'payload_invalid',
-        `The payload is not valid for the job type ${jobType} any more. ${invalid}`,
+        `The payload is no longer valid for the job type ${jobType}. ${invalid}`,
       );
     return (await jobReferences.areReadable(held, type, boundPayload(approval)))
       ? null

@@ -47,8 +47,8 @@ const dueReminders = (approval: Approval, now: Date): number =>
   reminderTimes(approval).filter((at) => at <= now).length;
 
 /**
- * The steps of the approval workflow. Each may be repeated: the second time it changes nothing. Times have come by the
- * clock of the database, whatever that of the worker says.
+ * The steps of the approval workflow. Each may be repeated: the second time it changes nothing. Whether a time has
+ * come is decided by the clock of the database, not by that of the worker.
  */
 export function createApprovalExecution({
   db,
@@ -349,7 +349,7 @@ export function createApprovalExecution({
       return 0;
     },
 
-    /** Ends the execution of an approved request whose job cannot be created, such as because the plan ends its workers. */
+    /** Ends the execution of an approved request whose job cannot be created, for example because its plan crashes the workers. */
     async failExecution(id: string, error: JobError): Promise<void> {
       const approval = await findSummary(id);
       if (!approval) return;

@@ -44,8 +44,8 @@ type Deps = {
 const PENDING_CHECK_INTERVAL_MS = HOUR_MS;
 
 /**
- * How often the workflow of a request is started again because it has failed. What it does not survive so often, it will
- * not survive.
+ * How often the workflow of a request is started again because it has failed. After that the failure is taken for
+ * permanent.
  */
 const MAX_RESTARTS = 5;
 

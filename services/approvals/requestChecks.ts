@@ -29,8 +29,8 @@ type Requester = {
 
 /**
  * Checks that assigned roles and accounts exist, and that enough of the assigned users besides the
- * requester may approve. Of people whom a gateway authenticates, Holdfast learns what they may do
- * only when they call, so they count. An account of another tenant exists for requesters who may
+ * requester may approve. People whom a gateway authenticates count: Holdfast learns what they may
+ * do only when they call. An account of another tenant exists for requesters who may
  * read it, and if it may approve here. Returns the field errors.
  */
 export async function checkAssignees(

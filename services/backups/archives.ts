@@ -116,7 +116,7 @@ export function createArchives({
     storeProblemOf: ({ store }: Pick<Backup, 'store'>): string | null =>
       stores[store]
         ? null
-        : `Its archive is in the ${store} store, which is not configured any more. Configure it again.`,
+        : `Its archive is in the ${store} store, which is no longer configured. Configure it again.`,
 
     /** Where new archives would be stored and with which master key; what is missing for it. */
     target,

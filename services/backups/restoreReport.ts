@@ -160,9 +160,13 @@ async function lockoutFindings(
   const found: RestoreFinding[] = [];
   if (losesAdministrators)
     found.push(
-      finding('no_administrator', 'No local account would administer the platform any more', {
-        section: 'access',
-      }),
+      finding(
+        'no_administrator',
+        'No local account would administer the platform after the restore',
+        {
+          section: 'access',
+        },
+      ),
     );
   if (losesOwnAccount)
     found.push(

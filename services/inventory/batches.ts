@@ -120,8 +120,8 @@ export const createInventoryBatches = ({
   },
 
   /**
-   * Reports the results of an earlier request of the caller, `bulkId`, without findings. Of records
-   * that the caller may not read any more, they say only what was done. Error: `not_found`.
+   * Reports the results of an earlier request of the caller, `bulkId`, without findings. For records
+   * that the caller may no longer read, they say only what was done. Error: `not_found`.
    */
   async recover(caller: Caller, bulkId: string): Promise<BatchReport> {
     // Keys of an earlier release name a record, which does not say which request has changed it.

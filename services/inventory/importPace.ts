@@ -7,7 +7,7 @@ const BATCH_SIZE = 500;
 /** The same while other tenants are active: a transaction keeps processors busy until it ends. */
 const SMALL_BATCH_SIZE = 50;
 
-/** While other tenants are active, an import rests as long as its last batch took, within this. */
+/** While other tenants are active, an import pauses for as long as its last batch took, and at most this long. */
 const MAX_REST_MS = 500;
 
 /** What the pace depends on; tests have their own. */

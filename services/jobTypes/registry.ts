@@ -222,7 +222,7 @@ function compileStored(schema: object): SchemaCheck {
     return compileForeignSchema(schema);
   } catch (error) {
     if (!(error instanceof SchemaNotAccepted)) throw error;
-    const message = `cannot be checked, as the schema of the job type is not accepted any more: ${error.message}`;
+    const message = `cannot be checked, as the schema of the job type is no longer accepted: ${error.message}`;
     return () => [{ pointer: '', code: 'schema_not_accepted', message }];
   }
 }

@@ -388,8 +388,8 @@ export function createJobAttempts({
     },
 
     /**
-     * Claims attempts of short jobs for a run that they share, which then makes them. With `leaseMs`
-     * they belong to this process for so long, and to the run afterwards.
+     * Claims attempts of short jobs for a run that they share, which then makes them. They belong to
+     * this process for `leaseMs`, if passed, and to the run afterwards.
      */
     claimShared: (
       run: SharedRunRef,

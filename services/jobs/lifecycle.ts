@@ -136,7 +136,7 @@ type JobOutcome = {
   result?: string;
   error?: JobError;
   guard: JobGuard;
-  /** What else the commit changes. If there is nothing to change of it, the job does not end either. */
+  /** Another record that the same commit changes. If that record needs no change, the job does not end either. */
   also?: RecordChange | undefined;
   /** The workflow of the job would wait for ever: it is cancelled. */
   cancelsRun?: boolean;

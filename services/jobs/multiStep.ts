@@ -47,7 +47,7 @@ export type StepTools = StepContext & {
 
 /**
  * One attempt of a step. `failures`: the earlier ones that have failed and are counted; `onCounted` gets the
- * new number when this one fails so, too. An attempt that an outage ends is not counted. `lost`: the earlier
+ * new number when this attempt fails and is counted. An attempt that an outage ends is not counted. `lost`: the earlier
  * ones whose worker was killed. `signal` aborts with a `JobFailure` when the attempt has taken too long.
  */
 export type StepAttempt = {

@@ -126,7 +126,7 @@ export function createUnknownTypes({ db, writeUnaudited, jobTypes }: Deps) {
       return false;
     },
 
-    /** Of these jobs, those that no run has started and whose type this process does not know. */
+    /** The ids of these jobs that no run has started and whose type this process does not know. */
     async findQueued(jobIds: readonly string[]): Promise<string[]> {
       const jobs = await Job.query(db)
         .findByIds([...jobIds])

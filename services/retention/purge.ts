@@ -228,7 +228,7 @@ export function createPurge({ db, commit, log, config: { retention: defaults } }
     }
     if (turn.kinds.length > 0) return turn;
     await saveProgress(db, turn.tenantId, turn.doneFor);
-    // Of a turn that began on an earlier day, what has become due since is left.
+    // After a turn that began on an earlier day, what has become due since is left.
     const next = turnOf(turn.tenantId, turn.overrides, now);
     return next.doneFor === turn.doneFor ? undefined : next;
   }
@@ -322,6 +322,6 @@ export function pick(due: readonly DueRecord[]): { picked: DueRecord[]; isCut: b
     if (picked.length > 0 && rows > MAX_ROWS) return { picked, isCut: true };
     picked.push(record);
   }
-  // Of a single record with more parts, some are left.
+  // If a single record has more parts, some are left.
   return { picked, isCut: rows > MAX_ROWS };
 }

@@ -43,7 +43,7 @@ export type TenantRetention = {
 export type NewDays = Days | 'default';
 export type RetentionChange = {
   days?: Readonly<Partial<Record<PeriodName, NewDays>>>;
-  /** Of a record that is sent back as it was read: periods with their present value stay what they are. */
+  /** Sent back as it was read. Periods in it that have their present value stay what they are. */
   overridden?: readonly PeriodName[];
   jobTypes?: Readonly<Record<string, Readonly<Partial<Record<JobKind, NewDays>>> | 'default'>>;
 };

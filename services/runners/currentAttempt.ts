@@ -5,10 +5,7 @@ import { hashToken } from '../auth/hashToken.ts';
 import type { RunnerIdentity } from './identity.ts';
 
 export const attemptLost = () =>
-  new AppError(
-    'attempt_lost',
-    'This attempt does not count any more: another one may have started.',
-  );
+  new AppError('attempt_lost', 'This attempt no longer counts: another one may have started.');
 
 /**
  * The attempt with a token, which may have ended, locked until the transaction ends. Error:

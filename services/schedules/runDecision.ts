@@ -77,7 +77,7 @@ export function createRunDecisions({
 }: Deps) {
   /**
    * True while a run that is due is left to workers of another version: this one does not know the job
-   * type. When none that does has been heard of for a time, it has been removed. `now`: by the clock of the database.
+   * type. When no such worker has reported for some time, the type has been removed. `now`: by the clock of the database.
    * After an outage, workers announce themselves later than the first of them decides.
    */
   const isLeftToOthers = async (

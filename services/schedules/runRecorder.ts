@@ -65,7 +65,7 @@ export function createRunRecorder({ ids, runDecisions }: { ids: Ids; runDecision
       work.dispatch(syncSchedule(schedule));
     }
     const { lastRunId } = schedule;
-    // Of runs with the same scheduled time, such as a missed one and its backfill, the last decided
+    // If runs have the same scheduled time, such as a missed one and its backfill, the last decided
     // one counts. Ids start with the scheduled time.
     const isLatest =
       lastRunId === null || lastRunId < minIdAt('run', new Date(run.dueAt.getTime() + 1));

@@ -24,7 +24,7 @@ export type KeyedRequestState =
       kind: 'committed';
       subjectId: string;
       answer: StoredResponse | undefined;
-      /** Of the file that the first request uploaded, if it is known. */
+      /** The digest of the file that the first request uploaded, if it is known. */
       digest: string | undefined;
     };
 

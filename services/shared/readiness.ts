@@ -11,7 +11,7 @@ export type ComponentState =
   'ready' | 'unavailable' | 'starting' | 'schema_outdated' | 'schema_too_new';
 export type ReadinessReport = {
   status: 'ready' | 'degraded' | 'unready';
-  /** Of this process: in a rolling upgrade, processes differ. */
+  /** The version of this process: in a rolling upgrade, processes differ. */
   version: string;
   /** True after the signal to stop: new requests belong to other processes. */
   stopping?: true;
@@ -73,7 +73,7 @@ export function createReadiness({ db, schema, temporal, worker, workerRequired, 
   async function round(): Promise<number> {
     const [postgresState, isConnected] = await Promise.all([
       checkPostgres().catch((error: unknown): ComponentState => {
-        // Of all code that needs PostgreSQL, this runs in every process from its start on.
+        // This check runs in every process from its start on, unlike other code that needs PostgreSQL.
         log.warn({ err: error }, 'PostgreSQL cannot be used');
         return 'unavailable';
       }),

@@ -4,7 +4,7 @@ import { recordOf } from '../../db/core/recordAudit.ts';
 import { View } from '../../db/models/View.ts';
 import type { ViewData } from '../../domain/views/views.ts';
 
-/** Audit entries have what a shared view has. Of a private one they say that there is one, and of which list. */
+/** Audit entries have what a shared view has. Those of a private view contain only its existence and its list. */
 export const viewRecord = recordOf<ViewData>({
   type: 'view',
   auditView: ({ list, name, search, shared }) =>

@@ -58,8 +58,8 @@ export type DeliveryQueue = ReturnType<typeof createDeliveryQueue>;
  * a tenant has few of these, however many webhooks it has.
  *
  * A delivery that has failed keeps a job and a workflow until its last attempt, for days. While an endpoint
- * cannot be reached, few deliveries get that far; the others wait as rows. Of an endpoint that rejects events, many
- * may: those that it accepts must not wait behind them. Beyond these, it is tried with the newest event, too.
+ * cannot be reached, few deliveries get that far; the others wait as rows. An endpoint that rejects events may have
+ * many: the events that it accepts must not wait behind them. Beyond these, it is tried with the newest event, too.
  */
 const SLOT_LIMITS = {
   maxInFlight: 50,

@@ -37,7 +37,7 @@ export type EndedAttempt = {
   /** Undefined when the endpoint has accepted the delivery. */
   failure: JobFailure | undefined;
   notEndpointFault: boolean;
-  /** Of the attempt, and so nearly of the job: one commit has created and started it. */
+  /** When the attempt started, and so nearly when the job was created: one commit did both. */
   startedAt: Date;
   finishedAt: Date;
 };

@@ -46,7 +46,7 @@ export const createWebhookReplays = ({
     const isTime = 'since' in from;
     const afterSequence = isTime ? await sequenceBefore(db, from.since) : from.afterSequence;
     if (!isTime) await assertKnown(db, afterSequence);
-    // Of events that are purged, only the marks know the time.
+    // Only the purge marks know the times of purged events.
     const purged = await lastPurgedFor(db, tenantId, isTime ? from.since : undefined);
     assertNotPurged(isTime ? 0 : afterSequence, purged);
     const type = jobTypes.get(REPLAY_JOB_TYPE);

@@ -23,7 +23,7 @@ const KEY = ['health'] as const;
 /** One check that fails may be a busy moment. */
 const CERTAIN = 2;
 const INTERVALS_MS = { healthy: 30_000, suspected: 500, away: 3_000 };
-/** The server checks its parts in rounds: for so long after a request has failed, its report may be of before. */
+/** The server checks its parts in rounds: for this time after a failed request, its report may be older than the failure. */
 const TROUBLED_MS = 10_000;
 /** What checks the parts of a process has given up by then. */
 const PATIENCE_MS = 5_000;

@@ -6,7 +6,7 @@ import { useSession } from './session/useSession.ts';
 export type FormTenant = {
   /** The tenant that what is created belongs to. */
   tenant: string;
-  /** Of the request that creates it. */
+  /** The headers of the request that creates it. */
   headers: Record<string, string>;
   /** The tenant of the session, if that is another one. */
   other: string | undefined;

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class AttemptLost(Exception):
-    """The attempt does not count any more: stop the work, and report nothing."""
+    """The attempt no longer counts: stop the work, and report nothing."""
 
 
 class ApiError(Exception):
@@ -142,12 +142,12 @@ class RunnerApi:
         raise ApiError(response.status, problem["code"], detail, retry_after)
 
     async def post_within(self, seconds: float, path: str, body: object, **more: Any) -> Any:
-        """As `post`, repeated while the API is not there, for so long. Only for what may be repeated."""
+        """As `post`, repeated until the time limit while the API cannot be reached. Only for what may be repeated."""
         return await repeat_within(seconds, lambda: self.post(path, body, **more))
 
 
 async def repeat_within(seconds: float, call: Callable[[], Awaitable[T]]) -> T:
-    """Repeats a call while it fails with a transient `ApiError`, for so long, with growing pauses."""
+    """Repeats a call until the time limit while it fails with a transient `ApiError`, with growing pauses."""
     end = asyncio.get_running_loop().time() + seconds
     delay = 0.2
     while True:

@@ -24,7 +24,7 @@ import { serverNow } from '../../parts/clock.ts';
 import { serverFetch } from '../serverFetch.ts';
 
 const LEADER = 'holdfast-leader';
-/** Of the tabs behind a gateway. They have no token, so that a new tab must not wait for theirs. */
+/** The leader of the tabs behind a gateway, which have no token that a new tab must wait for. */
 const GATEWAY_LEADER = 'holdfast-gateway-leader';
 const REFRESH = 'holdfast-refresh';
 

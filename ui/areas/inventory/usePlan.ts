@@ -29,7 +29,7 @@ type Validation = OneValidation | Schemas['InventoryValidations'];
 
 /** What a change would do, as far as the service has said. */
 export type Plan = {
-  /** Of the latest change that was planned. */
+  /** The answer for the latest change that was planned. */
   data: Validation | undefined;
   effects: readonly Effect[];
   /** What is wrong with fields. */

@@ -9,7 +9,7 @@ type Reading = { signal: AbortSignal };
 export const RUNNERS_MS = 10_000;
 
 const PAGE_SIZE = 200;
-/** Of one pool, or of all; a page that shows fewer than there are says so. */
+/** The most runners that a page shows, of one pool or of all; it says when there are more. */
 export const MAX_RUNNERS = 1_000;
 
 /** All pools: the service answers them in one page. */

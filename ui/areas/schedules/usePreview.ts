@@ -9,7 +9,7 @@ const DEBOUNCE_MS = 250;
 
 /** What the service says about the timing that is being typed. */
 export type Preview = {
-  /** Of the latest timing without a mistake. */
+  /** The preview of the latest timing without a mistake. */
   data: Omit<Schemas['SchedulePreview'], 'nextRuns'> | undefined;
   /** The next times, as far as the number of runs goes; `ends`: the schedule ends with them. */
   next: ReturnType<typeof upToLastRun<Schemas['UpcomingRun']>>;

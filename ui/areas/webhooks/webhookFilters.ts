@@ -53,10 +53,10 @@ const EVENT = {
   example: 'evt_01jd0cmxk5e5v8kyzwq0q8s3rt',
 } as const satisfies Filter;
 
-/** Of the deliveries of one webhook. */
+/** Filters for the deliveries of one webhook. */
 export const OWN_DELIVERY_FILTERS = [STATUS, CREATED, EVENT] as const satisfies readonly Filter[];
 
-/** Of the deliveries of all webhooks. */
+/** Filters for the deliveries of all webhooks. */
 export const DELIVERY_FILTERS = [
   STATUS,
   { id: 'webhookId', label: 'Webhook', kind: 'reference', of: 'webhooks', find: findWebhooks },

@@ -15,7 +15,7 @@ const HEADERS: Readonly<Record<Action, readonly string[]>> = {
   delete: ['Was'],
 };
 
-/** The columns of a table of changes. Of an action that is not known here, both sides are shown. */
+/** The columns of a table of changes. Both sides are shown for an action that is not known here. */
 export function sidesOf(given: Action = 'update'): { action: Action; headers: readonly string[] } {
   const action = Object.hasOwn(HEADERS, given) ? given : 'update';
   return { action, headers: HEADERS[action] };

@@ -171,7 +171,7 @@ function customRows({ field, before, after }: FieldRow): FieldRow[] {
     .filter((row) => JSON.stringify(row.before) !== JSON.stringify(row.after));
 }
 
-/** The fields that an effect changes. Of a new or a deleted record, those with a value. */
+/** The fields that an effect changes. For a new or a deleted record, those with a value. */
 export const rowsOf = ({ action, changes }: Pick<Effect, 'action' | 'changes'>): FieldRow[] =>
   changes
     .flatMap((change): FieldRow[] => {

@@ -304,7 +304,7 @@ type ErrorCause = {
   message?: string;
   claim?: string;
   error?: string;
-  /** Of an answer of the provider. */
+  /** The HTTP status of the answer of the provider. */
   status?: number;
   cause?: ErrorCause;
 };

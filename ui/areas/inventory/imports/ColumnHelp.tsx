@@ -13,7 +13,7 @@ import classes from './Imports.module.css';
 type Props = {
   resource: Resource | undefined;
   all: readonly Resource[];
-  /** Of the records whose rows name none. */
+  /** The tenant of the records whose rows name none. */
   tenant: string;
 };
 

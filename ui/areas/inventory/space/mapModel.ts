@@ -94,7 +94,7 @@ function lastStartingBefore(nodes: readonly MapNode[], address: bigint): number 
 function freeAt(parent: MapNode, address: bigint): Block {
   const { children, block } = parent;
   const at = lastStartingBefore(children, address);
-  // Of several with the same first address the largest comes first.
+  // Among several with the same first address the largest comes first.
   const before = at < 0 ? undefined : children[at];
   const first = before ? before.block.last + 1n : block.first;
   const last = (children[at + 1]?.block.first ?? block.last + 1n) - 1n;
