@@ -28,8 +28,8 @@ const CHECKS_PER_TIMEOUT = 4;
 const MAX_CHECK_MS = 5_000;
 
 /**
- * Ends the running attempts of this process whose record says so, also while the process does not reach Temporal: a lost
- * worker is one for Temporal, but may be alive and make its attempt beside the next one. Attempts of short jobs need no
+ * Ends the running attempts of this process whose record says so, also while the process does not reach Temporal. Temporal
+ * then takes the worker for lost and starts the next attempt, while the process may still be making this one. Attempts of short jobs need no
  * watch, they end within seconds.
  */
 export function createAttemptWatch({

@@ -299,9 +299,9 @@ export function createJobLifecycle({
   }
 
   /**
-   * The caller that a job acts for, with its current rights, and the target of the job. Where that is
-   * now, the rights count. Errors: `JobFailure('permission_lost')` when these do not allow the job any
-   * more, `JobFailure('target_not_found')`.
+   * The caller that a job acts for, with its current rights, and the target of the job. The rights are
+   * checked at the site where the target is now. Errors: `JobFailure('permission_lost')` when these no longer allow the
+   * job, `JobFailure('target_not_found')`.
    */
   async function contextForJob(
     job: Job,

@@ -184,19 +184,19 @@ describeConsole('approvals', (console) => {
     expect((await readRequest(asker.client, request.id)).status).toBe('rejected');
   });
 
-  test('of your own are decided by others; you may comment and withdraw', async () => {
+  test('of your own are decided by others; you may comment and cancel', async () => {
     const asker = await createUser(console.app, 'operator', 'approver');
     const { request } = await askForPrefix(console, asker);
     const page = await console.open(asker, `/approvals/${request.id}`);
     await page.getByText('You made this request. Another person must decide on it.').waitFor();
     expect(await page.getByRole('button', { name: /^Approve/ }).count()).toBe(0);
-    await page.getByRole('button', { name: 'Withdraw' }).click();
-    const dialog = page.getByRole('dialog', { name: 'Withdraw the request' });
+    await page.getByRole('button', { name: 'Cancel the request' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Cancel the request' });
     await dialog.waitFor();
     expect(await accessibilityProblems(page)).toEqual([]);
     await dialog.getByRole('textbox').fill('No longer needed');
-    await dialog.getByRole('button', { name: 'Withdraw the request' }).click();
-    await page.getByText('Withdrawn', { exact: true }).waitFor();
+    await dialog.getByRole('button', { name: 'Cancel the request' }).click();
+    await page.getByText('Cancelled', { exact: true }).waitFor();
     await page.getByText('No longer needed').waitFor();
     expect((await readRequest(asker.client, request.id)).status).toBe('cancelled');
   });

@@ -26,7 +26,7 @@ import { allShown, countNotShown, namesOf, type Shown } from '../../parts/plan/e
 import { requestQuery, type ApprovalRequest } from '../../parts/approvals/requestQuery.ts';
 import { isOpen, stateOf } from '../../parts/approvals/states.ts';
 import { Timeline } from './Timeline.tsx';
-import { WithdrawDialog } from './WithdrawDialog.tsx';
+import { CancelDialog } from './CancelDialog.tsx';
 import classes from './ApprovalPage.module.css';
 
 const route = getRouteApi('/frame/approvals/$id');
@@ -145,20 +145,20 @@ function Byline({ request, names }: PartProps) {
 /** What can be done with the request beside deciding. */
 function Actions({ request }: { request: ApprovalRequest }) {
   const { id, status, you } = request;
-  const [isWithdrawing, setWithdrawing] = useState(false);
+  const [isCancelling, setCancelling] = useState(false);
   return (
     <>
       <IconButton icon="printer" label="Print" onClick={() => window.print()} />
       {you.mayCancel && (
         <>
-          <ReasonButton variant="default" onClick={() => setWithdrawing(true)}>
-            {status === 'pending' ? 'Withdraw' : 'Cancel the execution'}
+          <ReasonButton variant="default" onClick={() => setCancelling(true)}>
+            {status === 'pending' ? 'Cancel the request' : 'Cancel the execution'}
           </ReasonButton>
-          <WithdrawDialog
+          <CancelDialog
             id={id}
             request={request}
-            opened={isWithdrawing}
-            onClose={() => setWithdrawing(false)}
+            opened={isCancelling}
+            onClose={() => setCancelling(false)}
           />
         </>
       )}

@@ -36,7 +36,7 @@ const STATUS = {
     { value: 'approved' },
     { value: 'rejected' },
     { value: 'expired' },
-    { value: 'cancelled', label: 'Withdrawn' },
+    { value: 'cancelled', label: 'Cancelled' },
   ],
 } as const;
 

@@ -37,7 +37,7 @@ export const addComment = (id: string, text: string, key: string) =>
     }),
   );
 
-export const withdraw = (id: string, comment: string, key: string) =>
+export const cancelRequest = (id: string, comment: string, key: string) =>
   answer(
     api.POST('/api/workflows/{id}/cancel', {
       params: { path: { id }, header: { 'Idempotency-Key': key } },

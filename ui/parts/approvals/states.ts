@@ -24,7 +24,7 @@ const STATUSES: Readonly<Record<Exclude<Status, 'approved'>, StateDisplay>> = {
   pending: { status: 'pending', label: 'Pending' },
   rejected: { status: 'rejected', label: 'Rejected' },
   expired: { status: 'expired', label: 'Expired' },
-  cancelled: { status: 'cancelled', label: 'Withdrawn' },
+  cancelled: { status: 'cancelled', label: 'Cancelled' },
 };
 
 /** The state of a request: after its approval, what has come out of it. */
@@ -44,7 +44,7 @@ type Decision = { icon: IconName; tone: 'good' | 'bad' | 'neutral'; text: string
 const DECISIONS: Readonly<Record<string, Decision>> = {
   approved: { icon: 'circleCheck', tone: 'good', text: 'approved' },
   rejected: { icon: 'circleX', tone: 'bad', text: 'rejected' },
-  cancelled: { icon: 'ban', tone: 'neutral', text: 'withdrew the request' },
+  cancelled: { icon: 'ban', tone: 'neutral', text: 'cancelled the request' },
 };
 
 /** How a decision is shown, by its outcome. */
@@ -60,8 +60,8 @@ const REASONS: Readonly<Record<string, string>> = {
   disabled: 'The account is disabled.',
   approved: 'The request is approved.',
   rejected: 'The request is rejected.',
-  expired: 'The request has expired. Nobody can decide on it any more.',
-  cancelled: 'The request was withdrawn.',
+  expired: 'The request has expired. Nobody can decide on it now.',
+  cancelled: 'The request was cancelled.',
 };
 
 /** Why one may not decide, in words; a code that is not known here as it is. */

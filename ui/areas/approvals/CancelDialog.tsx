@@ -6,8 +6,8 @@ import { useActions } from './useActions.ts';
 
 type Props = { id: string; request: ApprovalRequest; opened: boolean; onClose: () => void };
 
-/** Withdraws a request, or an approved one whose job has not started. */
-export function WithdrawDialog({ id, request: { status, contentHash }, opened, onClose }: Props) {
+/** Cancels a request, or an approved one whose job has not started. */
+export function CancelDialog({ id, request: { status, contentHash }, opened, onClose }: Props) {
   const [text, setText] = useState('');
   const { mutate, isPending, error } = useActions(id);
   const isPendingRequest = status === 'pending';
@@ -15,16 +15,16 @@ export function WithdrawDialog({ id, request: { status, contentHash }, opened, o
     <ConfirmDialog
       opened={opened}
       onClose={onClose}
-      title={isPendingRequest ? 'Withdraw the request' : 'Cancel the execution'}
-      confirm={isPendingRequest ? 'Withdraw the request' : 'Cancel the execution'}
+      title={isPendingRequest ? 'Cancel the request' : 'Cancel the execution'}
+      confirm={isPendingRequest ? 'Cancel the request' : 'Cancel the execution'}
       busy={isPending}
       problem={error}
       danger
-      onConfirm={() => mutate({ verb: 'withdraw', text, contentHash }, { onSuccess: onClose })}
+      onConfirm={() => mutate({ verb: 'cancel', text, contentHash }, { onSuccess: onClose })}
     >
       <p>
         {isPendingRequest
-          ? 'Nobody can decide on it any more, and nothing runs.'
+          ? 'Nobody can decide on it then, and nothing runs.'
           : 'The request is approved, and its job has not started. It will not start.'}
       </p>
       <Textarea
