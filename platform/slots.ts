@@ -4,8 +4,16 @@ import { hasAccount, type Caller } from '../domain/shared/caller.ts';
 import { AppError } from '../domain/shared/errors.ts';
 import { createWaitQueue } from './waitQueue.ts';
 
-/** How many there are at most: in all, of one tenant, and of one caller. */
-export type SlotBounds = { total: number; perTenant: number; perCaller: number };
+/**
+ * How many there are at most: in all, of one tenant, and of one caller. The last `keptForNew` of all are for tenants that
+ * hold none: where holders stay for long and nobody waits, a few tenants could otherwise hold all for ever.
+ */
+export type SlotBounds = {
+  total: number;
+  perTenant: number;
+  perCaller: number;
+  keptForNew?: number;
+};
 
 export type SlotHolder = Pick<Caller, 'kind' | 'tenantId' | 'actorId'> &
   Partial<Pick<Caller, 'rights'>>;
@@ -43,6 +51,12 @@ export const sharesOf = (total: number): SlotBounds => ({
   perCaller: Math.max(1, Math.floor(total / 10)),
 });
 
+/** The same for streams, which stay open: a tenth is kept for tenants that have none. */
+export const streamSharesOf = (total: number): SlotBounds => ({
+  ...sharesOf(total),
+  keptForNew: Math.floor(total / 10),
+});
+
 /** A user is one caller in all tenants; the name that a gateway sends is one in its tenant. */
 export const callerKey = ({ kind, tenantId, actorId }: SlotHolder): string =>
   hasAccount({ kind }) ? `user:${actorId}` : `${kind}:${tenantId}:${actorId}`;
@@ -66,10 +80,12 @@ function createCount() {
     ofCaller: (holder: SlotHolder) => of(callerKey(holder)),
     hasFreeSlot(bounds: SlotBounds, holder: SlotHolder): boolean {
       const tenantId = shareTenantOf(holder);
+      const ofTenant = of(`tenant:${tenantId}`);
+      const { keptForNew = 0 } = bounds;
       return (
-        total < bounds.total &&
+        total < bounds.total - (ofTenant > 0 ? keptForNew : 0) &&
         of(callerKey(holder)) < bounds.perCaller &&
-        of(`tenant:${tenantId}`) < (tenantId === PLATFORM ? ofPlatform(bounds) : bounds.perTenant)
+        ofTenant < (tenantId === PLATFORM ? ofPlatform(bounds) : bounds.perTenant)
       );
     },
     add(holder: SlotHolder, change: number) {

@@ -1,6 +1,6 @@
 import type { Config } from '../../platform/config.ts';
 import type { Metrics } from '../../platform/metrics.ts';
-import { boundsOf, createSlots, sharesOf } from '../../platform/slots.ts';
+import { boundsOf, createSlots, sharesOf, streamSharesOf } from '../../platform/slots.ts';
 
 /** What callers can hold of this process for longer than a moment, and how much of it each may. */
 export function composeSlots(config: Pick<Config, 'maxEventStreams'>, metrics: Metrics) {
@@ -15,8 +15,8 @@ export function composeSlots(config: Pick<Config, 'maxEventStreams'>, metrics: M
 const unreadBytes = () => createSlots({ of: 'large responses', ...sharesOf(256 * 1_048_576) });
 
 const streamSlots = ({ maxEventStreams }: Pick<Config, 'maxEventStreams'>) => ({
-  logStreams: createSlots({ of: 'log streams', ...sharesOf(200) }),
-  eventStreams: createSlots({ of: 'streams of events', ...sharesOf(maxEventStreams) }),
+  logStreams: createSlots({ of: 'log streams', ...streamSharesOf(200) }),
+  eventStreams: createSlots({ of: 'streams of events', ...streamSharesOf(maxEventStreams) }),
 });
 
 const requestSlots = () => ({

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { BUILT_IN_ROLES } from '../../../domain/access/roles.ts';
 import type { Grant } from '../../../domain/access/scope.ts';
 import { assertDefined } from '../../../domain/shared/assert.ts';
-import { createSlots, sharesOf } from '../../../platform/slots.ts';
+import { createSlots, sharesOf, streamSharesOf } from '../../../platform/slots.ts';
 
 const who = (tenantId: string, actorId = 'a', kind: 'gateway' | 'session' = 'gateway') => ({
   kind,
@@ -62,6 +62,18 @@ test('several slots are taken together: one that is larger than its share, alone
   large();
   slots.takeNow(who('acme'), 1);
   expect(slots.held()).toBe(11);
+});
+
+test('of streams, the last tenth is for tenants that hold none', () => {
+  const slots = createSlots({ of, retryAfterSeconds, ...streamSharesOf(20) });
+  const take = (tenantId: string, count: number) =>
+    Array.from(
+      { length: count },
+      (_, n) => slots.tryTake(who(tenantId, `a${n}`)) !== undefined,
+    ).filter(Boolean).length;
+  expect([take('acme', 9), take('platform', 20), take('beta', 2)]).toEqual([5, 13, 1]);
+  expect([take('acme', 1), take('platform', 1), take('gamma', 2)]).toEqual([0, 0, 1]);
+  expect(take('delta', 1)).toBe(0);
 });
 
 test('a user is the same caller in every tenant', () => {
