@@ -54,7 +54,7 @@ describePages('signing in', (console) => {
     await page.getByLabel('New password', { exact: true }).fill('short');
     await page.getByLabel('New password again').fill('short');
     await page.getByRole('button', { name: 'Change the password' }).click();
-    await page.getByText('must have at least 12 characters').waitFor();
+    await page.getByText('must have at least 12 characters').first().waitFor();
     await page.getByLabel('New password', { exact: true }).fill(PASSWORD);
     await page.getByLabel('New password again').fill(PASSWORD);
     await page.getByRole('button', { name: 'Change the password' }).click();

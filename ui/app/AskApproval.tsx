@@ -2,11 +2,12 @@ import { Button, Checkbox, NumberInput, Textarea, TextInput } from '@mantine/cor
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useDeferredValue, useState } from 'react';
-import { errorAt, otherErrors } from '../parts/form/fieldErrors.ts';
+import { errorAt } from '../parts/form/fieldErrors.ts';
 import type { FieldError } from '../parts/problems.ts';
 import { Dialog, useBusyDialog } from '../parts/Dialog.tsx';
 import { accountName } from '../parts/names.ts';
 import { ProblemNote } from '../parts/ProblemNote.tsx';
+import { RefusedNote } from '../parts/RefusedNote.tsx';
 import { usePermissions, type Where } from '../parts/permissions.tsx';
 import { recordPath } from '../parts/recordIds.ts';
 import { whereToAsk } from '../parts/where.ts';
@@ -115,7 +116,6 @@ function AskForm({ onClose, where, ...rest }: Omit<Props, 'opened'>) {
   const { create: ask, isBusy, error } = useAsk(props);
   useBusyDialog(isBusy);
   const errors = error instanceof Problem ? error.errors : [];
-  const isElsewhere = otherErrors(errors, SHOWN).length > 0;
   return (
     <form
       className={classes.fields}
@@ -125,7 +125,7 @@ function AskForm({ onClose, where, ...rest }: Omit<Props, 'opened'>) {
       }}
     >
       <span className={classes.muted}>{props.note}</span>
-      {error && <ProblemNote problem={error} withoutFields={!isElsewhere} />}
+      <RefusedNote problem={error} shown={SHOWN} />
       <Words draft={draft} onChange={change} errors={errors} />
       <Deciders
         scope={props.scope}

@@ -1,4 +1,5 @@
 import { errorMessage } from '../../domain/shared/errorMessage.ts';
+import type { RecordConflict } from '../parts/problems.ts';
 
 /** A bad field of a request; `pointer` is a JSON Pointer into the part `in` of it. */
 type FieldProblem = { in: string; pointer: string; code: string; detail: string };
@@ -10,8 +11,9 @@ type Fields = {
   detail: string;
   requestId?: string | undefined;
   errors?: FieldProblem[];
+  conflicts?: RecordConflict[] | undefined;
   retryAfterSeconds?: number | undefined;
-  /** The answer as it came, for fields of one kind of problem such as `conflicts`. */
+  /** The answer as it came, for fields of one kind of problem. */
   body?: unknown;
 };
 
@@ -23,6 +25,7 @@ export class Problem extends Error {
   readonly detail: string;
   readonly requestId: string | undefined;
   readonly errors: FieldProblem[];
+  readonly conflicts: RecordConflict[];
   readonly retryAfterSeconds: number | undefined;
   readonly body: unknown;
 
@@ -35,6 +38,7 @@ export class Problem extends Error {
     this.detail = fields.detail;
     this.requestId = fields.requestId;
     this.errors = fields.errors ?? [];
+    this.conflicts = fields.conflicts ?? [];
     this.retryAfterSeconds = fields.retryAfterSeconds;
     this.body = fields.body;
   }
@@ -126,6 +130,7 @@ type ProblemBody = {
   detail?: string;
   requestId?: string;
   errors?: { in: string; pointer: string; code: string; message: string }[];
+  conflicts?: RecordConflict[];
 };
 
 const isObject = (value: unknown): value is ProblemBody =>
@@ -140,7 +145,7 @@ function secondsOf(header: string | null): number | undefined {
 /** The problem in an answer with an error status. Without a code it is none of Holdfast's. */
 export function problemOf(response: Response, body: unknown): Problem {
   const { status, headers } = response;
-  const { code, title, detail, requestId, errors } = isObject(body) ? body : {};
+  const { code, title, detail, requestId, errors, conflicts } = isObject(body) ? body : {};
   if (typeof code !== 'string') return foreignProblem(response, 'GET', body);
   return new Problem({
     status,
@@ -149,6 +154,7 @@ export function problemOf(response: Response, body: unknown): Problem {
     detail: detail ?? `The server answered with the status ${status}.`,
     requestId,
     errors: (errors ?? []).map(({ message, ...error }) => ({ ...error, detail: message })),
+    conflicts,
     retryAfterSeconds: secondsOf(headers.get('retry-after')),
     body,
   });

@@ -1,7 +1,7 @@
 import { Button, TextInput } from '@mantine/core';
 import { useState, type ReactNode } from 'react';
 import { Dialog, useBusyDialog } from './Dialog.tsx';
-import { ProblemNote } from './ProblemNote.tsx';
+import { RefusedNote } from './RefusedNote.tsx';
 import { typedName, type Named } from './typedName.ts';
 import classes from './ConfirmDialog.module.css';
 
@@ -66,7 +66,7 @@ function Content(props: ContentProps) {
       {typed !== undefined && <TypedText wanted={typed} text={text} onText={setText} />}
       {problem !== undefined && problem !== null && (
         <div className={classes.problem}>
-          <ProblemNote problem={problem} />
+          <RefusedNote problem={problem} />
         </div>
       )}
       <div className={classes.buttons}>

@@ -1,5 +1,5 @@
 import { ActionIcon, Button, Tooltip, type ButtonProps } from '@mantine/core';
-import type { ComponentPropsWithRef, MouseEvent, ReactNode } from 'react';
+import type { ComponentProps, ComponentPropsWithRef, MouseEvent, ReactNode } from 'react';
 import { Icon, type IconName } from './icons.tsx';
 import { usePermissions, type Where } from './permissions.tsx';
 
@@ -19,21 +19,27 @@ type ReasonedProps = Shared &
     children: ReactNode;
   };
 
+/** A button that is disabled while it sends would lose the focus, and a dialog could not return it. */
+const focusable = (props: ComponentProps<'button'>) => <button {...props} disabled={false} />;
+
 /**
  * A button that may be unusable for a reason. It stays in the order of Tab, so that the reason is
  * found with the keyboard too, and does nothing.
  */
-export function ReasonButton({ onClick, reason, icon, children, type, ...props }: ReasonedProps) {
+export function ReasonButton(props: ReasonedProps) {
+  const { onClick, reason, loading, icon, children, type, ...others } = props;
   const isOff = reason !== undefined;
   const button = (
     <Button
-      {...props}
+      {...others}
       type={isOff ? 'button' : (type ?? 'button')}
       leftSection={icon && <Icon name={icon} size={14} />}
       data-disabled={isOff || undefined}
-      aria-disabled={isOff || undefined}
+      aria-disabled={isOff || loading === true || undefined}
+      aria-busy={loading}
+      {...(loading !== undefined && { loading, renderRoot: focusable })}
       onClick={(event) => {
-        if (isOff) event.preventDefault();
+        if (isOff || loading === true) event.preventDefault();
         else onClick?.(event);
       }}
     >

@@ -3,6 +3,14 @@ import { errorMessage } from '../../domain/shared/errorMessage.ts';
 /** A bad field of a request: a JSON Pointer (RFC 6901), and what is wrong. */
 export type FieldError = { pointer: string; detail: string };
 
+/** Another record that a change conflicts with, or what forbids it; `id` and `resource` are null if it cannot be read. */
+export type RecordConflict = {
+  pointer: string | null;
+  message: string;
+  resource: string | null;
+  id: string | null;
+};
+
 /** What is shown of a failed request. Problems of the API have these fields (RFC 9457). */
 export type ProblemFields = {
   status: number;
@@ -11,6 +19,7 @@ export type ProblemFields = {
   detail: string;
   requestId?: string | undefined;
   errors: readonly FieldError[];
+  conflicts?: readonly RecordConflict[];
   retryAfterSeconds?: number | undefined;
 };
 

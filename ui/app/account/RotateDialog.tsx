@@ -5,7 +5,7 @@ import { answer, api, type Schemas } from '../api.ts';
 import { useIdempotencyKeys } from '../idempotency.ts';
 import { serverNow } from '../../parts/clock.ts';
 import { Dialog, useBusyDialog } from '../../parts/Dialog.tsx';
-import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { RefusedNote } from '../../parts/RefusedNote.tsx';
 import { ShownOnceGuard } from '../../parts/ShownOnce.tsx';
 import { Time } from '../../parts/Time.tsx';
 import { useStarted } from '../../parts/versioned/useStarted.ts';
@@ -112,7 +112,7 @@ function RotateForm({ formerUntil, onSubmit, busy, problem, onCancel }: FormProp
         onChange={(value) => value !== null && setOverlap(value)}
         allowDeselect={false}
       />
-      {problem !== null && <ProblemNote problem={problem} />}
+      <RefusedNote problem={problem} />
       <div className={classes.buttons}>
         <Button variant="default" onClick={onCancel} disabled={busy}>
           Back

@@ -1,16 +1,18 @@
 import { Button, NumberInput, Select, Switch, TagsInput, TextInput } from '@mantine/core';
-import { toProblem, type Schemas } from '../api.ts';
+import type { Schemas } from '../api.ts';
 import { useJobTypes } from '../jobTypes.ts';
 import { useBusyDialog } from '../../parts/Dialog.tsx';
 import { zoneName } from '../../parts/localInput.ts';
 import { usePreferences } from '../../parts/preferences.tsx';
-import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { RefusedNote } from '../../parts/RefusedNote.tsx';
 import type { FieldsProps, Form, Owner } from './fields.ts';
 import { PermissionPicker } from './PermissionPicker.tsx';
 import { ScopePicker } from './ScopePicker.tsx';
 import { EXPIRIES, missingIn } from './tokenForm.ts';
 import classes from './Account.module.css';
+import { errorsUnder } from '../../parts/form/fieldErrors.ts';
 import { typedNumber } from '../../parts/form/typedNumber.ts';
+import { problemFields } from '../../parts/problems.ts';
 
 type Props = {
   form: Form;
@@ -25,7 +27,7 @@ type Props = {
   onCancel: () => void;
 };
 
-const FIELDS: ReadonlySet<string> = new Set([
+const SHOWN = [
   'name',
   'expiresAt',
   'permissions',
@@ -34,30 +36,19 @@ const FIELDS: ReadonlySet<string> = new Set([
   'allowedNetworks',
   'jobTypes',
   'requestsPerMinute',
-]);
-
-const isOfField = ({ pointer }: { pointer: string }): boolean =>
-  FIELDS.has(pointer.split('/')[1] ?? '');
+].map((field) => `/${field}`);
 
 /** The errors of fields, by the first part of their pointers. */
-function useErrors(problem: unknown) {
-  const { errors } = problem ? toProblem(problem) : { errors: [] };
-  const errorOf = (field: string): string | undefined => {
-    const own = errors.filter(
-      ({ pointer }) => pointer === `/${field}` || pointer.startsWith(`/${field}/`),
-    );
-    return own.length === 0 ? undefined : own.map(({ detail }) => detail).join('; ');
-  };
-  // The others are shown as the service says them.
-  const isShown = problem !== undefined && problem !== null && !errors.some(isOfField);
-  return { isShown, errorOf };
-}
+const errorsOf = (problem: unknown) => (field: string) => {
+  const own = errorsUnder(problemFields(problem).errors, `/${field}`);
+  return own.length === 0 ? undefined : own.map(({ detail }) => detail).join('; ');
+};
 
 /** What a token is called, until when it is valid, and what limits it. */
 export function TokenFields(props: Props) {
   const { form, onChange, token, owner, submit, onSubmit, busy, problem, onCancel } = props;
   useBusyDialog(busy);
-  const { isShown, errorOf } = useErrors(problem);
+  const errorOf = errorsOf(problem);
   const change = (fields: Partial<Form>) => onChange({ ...form, ...fields });
   const fields = { form, change, errorOf, owner };
   const missing = missingIn(form);
@@ -78,7 +69,7 @@ export function TokenFields(props: Props) {
       <PermissionPicker {...fields} allowed={token?.permissions ?? null} />
       <ScopePicker {...fields} />
       <OtherLimits {...fields} />
-      {isShown && <ProblemNote problem={problem} />}
+      <RefusedNote problem={problem} shown={SHOWN} />
       <div className={classes.buttons}>
         {missing !== undefined && (
           <span className={classes.note} role="status">

@@ -1,6 +1,6 @@
 import { Anchor, Text } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { RefusedNote } from '../../parts/RefusedNote.tsx';
 import { CardPage } from './CardPage.tsx';
 import { forgetOneTimePassword, typedOneTimePassword } from './oneTimePassword.ts';
 import { PasswordForm } from './PasswordForm.tsx';
@@ -21,7 +21,7 @@ export default function ChangePasswordPage() {
       <Anchor component="button" type="button" size="xs" onClick={() => leave.mutate()}>
         Sign out
       </Anchor>
-      {leave.error && <ProblemNote problem={leave.error} />}
+      <RefusedNote problem={leave.error} />
     </CardPage>
   );
 }

@@ -2,7 +2,7 @@ import { Button, PasswordInput, Stack, type PasswordInputProps } from '@mantine/
 import { useMutation } from '@tanstack/react-query';
 import { useState, type SubmitEvent } from 'react';
 import { useBusyDialog } from '../../parts/Dialog.tsx';
-import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { RefusedNote } from '../../parts/RefusedNote.tsx';
 import { answer, api, toProblem, type Schemas } from '../api.ts';
 
 type Props = {
@@ -12,6 +12,8 @@ type Props = {
   known?: string | undefined;
   onChanged: () => void;
 };
+
+const SHOWN = ['/currentPassword', '/newPassword'];
 
 type FieldProps = {
   label: string;
@@ -81,7 +83,7 @@ export function PasswordForm({ label, known, onChanged }: Props) {
           onValue={setRepeated}
           error={differs && 'The two passwords differ'}
         />
-        {problem?.errors.length === 0 && <ProblemNote problem={problem} />}
+        <RefusedNote problem={problem} shown={SHOWN} />
         <Button type="submit" loading={change.isPending} disabled={differs}>
           Change the password
         </Button>

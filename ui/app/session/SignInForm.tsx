@@ -4,6 +4,7 @@ import { useState, type SubmitEvent } from 'react';
 import type { Schemas } from '../api.ts';
 import { rememberOneTimePassword } from './oneTimePassword.ts';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { RefusedNote } from '../../parts/RefusedNote.tsx';
 import { send } from './requests.ts';
 import { signIn, startSso } from './tokens.ts';
 
@@ -61,7 +62,7 @@ export function SignInForm({ returnTo, failureTo, username, onProvider }: Props)
           Continue with {provider.name}
         </Button>
       ))}
-      {sso.error && <ProblemNote problem={sso.error} />}
+      <RefusedNote problem={sso.error} />
       {accounts.length > 0 &&
         (showsPassword ? (
           <PasswordForm accounts={accounts} username={username} />
@@ -134,7 +135,7 @@ function PasswordForm({
           value={password}
           onChange={(event) => setPassword(event.currentTarget.value)}
         />
-        {login.error && <ProblemNote problem={login.error} />}
+        <RefusedNote problem={login.error} />
         <Button type="submit" size="sm" loading={login.isPending}>
           Sign in
         </Button>

@@ -60,7 +60,7 @@ export default function Palette({ onClose }: { onClose: () => void }) {
         />
         {found.isFetching && <Loader size={14} aria-hidden />}
       </div>
-      {found.error && <ProblemNote problem={found.error} />}
+      {found.error && <ProblemNote problem={found.error} retry={() => void found.refetch()} />}
       <Choices id={list} choices={choices} current={current} onOpen={open} onPoint={point} />
       <p role="status" className={classes.status}>
         {statusOf(text, choices, found)}

@@ -5,7 +5,7 @@ import formClasses from '../../parts/form/Form.module.css';
 import { useBusyDialog } from '../../parts/Dialog.tsx';
 import { ReasonButton } from '../../parts/PermissionButton.tsx';
 import { problemFields } from '../../parts/problems.ts';
-import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { RefusedNote } from '../../parts/RefusedNote.tsx';
 
 export type ViewDraft = { name: string; shared: boolean };
 
@@ -38,9 +38,7 @@ export function ViewFields(props: FieldsProps) {
         if (isNamed && !busy) onSubmit();
       }}
     >
-      {problem !== null && problem !== undefined && (
-        <ProblemNote problem={problem} withoutFields={errors.length > 0} />
-      )}
+      <RefusedNote problem={problem} shown={['/name']} />
       <TextInput
         label="Name"
         data-autofocus

@@ -10,7 +10,7 @@ import { Icon } from '../../parts/icons.tsx';
 import type { Names } from '../../parts/names.ts';
 import { ReasonButton } from '../../parts/PermissionButton.tsx';
 import { useUnsaved } from '../../parts/form/unsaved.ts';
-import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { RefusedNote } from '../../parts/RefusedNote.tsx';
 import { APPLIES_CHANGE, notShownText } from '../../parts/plan/effects.ts';
 import type { ApprovalRequest } from '../../parts/approvals/requestQuery.ts';
 import { mayComment, reasonText, stateOf } from '../../parts/approvals/states.ts';
@@ -192,7 +192,7 @@ function Failure({ error, request, names, hasText }: FailureProps) {
   const { status, closedBy } = request;
   const { summary } = useSession();
   if (status === 'pending' || closedBy === summary.actorId || !isOvertaken(error))
-    return <ProblemNote problem={error} />;
+    return <RefusedNote problem={error} />;
   return (
     <p className={classes.reason} role="alert">
       <Icon name="info" size={14} />

@@ -60,7 +60,7 @@ function Form({ search }: { search: SignInSearch }) {
     <CardPage title="Sign in" heading="Sign in to Holdfast">
       <OtherOrigin />
       {search.error !== undefined && <Failure {...search} />}
-      {problem && <ProblemNote problem={problem} />}
+      {problem && <ProblemNote problem={problem} retry={undefined} />}
       <SignInForm {...pathsOf(search)} />
     </CardPage>
   );
@@ -76,7 +76,7 @@ const REASONS: Readonly<Record<string, string>> = {
 function Failure({ error = '', requestId }: SignInSearch) {
   const detail = ownValue(REASONS, error) ?? 'The login could not be completed.';
   const fields = { status: 0, title: 'Signing in failed', detail, code: error, requestId };
-  return <ProblemNote problem={new Problem(fields)} />;
+  return <ProblemNote problem={new Problem(fields)} retry={undefined} />;
 }
 
 /** The cookie of a session belongs to one origin: under another one, a session would soon end. */

@@ -4,7 +4,7 @@ import { formatNumberOf } from '../../parts/format.ts';
 import { PageLink } from '../../parts/PageLink.tsx';
 import { ReasonButton } from '../../parts/PermissionButton.tsx';
 import { usePermissions } from '../../parts/permissions.tsx';
-import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { RefusedNote } from '../../parts/RefusedNote.tsx';
 import type { Backup, SectionInfo, SectionName } from './backupQueries.ts';
 import { permissionsOf } from './backupText.ts';
 import type { RestoreSearch } from './restoreSearch.ts';
@@ -46,7 +46,7 @@ export function ChooseSections({ backup, sections, chosen: initial, onPreview }:
       }}
     >
       <Steps present={0} />
-      {error && <ProblemNote problem={error} />}
+      <RefusedNote problem={error} />
       <SectionChoice
         legend="What to restore"
         sections={available}

@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useLive } from '../../app/live.ts';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { RefusedNote } from '../../parts/RefusedNote.tsx';
 import { Time } from '../../parts/Time.tsx';
 import { Reading } from '../../parts/Reading.tsx';
 import {
@@ -85,7 +86,7 @@ function Ended(props: EndedProps) {
   const hasChanged = useHasChanged(chosen);
   return (
     <>
-      {compare.error && <ProblemNote problem={compare.error} />}
+      <RefusedNote problem={compare.error} />
       {run.status !== 'succeeded' && (
         <Failure
           title="The backup could not be compared"

@@ -4,6 +4,7 @@ import { Exact } from '../../parts/Exact.tsx';
 import { formatBytes, formatNumberOf } from '../../parts/format.ts';
 import { ReasonButton } from '../../parts/PermissionButton.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { RefusedNote } from '../../parts/RefusedNote.tsx';
 import { Section } from '../../parts/Section.tsx';
 import { Time } from '../../parts/Time.tsx';
 import { artifactsQuery, type Artifact, type Job } from './jobQueries.ts';
@@ -70,7 +71,7 @@ function ArtifactItem({ jobId, artifact }: { jobId: string; artifact: Artifact }
       >
         {isBusy ? `${Math.round(progress * 100)} %` : `Download ${name}`}
       </ReasonButton>
-      {problem !== undefined && <ProblemNote problem={problem} />}
+      <RefusedNote problem={problem} />
     </li>
   );
 }

@@ -7,14 +7,14 @@ import { AskApproval } from '../../app/AskApproval.tsx';
 import { useCreation } from '../../app/useCreation.ts';
 import { useSession } from '../../app/session/useSession.ts';
 import { TenantNotice, useFormTenant, type FormTenant } from '../../app/useFormTenant.tsx';
-import { errorsUnder, objectOf, otherErrors } from '../../parts/form/fieldErrors.ts';
+import { errorsUnder, objectOf } from '../../parts/form/fieldErrors.ts';
 import { LeaveGuard } from '../../parts/form/LeaveGuard.tsx';
 import { MASK } from '../../parts/mask.ts';
 import type { FieldError } from '../../parts/problems.ts';
 import type { RetryPolicy } from '../../parts/form/retryPolicy.ts';
 import { PermissionButton, ReasonButton } from '../../parts/PermissionButton.tsx';
 import { usePermissions, type Where } from '../../parts/permissions.tsx';
-import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { RefusedNote } from '../../parts/RefusedNote.tsx';
 import { TargetField } from '../../parts/records/TargetField.tsx';
 import { targetKindOf, targetRequest } from '../../parts/records/target.ts';
 import { INCOMPLETE, SchemaForm } from '../../parts/schemaForm/SchemaForm.tsx';
@@ -83,9 +83,7 @@ export function JobForm({ type, draft, onDraft, hasChanges }: Props) {
       <LeaveGuard hasChanges={() => hasChanges && !isSent.current} />
       <Heading type={type} tenant={tenant.tenant} />
       <TenantNotice form={tenant} />
-      {error && (
-        <ProblemNote problem={error} withoutFields={otherErrors(errors, FIELDS).length === 0} />
-      )}
+      <RefusedNote problem={error} shown={FIELDS} />
       <MaskedSecrets payload={payload} />
       <WorkFields {...{ type, draft, onDraft, errors, isBusy }} onIncomplete={setIncomplete} />
       <PolicyPart

@@ -7,7 +7,7 @@ import { consoleSettings } from '../../app/settings.ts';
 import { Dialog, useBusyDialog } from '../../parts/Dialog.tsx';
 import formClasses from '../../parts/form/Form.module.css';
 import { problemFields } from '../../parts/problems.ts';
-import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { RefusedNote } from '../../parts/RefusedNote.tsx';
 import { ShownOnce, ShownOnceGuard } from '../../parts/ShownOnce.tsx';
 import { runnerCommand, TOKEN_FILE } from './poolText.ts';
 import classes from './Runners.module.css';
@@ -109,7 +109,7 @@ function TokenForm({ pool, mayOwn, onSubmit, busy, problem, onCancel }: FormProp
         The token takes jobs of the pool and can do nothing else. It belongs to a service account,
         whose owner is responsible for it.
       </p>
-      {problem !== undefined && problem !== null && <ProblemNote problem={problem} />}
+      <RefusedNote problem={problem} />
       <AccountFields draft={draft} onChange={change} mayOwn={mayOwn} />
       <div className={classes.columns}>
         <TextInput

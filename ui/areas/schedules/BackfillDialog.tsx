@@ -14,6 +14,7 @@ import { TimeField } from '../../parts/TimeField.tsx';
 import { errorAt, otherErrors } from '../../parts/form/fieldErrors.ts';
 import { ReasonButton } from '../../parts/PermissionButton.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { RefusedNote } from '../../parts/RefusedNote.tsx';
 import { backfillQuery, type Interval, type Schedule } from './scheduleQueries.ts';
 import classes from './Schedules.module.css';
 import { nounOf } from '../../../domain/shared/nouns.ts';
@@ -21,6 +22,8 @@ import { nounOf } from '../../../domain/shared/nouns.ts';
 type Props = { schedule: Schedule; opened: boolean; onClose: () => void };
 
 const DEBOUNCE_MS = 300;
+const SHOWN = ['/since', '/until'];
+
 /** Runs past occurrences, after showing how many that are. */
 export function BackfillDialog({ schedule, opened, onClose }: Props) {
   return (
@@ -59,17 +62,24 @@ function useBackfill(scheduleId: string) {
     setUntil,
     interval,
     counts: isCurrent ? preview.data : undefined,
-    problem: error ?? preview.error,
+    /** Why it was not started. */
+    refused: error,
+    /** Why it is not known what would run. */
+    unread: preview.error,
+    countAgain: () => void preview.refetch(),
     start: create,
     isBusy,
   };
 }
 
 function BackfillForm({ schedule, onClose }: Omit<Props, 'opened'>) {
-  const { start, isBusy, counts, problem, interval, ...typed } = useBackfill(schedule.id);
+  const { start, isBusy, counts, refused, unread, countAgain, interval, ...typed } = useBackfill(
+    schedule.id,
+  );
+  const problem = refused ?? unread;
   useBusyDialog(isBusy);
   const errors = problem instanceof Problem ? problem.errors : [];
-  const isElsewhere = errors.length === 0 || otherErrors(errors, ['/since', '/until']).length > 0;
+  const isElsewhere = errors.length === 0 || otherErrors(errors, SHOWN).length > 0;
   return (
     <form
       className={classes.dialog}
@@ -97,7 +107,8 @@ function BackfillForm({ schedule, onClose }: Omit<Props, 'opened'>) {
           error={errorAt(errors, '/until')}
         />
       </div>
-      {problem && isElsewhere && <ProblemNote problem={problem} />}
+      <RefusedNote problem={refused} shown={SHOWN} />
+      {!refused && unread && isElsewhere && <ProblemNote problem={unread} retry={countAgain} />}
       <div aria-live="polite">{counts && !problem && <Counts preview={counts} />}</div>
       <div className={classes.buttons}>
         <ReasonButton

@@ -3,10 +3,11 @@ import { useEffect, useRef, useState } from 'react';
 import { MAX_NAME } from '../../../domain/shared/names.ts';
 import { Problem } from '../../app/api.ts';
 import { useJobTypes } from '../../app/jobTypes.ts';
-import { errorAt, errorsUnder, objectOf, otherErrors } from '../../parts/form/fieldErrors.ts';
+import { errorAt, errorsUnder, objectOf } from '../../parts/form/fieldErrors.ts';
 import { PageLink } from '../../parts/PageLink.tsx';
 import { PermissionButton } from '../../parts/PermissionButton.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { RefusedNote } from '../../parts/RefusedNote.tsx';
 import { TargetField } from '../../parts/records/TargetField.tsx';
 import { targetKindOf, targetRequest } from '../../parts/records/target.ts';
 import { INCOMPLETE, SchemaForm } from '../../parts/schemaForm/SchemaForm.tsx';
@@ -73,12 +74,7 @@ export function ScheduleForm(props: Props) {
         if (!isSaving && !isIncomplete && missing === undefined) onSave();
       }}
     >
-      {problem != null && (
-        <ProblemNote
-          problem={problem}
-          withoutFields={otherErrors(saveErrors, SHOWN).length === 0}
-        />
-      )}
+      <RefusedNote problem={problem} shown={SHOWN} />
       <NameFields {...fields} />
       <TimingFields {...fields} />
       <div className={classes.inlinePreview}>

@@ -9,7 +9,7 @@ export function TimingPreview({ preview, timezone }: { preview: Preview; timezon
   const { data, next, isOutdated, errors, problem } = preview;
   return (
     <Section title="Next times" note={timezone}>
-      {problem && <ProblemNote problem={problem} hasData={data !== undefined} />}
+      {problem && <ProblemNote problem={problem} retry={undefined} hasData={data !== undefined} />}
       {!data && errors.length === 0 && !problem && (
         <p className={classes.muted}>Type an expression to see when it runs.</p>
       )}

@@ -9,7 +9,7 @@ import { errorAt } from '../../parts/form/fieldErrors.ts';
 import formClasses from '../../parts/form/Form.module.css';
 import { PermissionButton, ReasonButton } from '../../parts/PermissionButton.tsx';
 import { problemFields } from '../../parts/problems.ts';
-import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { RefusedNote } from '../../parts/RefusedNote.tsx';
 import { useDeletion } from '../../parts/versioned/useDeletion.ts';
 import { useStarted } from '../../parts/versioned/useStarted.ts';
 import { secretQuery, type Secret } from './secretQueries.ts';
@@ -85,7 +85,7 @@ function ReplaceForm({ secret, onClose }: Props & { onClose: () => void }) {
         Set the new value in the other system first. Attempts that start from now on get it; those
         that run keep the old one, so end that in the other system when they have ended.
       </p>
-      {problem !== undefined && <ProblemNote problem={problem} withoutFields={errors.length > 0} />}
+      <RefusedNote problem={problem} shown={['/value']} />
       <ValueField
         label="New value"
         value={value}

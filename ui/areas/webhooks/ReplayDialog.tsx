@@ -7,7 +7,7 @@ import { answer, api } from '../../app/api.ts';
 import { useCreation } from '../../app/useCreation.ts';
 import { serverNow } from '../../parts/clock.ts';
 import { Dialog, useBusyDialog } from '../../parts/Dialog.tsx';
-import { errorAt, otherErrors } from '../../parts/form/fieldErrors.ts';
+import { errorAt } from '../../parts/form/fieldErrors.ts';
 import formClasses from '../../parts/form/Form.module.css';
 import { formatCount, formatNumberOf } from '../../parts/format.ts';
 import { minuteOf } from '../../parts/localInput.ts';
@@ -16,6 +16,7 @@ import { ReasonButton } from '../../parts/PermissionButton.tsx';
 import { usePermissions } from '../../parts/permissions.tsx';
 import { problemFields, type FieldError } from '../../parts/problems.ts';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { RefusedNote } from '../../parts/RefusedNote.tsx';
 import { RecordLink } from '../../parts/RecordLink.tsx';
 import { replayCountQuery, webhookKey, type WebhookDetail } from './webhookQueries.ts';
 import { nameOf } from './webhookText.ts';
@@ -81,6 +82,8 @@ function useReplay({ id }: WebhookDetail, onMade: (job: ReactNode) => void) {
   });
 }
 
+const SHOWN = ['/since', '/afterSequence'];
+
 function ReplayForm({ webhook, onClose, onNote }: Omit<Props, 'opened'>) {
   const typed = useFrom(webhook);
   const { from } = typed;
@@ -90,8 +93,6 @@ function ReplayForm({ webhook, onClose, onNote }: Omit<Props, 'opened'>) {
   });
   useBusyDialog(isBusy);
   const { errors } = problemFields(error);
-  const isElsewhere =
-    errors.length === 0 || otherErrors(errors, ['/since', '/afterSequence']).length > 0;
   return (
     <form
       className={formClasses.form}
@@ -106,7 +107,7 @@ function ReplayForm({ webhook, onClose, onNote }: Omit<Props, 'opened'>) {
       </p>
       <StartFields typed={typed} errors={errors} />
       <Amount webhook={webhook} from={from} />
-      {error !== null && isElsewhere && <ProblemNote problem={error} />}
+      <RefusedNote problem={error} shown={SHOWN} />
       <div className={formClasses.buttons} data-end>
         <Button variant="default" onClick={onClose} disabled={isBusy}>
           Back
@@ -176,7 +177,7 @@ function Amount({ webhook, from }: { webhook: WebhookDetail; from: From | undefi
     );
   return (
     <div aria-live="polite" className={formClasses.text}>
-      {count.error && <ProblemNote problem={count.error} />}
+      {count.error && <ProblemNote problem={count.error} retry={() => void count.refetch()} />}
       {count.data && !count.error && <AmountText {...count.data} />}
     </div>
   );

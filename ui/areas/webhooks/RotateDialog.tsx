@@ -8,7 +8,7 @@ import { errorAt } from '../../parts/form/fieldErrors.ts';
 import formClasses from '../../parts/form/Form.module.css';
 import { ReasonButton } from '../../parts/PermissionButton.tsx';
 import { problemFields } from '../../parts/problems.ts';
-import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { RefusedNote } from '../../parts/RefusedNote.tsx';
 import { ShownOnceGuard } from '../../parts/ShownOnce.tsx';
 import { Time } from '../../parts/Time.tsx';
 import { useStarted } from '../../parts/versioned/useStarted.ts';
@@ -87,7 +87,7 @@ function Rotation({ webhook, onMade, onClose }: RotationProps) {
         working while you replace it.
       </p>
       <Overlap until={previousSecretUntil} />
-      {problem !== undefined && <ProblemNote problem={problem} withoutFields={errors.length > 0} />}
+      <RefusedNote problem={problem} shown={['/secret']} />
       <SecretField value={secret} onChange={setSecret} error={errorAt(errors, '/secret')} />
       <div className={formClasses.buttons} data-end>
         <Button variant="default" onClick={onClose} disabled={busy}>

@@ -9,7 +9,7 @@ import { Duration } from '../../parts/Duration.tsx';
 import { Exact } from '../../parts/Exact.tsx';
 import formClasses from '../../parts/form/Form.module.css';
 import { ReasonButton } from '../../parts/PermissionButton.tsx';
-import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { RefusedNote } from '../../parts/RefusedNote.tsx';
 import { StatusBadge } from '../../parts/StatusBadge.tsx';
 import { Exchange } from './Exchange.tsx';
 import { webhookKey, type WebhookDetail } from './webhookQueries.ts';
@@ -57,7 +57,7 @@ function Test({ webhook: { id, endpointUrl }, onClose }: Omit<Props, 'opened'>) 
             <Duration from={startedAt} />
           </span>
         )}
-        {!isPending && error && <ProblemNote problem={error} />}
+        {!isPending && <RefusedNote problem={error} />}
         {!isPending && !error && data && <Result report={data} />}
       </div>
       <div className={formClasses.buttons} data-end>

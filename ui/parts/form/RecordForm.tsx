@@ -3,10 +3,8 @@ import { PageLink } from '../PageLink.tsx';
 import type { ReactNode } from 'react';
 import { PermissionButton } from '../PermissionButton.tsx';
 import type { Where } from '../permissions.tsx';
-import { problemFields } from '../problems.ts';
-import { ProblemNote } from '../ProblemNote.tsx';
+import { RefusedNote } from '../RefusedNote.tsx';
 import classes from './Form.module.css';
-import { otherErrors } from './fieldErrors.ts';
 
 type Props = {
   /** Why saving has failed. */
@@ -31,8 +29,6 @@ type Props = {
 /** The form of a record on a page of its own: its fields, what is wrong, and the button that saves. */
 export function RecordForm(props: Props) {
   const { problem, shown, onSubmit, busy, submit, permission, where, reason, more, back } = props;
-  const { errors } = problemFields(problem);
-  const isAtFields = errors.length > 0 && otherErrors(errors, shown).length === 0;
   return (
     <form
       className={classes.form}
@@ -41,9 +37,7 @@ export function RecordForm(props: Props) {
         if (!busy) onSubmit();
       }}
     >
-      {problem !== undefined && problem !== null && (
-        <ProblemNote problem={problem} withoutFields={isAtFields} />
-      )}
+      <RefusedNote problem={problem} shown={shown} />
       {props.children}
       <div className={classes.buttons}>
         <PermissionButton

@@ -3,7 +3,7 @@ import { useState } from 'react';
 import { Dialog, useBusyDialog } from '../Dialog.tsx';
 import { labelOfField } from '../format.ts';
 import { labelOf, type Names } from '../names.ts';
-import { ProblemNote } from '../ProblemNote.tsx';
+import { RefusedNote } from '../RefusedNote.tsx';
 import { stableJson } from '../diff/change.ts';
 import type { Choices, MergedField } from './merge.ts';
 import type { VersionConflict } from './useVersionedForm.ts';
@@ -122,7 +122,7 @@ function Content(props: Props) {
           ))}
         </tbody>
       </table>
-      {problem !== undefined && problem !== null && <ProblemNote problem={problem} />}
+      <RefusedNote problem={problem} />
       <div className={classes.buttons}>
         <Button variant="default" onClick={onClose} disabled={busy} data-autofocus>
           {back}

@@ -9,7 +9,7 @@ import { Exact } from '../../../parts/Exact.tsx';
 import { formatDuration, labelOfField } from '../../../parts/format.ts';
 import { PermissionButton } from '../../../parts/PermissionButton.tsx';
 import { usePermissions } from '../../../parts/permissions.tsx';
-import { ProblemNote } from '../../../parts/ProblemNote.tsx';
+import { RefusedNote } from '../../../parts/RefusedNote.tsx';
 import { RecordLink } from '../../../parts/RecordLink.tsx';
 import { recordPath } from '../../../parts/recordIds.ts';
 import { Section } from '../../../parts/Section.tsx';
@@ -71,7 +71,7 @@ export function ProviderTest({ provider }: Props) {
           </PermissionButton>
         </div>
       </form>
-      {test.error && <ProblemNote problem={test.error} />}
+      <RefusedNote problem={test.error} />
       {test.data && <Report report={test.data} providerId={id} />}
     </Section>
   );

@@ -8,6 +8,7 @@ import { LeaveGuard } from '../../../parts/form/LeaveGuard.tsx';
 import { wholePercent } from '../../../parts/format.ts';
 import { ReasonButton } from '../../../parts/PermissionButton.tsx';
 import { ProblemNote } from '../../../parts/ProblemNote.tsx';
+import { RefusedNote } from '../../../parts/RefusedNote.tsx';
 import { RecordPage } from '../../../parts/RecordPage.tsx';
 import { resourcesQuery } from '../../../parts/records/resources.ts';
 import type { Resource } from '../inventoryQueries.ts';
@@ -69,7 +70,7 @@ function ImportForm({ form, upload, all }: FormProps) {
         if (chosen && form.reason === undefined) upload.start(chosen, options);
       }}
     >
-      {upload.problem !== undefined && <ProblemNote problem={upload.problem} />}
+      <RefusedNote problem={upload.problem} />
       <FileField
         chosen={chosen}
         onChoose={(file) => {

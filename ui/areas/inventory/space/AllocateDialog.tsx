@@ -6,7 +6,7 @@ import { useCreation } from '../../../app/useCreation.ts';
 import { addressBits, type Block } from '../../../../domain/inventory/cidr.ts';
 import { CopyButton } from '../../../parts/CopyButton.tsx';
 import { Dialog, useBusyDialog } from '../../../parts/Dialog.tsx';
-import { ProblemNote } from '../../../parts/ProblemNote.tsx';
+import { RefusedNote } from '../../../parts/RefusedNote.tsx';
 import { RecordLink } from '../../../parts/RecordLink.tsx';
 import classes from './Space.module.css';
 
@@ -104,7 +104,7 @@ function AllocateForm({ block, whyNoAddress, onClose, create, isBusy, error }: F
           onChange={setLength}
         />
       )}
-      {error && <ProblemNote problem={error} />}
+      <RefusedNote problem={error} />
       <div className={classes.buttons}>
         <Button type="submit" loading={isBusy}>
           Allocate
