@@ -53,7 +53,7 @@ describeConsole('approvals', (console) => {
     await heading(page, request.title).waitFor();
     expect(await page.title()).toBe(`${request.title} · Holdfast`);
     await page.getByText('Needs 1 approval.').waitFor();
-    await page.getByText('1 created, 1 changed').waitFor();
+    await page.getByText('creates 1, changes 1').waitFor();
     const created = page.getByRole('table', { name: `Create ${cidr}` });
     await created.getByText('new hall').waitFor();
     const changed = page.getByRole('table', { name: 'Change' }).nth(0);

@@ -39,7 +39,7 @@ describePages('several records together', (console) => {
     await page.keyboard.press('Escape');
     await dialog.getByLabel('Status').selectOption({ label: 'Retired' });
     // A field that is chosen and has no value is cleared.
-    await dialog.getByText('2 changed').waitFor();
+    await dialog.getByText('changes 2').waitFor();
     await dialog.locator('[aria-busy="true"]').waitFor({ state: 'detached' });
     expect(await accessibilityProblems(page)).toEqual([]);
     await confirm.click();
@@ -64,7 +64,7 @@ describePages('several records together', (console) => {
     await page.getByRole('button', { name: 'Clear selection' }).click();
     await select(page, 'fra1', 'lon1');
     await page.getByRole('button', { name: 'Delete …' }).click();
-    await dialog.getByText('2 deleted').waitFor();
+    await dialog.getByText('deletes 2').waitFor();
     await dialog.getByRole('button', { name: 'Delete 2 sites' }).click();
     await page.getByRole('gridcell', { name: 'fra1', exact: true }).waitFor({ state: 'detached' });
     expect((await sites()).map(({ name }) => name)).toEqual(['ams1', 'ber1']);
@@ -88,7 +88,7 @@ describePages('several records together', (console) => {
     expect(await accessibilityProblems(page)).toEqual([]);
     await dialog.getByRole('button', { name: 'Go on with them as they are now' }).click();
     // The fields are those that were chosen before. The description of the other one is empty already.
-    await dialog.getByText('1 changed').waitFor();
+    await dialog.getByText('changes 1').waitFor();
     await dialog.getByRole('button', { name: 'Back' }).click();
   });
 
@@ -131,13 +131,13 @@ describePages('several records together', (console) => {
     await page.getByRole('option', { name: 'Description' }).click();
     await page.keyboard.press('Escape');
     await dialog.getByLabel('Description').fill('new hall');
-    await dialog.getByText('2 changed').waitFor();
+    await dialog.getByText('changes 2').waitFor();
     await dialog.getByRole('button', { name: 'Ask for approval' }).click();
     const asking = page.getByRole('dialog', { name: 'Ask for approval' });
     await asking.getByRole('checkbox').first().check();
     await asking.getByRole('button', { name: 'Ask for approval' }).click();
     await page.getByRole('heading', { name: 'Change 2 sites' }).waitFor();
-    await page.getByText('2 changed').waitFor();
+    await page.getByText('changes 2').waitFor();
   });
 
   test('are not offered to those who may change none', async () => {

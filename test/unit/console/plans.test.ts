@@ -78,8 +78,8 @@ describe('what a plan does', () => {
       effect({}),
     ]);
     expect(groups.map(({ resource, counts }) => [resource, counts])).toEqual([
-      ['prefixes', '1 created, 1 changed'],
-      ['devices', '1 deleted'],
+      ['prefixes', 'creates 1, changes 1'],
+      ['devices', 'deletes 1'],
     ]);
   });
 

@@ -52,7 +52,7 @@ export function DeleteDialog(props: Props) {
   const { version, mutate, isPending, error } = useDelete(props);
   const mutation: Mutation = { resource: resource.name, operation: 'delete', record: { id } };
   // What is confirmed is about the version that was shown.
-  const plan = usePlan({ ...mutation, record: { id, version } });
+  const plan = usePlan({ ...mutation, record: { id, version } }, { refused: error });
   const reason = whyNotApply(plan, false);
   return (
     <ConfirmDialog

@@ -1,11 +1,10 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { useMemo, useState } from 'react';
+import { useState } from 'react';
 import { answer, api } from '../../app/api.ts';
 import { useEditPage } from '../../app/useEditPage.tsx';
 import { RecordForm } from '../../parts/form/RecordForm.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
-import { problemFields } from '../../parts/problems.ts';
 import { RecordPage } from '../../parts/RecordPage.tsx';
 import { useVersionedForm } from '../../parts/versioned/useVersionedForm.ts';
 import { Reading } from '../../parts/Reading.tsx';
@@ -25,6 +24,7 @@ import { labelIn, useResourceOf } from './resources.ts';
 import { whereOf } from './whereOf.ts';
 import { commonWhere } from '../../parts/where.ts';
 import { usePlan, type Mutation } from './usePlan.ts';
+import { useSentErrors } from './useSentErrors.ts';
 import { parentOf, WithResource } from './WithResource.tsx';
 
 const route = getRouteApi('/frame/inventory/$resource/$recordId/edit');
@@ -79,8 +79,6 @@ function useRecordForm(resource: Resource, record: InventoryRecord) {
   });
 }
 
-const NO_ERRORS: ReturnType<typeof problemFields>['errors'] = [];
-
 type EditorProps = { resource: Resource; all: readonly Resource[]; record: InventoryRecord };
 
 /** What is typed, and what it would change. */
@@ -94,18 +92,11 @@ function useEditor(resource: Resource, record: InventoryRecord) {
     operation: 'update',
     record: { id: record.id, ...changes },
   };
-  const plan = usePlan(isChanged && !isIncomplete ? mutation : undefined);
+  const plan = usePlan(isChanged && !isIncomplete ? mutation : undefined, {
+    refused: form.problem,
+  });
   const reason = isChanged ? whyNotApply(plan, isIncomplete) : 'Nothing has been changed.';
   return { form, mutation, plan, reason, setIncomplete };
-}
-
-/** What was found when saving, while the form is as it was sent: later it is for the plan to say. */
-function useSentErrors(problem: unknown, sent: RecordValues) {
-  const values = JSON.stringify(sent);
-  const [refused, setRefused] = useState({ problem, values });
-  if (refused.problem !== problem) setRefused({ problem, values });
-  const errors = useMemo(() => problemFields(problem).errors, [problem]);
-  return refused.values === values ? errors : NO_ERRORS;
 }
 
 function Editor({ resource, all, record }: EditorProps) {

@@ -17,6 +17,7 @@ import { useResourceOf } from './resources.ts';
 import { startValues } from './startValues.ts';
 import { parentOf, WithResource } from './WithResource.tsx';
 import { usePlan, type Mutation } from './usePlan.ts';
+import { useSentErrors } from './useSentErrors.ts';
 import { whereOfNew } from './whereOf.ts';
 
 const route = getRouteApi('/frame/inventory/$resource/new');
@@ -65,33 +66,39 @@ function useCreateRecord(resource: Resource, { headers }: FormTenant, onMade: ()
 type Props = InTenantProps & { tenant: FormTenant };
 
 /** What is typed, and what it would change. */
-function useNewRecord(resource: Resource, tenant: FormTenant) {
+function useNewRecord(resource: Resource, tenant: FormTenant, refused: Error | null) {
   const search = route.useSearch();
   const given = useMemo(() => startValues(resource, search), [resource, search]);
   const [values, setValues] = useState<RecordValues>(given);
   const [isUnfinished, setUnfinished] = useState(false);
   const mutation: Mutation = { resource: resource.name, operation: 'create', record: values };
   const canPlan = isComplete(resource, values) && !isUnfinished;
-  const plan = usePlan(canPlan ? mutation : undefined, tenant.headers);
+  const plan = usePlan(canPlan ? mutation : undefined, { headers: tenant.headers, refused });
+  const sent = useSentErrors(refused, values);
   return {
     mutation,
     plan,
     reason: canPlan ? whyNotApply(plan, false) : 'Fill in the fields that it needs.',
     hasChanges: JSON.stringify(values) !== JSON.stringify(given),
-    fields: { values, onChange: setValues, errors: plan.errors, onIncomplete: setUnfinished },
+    fields: {
+      values,
+      onChange: setValues,
+      errors: sent.length > 0 ? sent : plan.errors,
+      onIncomplete: setUnfinished,
+    },
   };
 }
 
 function NewRecord({ resource, all, tenant }: Props) {
   const { name, singular } = resource;
   const isSent = useRef(false);
-  const form = useNewRecord(resource, tenant);
-  const { mutation, plan, reason, fields } = form;
   const { create, isBusy, error } = useCreateRecord(
     resource,
     tenant,
     () => (isSent.current = true),
   );
+  const form = useNewRecord(resource, tenant, error);
+  const { mutation, plan, reason, fields } = form;
   const where = whereOfNew(resource, fields.values, tenant.tenant);
   return (
     <RecordPage

@@ -1,6 +1,6 @@
 import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useQueries, useQuery } from '@tanstack/react-query';
-import { useMemo } from 'react';
+import { useMemo, useState } from 'react';
 import { answer, api, Problem, type Schemas } from '../../app/api.ts';
 import { NOT_POLLED } from '../../app/refresh.ts';
 import { EVERY_TENANT, type Names } from '../../parts/names.ts';
@@ -57,8 +57,12 @@ const effectsOf = (validation: Validation): OneValidation['effects'] =>
     : validation.effects;
 
 /** An invalid change is an answer too, with the status 400 or 409. */
-const planQuery = (wanted: Mutations, headers: Readonly<Record<string, string>>) => ({
-  queryKey: ['plan', wanted, headers],
+const planQuery = (
+  wanted: Mutations,
+  headers: Readonly<Record<string, string>>,
+  refusals: number,
+) => ({
+  queryKey: ['plan', wanted, headers, refusals],
   queryFn: async ({ signal }: { signal: AbortSignal }): Promise<Validation> => {
     const body = bodyOf(wanted);
     const call = api.POST('/api/validation/inventory', { body, headers: { ...headers }, signal });
@@ -76,16 +80,33 @@ const planQuery = (wanted: Mutations, headers: Readonly<Record<string, string>>)
 
 const NO_ERRORS: readonly FieldError[] = [];
 
+/** How often the change was refused: each time there is something that the plan before did not know. */
+function useRefusals(problem: unknown): number {
+  const [seen, setSeen] = useState({ problem, count: 0 });
+  if (seen.problem !== problem) {
+    const isRefused = problem !== undefined && problem !== null;
+    setSeen({ problem, count: isRefused ? seen.count + 1 : seen.count });
+  }
+  return seen.count;
+}
+
+type Options = {
+  headers?: Readonly<Record<string, string>>;
+  /** Why the change was refused when it was sent: it is planned again then. */
+  refused?: unknown;
+};
+
 /** Plans a change a moment after the last key. Nothing is planned while there is none. */
 export function usePlan(
   mutation: Mutations | undefined,
-  headers: Readonly<Record<string, string>> = {},
+  { headers = {}, refused }: Options = {},
 ): Plan {
+  const refusals = useRefusals(refused);
   const typed = mutation ? JSON.stringify(mutation) : '';
   const [asked] = useDebouncedValue(typed, DEBOUNCE_MS);
   const wanted = asked === '' ? undefined : (JSON.parse(asked) as Mutations);
   const query = useQuery({
-    ...planQuery(wanted ?? { resource: '', operation: 'create', record: {} }, headers),
+    ...planQuery(wanted ?? { resource: '', operation: 'create', record: {} }, headers, refusals),
     enabled: wanted !== undefined,
     placeholderData: keepPreviousData,
   });

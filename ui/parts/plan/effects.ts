@@ -18,7 +18,7 @@ export type Effect = {
 export type EffectGroup = {
   resource: string;
   effects: readonly Effect[];
-  /** `1 created, 3 changed`. */
+  /** `creates 1, changes 3`: it may never be made. */
   counts: string;
 };
 
@@ -36,9 +36,12 @@ const doneText = (action: Effect['action']): string => ownValue(DONE, action) ??
 
 const countsText = (effects: readonly Effect[]): string =>
   [...new Set([...ACTIONS, ...effects.map(({ action }) => action)])]
-    .map((action) => [countOf(effects, action), doneText(action)] as const)
+    .map(
+      (action) =>
+        [countOf(effects, action), (ownValue(DOES, action) ?? action).toLowerCase()] as const,
+    )
     .filter(([count]) => count > 0)
-    .map(([count, done]) => `${formatCount(count)} ${done}`)
+    .map(([count, does]) => `${does} ${formatCount(count)}`)
     .join(', ');
 
 /** Effects by resource, in the order in which the plan has them. */

@@ -40,7 +40,6 @@ export function useBulk(
   const client = useQueryClient();
   const isTooMany = changes.length > MAX_RECORDS;
   const wanted: Mutations = { mutations: changes.map((each) => ofVersion(each, versions)) };
-  const plan = usePlan(changes.length === 0 || isTooMany ? undefined : wanted);
   const { create, isBusy, error } = useCreation({
     send: async (mutations: Mutations, header) => {
       const body = { mode: 'all' as const, ...(bodyOf(mutations) as { mutations: [] }) };
@@ -51,6 +50,7 @@ export function useBulk(
       throw new Problem({
         ...{ status: 409, code: first?.code ?? 'conflict', title: 'Nothing was changed' },
         detail: first?.message ?? 'Others have changed a record at the same time.',
+        conflicts: results.flatMap(({ conflicts }) => conflicts),
       });
     },
     onMade: () => {
@@ -58,6 +58,8 @@ export function useBulk(
       onDone();
     },
   });
+  const isPlanned = changes.length > 0 && !isTooMany;
+  const plan = usePlan(isPlanned ? wanted : undefined, { refused: error });
   return {
     plan,
     reason: isTooMany

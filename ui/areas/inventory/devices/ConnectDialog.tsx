@@ -65,8 +65,8 @@ export function ConnectDialog(props: Props) {
   const [draft, setDraft] = useState<Draft>({ kind: 'other', label: '' });
   const cable = cableOf(props, draft);
   const mutation: Mutation = { resource: 'cables', operation: 'create', record: cable ?? {} };
-  const plan = usePlan(cable && mutation);
   const { create, isBusy, error } = useConnect(props);
+  const plan = usePlan(cable && mutation, { refused: error });
   const title = `Connect ${from.name} of ${String(device.name)}`;
   const reason = cable ? whyNotApply(plan, false) : 'Choose the interface at the other end.';
   return (
