@@ -216,11 +216,11 @@ describePages('saved views', (console) => {
     const page = await console.open(editor, `/id/${view.id}`);
     const notice = page.getByText('A filter of this view no longer applies');
     await notice.waitFor();
-    await page.getByText(/no filter customFields\.zone any more/).waitFor();
+    await page.getByText(/customFields\.zone “north” is no filter of this list/).waitFor();
     expect(await row(page, 'ams1').count()).toBe(0);
     expect(await page.getByRole('button', { name: /Export/ }).count()).toBe(0);
     expect(await accessibilityProblems(page)).toEqual([]);
-    await page.getByRole('button', { name: 'Show the list without it' }).click();
+    await page.getByRole('button', { name: 'List without customFields.zone' }).click();
     await row(page, 'ams1').waitFor();
     await row(page, 'ber1').waitFor({ state: 'detached' });
     await menu(page, /North changed/).waitFor();
@@ -229,7 +229,7 @@ describePages('saved views', (console) => {
       await menu(page, 'Views').click();
       await item(page, name).click();
       await notice.waitFor();
-      await page.getByRole('button', { name: 'Show the list without it' }).click();
+      await page.getByRole('button', { name: 'List without retired' }).click();
       await notice.waitFor({ state: 'detached' });
     }
   });

@@ -6,10 +6,10 @@ import { useSession } from '../../app/session/useSession.ts';
 import { Empty } from '../../parts/Empty.tsx';
 import { formatCount } from '../../parts/format.ts';
 import { ListPage } from '../../parts/list/ListPage.tsx';
-import { withoutAppearance } from '../../parts/list/search.ts';
+import { withoutAppearance, type ListSearch } from '../../parts/list/search.ts';
 import { useList } from '../../parts/list/useList.ts';
 import { columnsOf } from './columns.tsx';
-import { filtersOf, readRequests, VIEWS, type ApprovalSearch, type View } from './list.ts';
+import { filtersOf, readRequests, viewIn, VIEWS, type View } from './list.ts';
 import type { ApprovalSummary } from '../../parts/approvals/requestQuery.ts';
 import viewClasses from '../../parts/list/Views.module.css';
 import classes from './ApprovalsPage.module.css';
@@ -35,7 +35,7 @@ const EMPTY: Readonly<Record<View, { title: string; detail: string }>> = {
 const LABELS: Readonly<Record<View, string>> = { decide: 'To decide', mine: 'Mine', all: 'All' };
 
 /** Which requests are listed. The filters stay, without a status: it has no meaning in each of them. */
-function Views({ view, search }: { view: View; search: ApprovalSearch }) {
+function Views({ view, search }: { view: View; search: ListSearch }) {
   const waiting = usePendingApprovals();
   return (
     <nav className={viewClasses.views} aria-label="Which requests">
@@ -58,15 +58,16 @@ function Views({ view, search }: { view: View; search: ApprovalSearch }) {
 }
 
 /** The requests to decide have no filter by status: all are pending. */
-const PARAMETERS = ['view', 'status'] as const;
+const PARAMETERS = ['status', 'view'] as const;
 
 /** The list of approval requests. */
 export function ApprovalsPage() {
-  const search: ApprovalSearch = route.useSearch();
+  const search: ListSearch = route.useSearch();
   const navigate = useNavigate();
   const { canAnywhere } = useSession();
-  const view = search.view ?? (canAnywhere('workflow:approve') ? 'decide' : 'mine');
-  const onSearch = (next: ApprovalSearch) =>
+  const known = viewIn(search);
+  const view = known ?? (canAnywhere('workflow:approve') ? 'decide' : 'mine');
+  const onSearch = (next: ListSearch) =>
     void navigate({ to: '/approvals', search: next, replace: true });
   const list = useList<ApprovalSummary>({
     queryKey: ['approvals', 'list', view, withoutAppearance(search)],
@@ -88,7 +89,7 @@ export function ApprovalsPage() {
       search={search}
       onSearch={onSearch}
       views={<Views view={view} search={search} />}
-      parameters={PARAMETERS}
+      parameters={known ? PARAMETERS : PARAMETERS.slice(0, 1)}
       empty={<Empty kind={view === 'all' ? 'hidden' : 'nothing'} {...EMPTY[view]} />}
     />
   );

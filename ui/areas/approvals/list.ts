@@ -1,11 +1,5 @@
 import { answer, api } from '../../app/api.ts';
-import {
-  toQuery,
-  validateListSearch,
-  type Filter,
-  type ListPart,
-  type ListSearch,
-} from '../../parts/list/search.ts';
+import { toQuery, type Filter, type ListPart, type ListSearch } from '../../parts/list/search.ts';
 import type { paths } from '../../app/schema.d.ts';
 
 type Query = NonNullable<paths['/api/workflows']['get']['parameters']['query']>;
@@ -15,8 +9,6 @@ type Field = Extract<keyof Query, string> | 'createdAt';
 /** Which requests are shown: those that wait for the reader, the reader's own, or all visible ones. */
 export const VIEWS = ['decide', 'mine', 'all'] as const;
 export type View = (typeof VIEWS)[number];
-
-export type ApprovalSearch = ListSearch & { view?: View | undefined };
 
 const findSites = async (text: string, signal: AbortSignal) => {
   const { items } = await answer(
@@ -64,14 +56,9 @@ const OTHERS: readonly Filter<Field>[] = [
 export const filtersOf = (view: View) =>
   view === 'decide' ? OTHERS.slice(1) : [STATUS, ...OTHERS];
 
-const isView = (text: unknown): text is View => VIEWS.some((view) => view === text);
-
-const validate = validateListSearch([STATUS, ...OTHERS]);
-
-export function validateApprovalSearch(raw: Readonly<Record<string, unknown>>): ApprovalSearch {
-  const { view } = raw;
-  return { ...validate(raw), ...(isView(view) && { view }) };
-}
+/** The view of an address; undefined without one, or if there is none of that name. */
+export const viewIn = ({ view }: ListSearch): View | undefined =>
+  VIEWS.find((each) => each === view);
 
 const VIEW_QUERIES: Readonly<Record<View, Partial<Query>>> = {
   decide: { assignedToMe: true, status: ['pending'] },
@@ -82,7 +69,7 @@ const VIEW_QUERIES: Readonly<Record<View, Partial<Query>>> = {
 /** Reads a page of the list. */
 export const readRequests = (
   view: View,
-  search: ApprovalSearch,
+  search: ListSearch,
   part: ListPart,
   signal: AbortSignal,
   now: Date,

@@ -1,11 +1,11 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { frameRoute } from '../../app/rootRoute.tsx';
-import { validateApprovalSearch } from './list.ts';
+import { validateListSearch } from '../../parts/list/search.ts';
 
 const listRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/approvals',
-  validateSearch: validateApprovalSearch,
+  validateSearch: validateListSearch,
   staticData: {
     title: 'Approvals',
     navigation: {

@@ -1,12 +1,11 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { frameRoute } from '../../app/rootRoute.tsx';
 import { validateListSearch } from '../../parts/list/search.ts';
-import { AUDIT_FILTERS } from './auditFilters.ts';
 
 const auditRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/audit',
-  validateSearch: validateListSearch(AUDIT_FILTERS),
+  validateSearch: validateListSearch,
   staticData: {
     title: 'Audit',
     navigation: {

@@ -1,7 +1,6 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { frameRoute } from '../../app/rootRoute.tsx';
 import { validateListSearch } from '../../parts/list/search.ts';
-import { BACKUP_FILTERS, RUN_FILTERS } from './backupFilters.ts';
 import { validateRestoreSearch } from './restoreSearch.ts';
 
 const READERS = ['backup:read'];
@@ -9,7 +8,7 @@ const READERS = ['backup:read'];
 const backupsRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/backups',
-  validateSearch: validateListSearch(BACKUP_FILTERS),
+  validateSearch: validateListSearch,
   staticData: {
     title: 'Backups',
     navigation: { label: 'Backups', icon: 'archive', order: 75, permissions: READERS, key: 'b' },
@@ -27,7 +26,7 @@ const newBackupRoute = createRoute({
 const backupRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/backups/$backupId',
-  validateSearch: validateListSearch(RUN_FILTERS),
+  validateSearch: validateListSearch,
   staticData: { title: 'Backup', needs: READERS },
   component: lazyRouteComponent(() => import('./BackupPage.tsx'), 'BackupPage'),
 });

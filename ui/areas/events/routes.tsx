@@ -1,12 +1,11 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { frameRoute } from '../../app/rootRoute.tsx';
 import { validateListSearch } from '../../parts/list/search.ts';
-import { EVENT_FILTERS } from './eventFilters.ts';
 
 const eventsRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/events',
-  validateSearch: validateListSearch(EVENT_FILTERS),
+  validateSearch: validateListSearch,
   staticData: {
     title: 'Events',
     navigation: {

@@ -61,7 +61,7 @@ function useSortedSearch({ label, sorts }: Resource): ListSearch {
 
 /** The records that the address asks for, as they are now. */
 function useRecords(resource: Resource, search: ListSearch) {
-  const filters = useMemo(() => filtersOf(resource), [resource]);
+  const filters = useMemo(() => filtersOf(resource, search), [resource, search]);
   const key = [...resourceKey(resource.name), 'list'];
   const list = useList<InventoryRecord>({
     queryKey: [...key, withoutAppearance(search)],

@@ -50,8 +50,23 @@ function customFilter({ name, type, choices }: Resource['customFields'][number])
 
 const SEARCH_TEXT = 'At least three characters';
 
-/** The filters of the list of a resource, made from its description. */
-export function filtersOf(resource: Resource): Filter[] {
+/** Fields that links filter by and that are not offered, such as a name or a position. */
+const linkedFilters = ({ filters }: Resource, offered: readonly Filter[], search: ListSearch) => {
+  const known = new Set(offered.map(({ id }) => id));
+  return filters.flatMap((id): Filter[] =>
+    search[id] === undefined || known.has(id)
+      ? []
+      : [{ id, label: labelOfField(id), kind: 'text' }],
+  );
+};
+
+/** The filters of the list of a resource, made from its description; with those of the address that it can filter by. */
+export function filtersOf(resource: Resource, search: ListSearch): Filter[] {
+  const offered = offeredFilters(resource);
+  return [...offered, ...linkedFilters(resource, offered, search)];
+}
+
+function offeredFilters(resource: Resource): Filter[] {
   const has = (name: string) => resource.filters.includes(name);
   const fields = resource.fields.flatMap((field) => filterOf(resource, field));
   return [
@@ -74,21 +89,6 @@ export function filtersOf(resource: Resource): Filter[] {
     ...(has('updatedAt.gte') ? [{ id: 'updatedAt', label: 'Changed', kind: 'time' } as const] : []),
   ];
 }
-
-/**
- * The search parameters of a list whose filters are not known before its resource is described: all are
- * kept as text, and the list uses those that it knows.
- */
-export const validateAnySearch = (raw: Readonly<Record<string, unknown>>): ListSearch => {
-  const texts = Object.entries(raw).flatMap(([name, value]): [string, string][] =>
-    typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
-      ? [[name, String(value)]]
-      : [],
-  );
-  const { density, ...search } = Object.fromEntries(texts);
-  const isDensity = density === 'compact' || density === 'comfortable';
-  return { ...search, ...(isDensity && { density }) };
-};
 
 /** The query of a list of any resource, for a part of what an address filters and sorts by. */
 export const listQuery = (

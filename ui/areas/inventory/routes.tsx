@@ -1,8 +1,6 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { frameRoute } from '../../app/rootRoute.tsx';
 import { validateListSearch } from '../../parts/list/search.ts';
-import { IMPORT_FILTERS, rowFilters } from './imports/importFilters.ts';
-import { validateAnySearch } from './resourceFilters.ts';
 import { readAhead } from './space/readAhead.ts';
 
 const inventoryRoute = createRoute({
@@ -24,7 +22,7 @@ const inventoryRoute = createRoute({
 const resourceRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/inventory/$resource',
-  validateSearch: validateAnySearch,
+  validateSearch: validateListSearch,
   staticData: { title: 'Inventory', needs: ['inventory:read'] },
   component: lazyRouteComponent(() => import('./ResourcePage.tsx'), 'ResourcePage'),
 });
@@ -102,7 +100,7 @@ const editRoute = createRoute({
 const importsRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/inventory/imports',
-  validateSearch: validateListSearch(IMPORT_FILTERS),
+  validateSearch: validateListSearch,
   staticData: { title: 'Imports', needs: ['inventory:read'] },
   component: lazyRouteComponent(() => import('./imports/ImportsPage.tsx'), 'ImportsPage'),
 });
@@ -122,7 +120,7 @@ const newImportRoute = createRoute({
 const importRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/inventory/imports/$importId',
-  validateSearch: validateListSearch(rowFilters(false)),
+  validateSearch: validateListSearch,
   staticData: { title: 'Import', needs: ['inventory:read'] },
   component: lazyRouteComponent(() => import('./imports/ImportPage.tsx'), 'ImportPage'),
 });

@@ -1,12 +1,11 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { frameRoute } from '../../app/rootRoute.tsx';
 import { validateListSearch } from '../../parts/list/search.ts';
-import { TYPE_FILTERS } from './typeList.ts';
 
 const jobTypesRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/job-types',
-  validateSearch: validateListSearch(TYPE_FILTERS),
+  validateSearch: validateListSearch,
   staticData: {
     title: 'Job types',
     navigation: {

@@ -1,13 +1,12 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { frameRoute } from '../../app/rootRoute.tsx';
 import { validateListSearch } from '../../parts/list/search.ts';
-import { JOB_FILTERS } from './jobFilters.ts';
 import { validateNewJobSearch } from './newJobSearch.ts';
 
 const jobsRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/jobs',
-  validateSearch: validateListSearch(JOB_FILTERS),
+  validateSearch: validateListSearch,
   staticData: {
     title: 'Jobs',
     navigation: { label: 'Jobs', icon: 'play', order: 30, permissions: ['job:read'], key: 'j' },

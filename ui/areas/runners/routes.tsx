@@ -1,14 +1,13 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { frameRoute } from '../../app/rootRoute.tsx';
 import { validateListSearch } from '../../parts/list/search.ts';
-import { POOL_FILTERS } from './poolList.ts';
 
 const READERS = ['jobtype:read', 'jobtype:write'];
 
 const runnersRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/runners',
-  validateSearch: validateListSearch(POOL_FILTERS),
+  validateSearch: validateListSearch,
   staticData: {
     title: 'Runners',
     navigation: {

@@ -2,12 +2,11 @@ import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { frameRoute } from '../../app/rootRoute.tsx';
 import { validateListSearch } from '../../parts/list/search.ts';
 import { validateNewScheduleSearch } from './newScheduleSearch.ts';
-import { RUN_FILTERS, SCHEDULE_FILTERS } from './scheduleFilters.ts';
 
 const schedulesRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/schedules',
-  validateSearch: validateListSearch(SCHEDULE_FILTERS),
+  validateSearch: validateListSearch,
   staticData: {
     title: 'Schedules',
     navigation: {
@@ -32,7 +31,7 @@ const newScheduleRoute = createRoute({
 const scheduleRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/schedules/$scheduleId',
-  validateSearch: validateListSearch(RUN_FILTERS),
+  validateSearch: validateListSearch,
   staticData: { title: 'Schedule' },
   component: lazyRouteComponent(() => import('./SchedulePage.tsx'), 'SchedulePage'),
 });

@@ -1,12 +1,11 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { frameRoute } from '../../app/rootRoute.tsx';
 import { validateListSearch } from '../../parts/list/search.ts';
-import { SECRET_FILTERS } from './secretFilters.ts';
 
 const secretsRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/secrets',
-  validateSearch: validateListSearch(SECRET_FILTERS),
+  validateSearch: validateListSearch,
   staticData: {
     title: 'Secrets',
     navigation: {

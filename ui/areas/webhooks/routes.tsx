@@ -1,12 +1,11 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { frameRoute } from '../../app/rootRoute.tsx';
 import { validateListSearch } from '../../parts/list/search.ts';
-import { DELIVERY_FILTERS, OWN_DELIVERY_FILTERS, WEBHOOK_FILTERS } from './webhookFilters.ts';
 
 const webhooksRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/webhooks',
-  validateSearch: validateListSearch(WEBHOOK_FILTERS),
+  validateSearch: validateListSearch,
   staticData: {
     title: 'Webhooks',
     navigation: {
@@ -36,7 +35,7 @@ const newWebhookRoute = createRoute({
 const webhookRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/webhooks/$webhookId',
-  validateSearch: validateListSearch(OWN_DELIVERY_FILTERS),
+  validateSearch: validateListSearch,
   staticData: { title: 'Webhook', needs: ['webhook:read'] },
   component: lazyRouteComponent(() => import('./WebhookPage.tsx'), 'WebhookPage'),
 });
@@ -51,7 +50,7 @@ const editWebhookRoute = createRoute({
 const deliveriesRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/deliveries',
-  validateSearch: validateListSearch(DELIVERY_FILTERS),
+  validateSearch: validateListSearch,
   staticData: { title: 'Deliveries', needs: ['webhook:read'] },
   component: lazyRouteComponent(() => import('./DeliveriesPage.tsx'), 'DeliveriesPage'),
 });

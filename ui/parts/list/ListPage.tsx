@@ -1,7 +1,5 @@
 import { Button } from '@mantine/core';
 import { useMemo, useState, type ReactNode } from 'react';
-import { Empty } from '../Empty.tsx';
-import { Exact } from '../Exact.tsx';
 import { formatNumberOf } from '../format.ts';
 import { NO_SELECTION, stillListed } from '../grid/selection.ts';
 import { usePreferences } from '../preferences.tsx';
@@ -12,9 +10,11 @@ import {
   ListFilters,
   ListRows,
   OutdatedNotice,
+  RefusedFilters,
   type ListProps,
 } from './ListRows.tsx';
-import { lostFilters, type Density } from './search.ts';
+import { refusedOf } from './refused.ts';
+import type { Density } from './search.ts';
 import { useViewsMenu } from './viewsSlot.ts';
 import classes from './ListPage.module.css';
 
@@ -93,35 +93,6 @@ function Tools<Row>(props: Model<Row>) {
   );
 }
 
-type LostProps = {
-  lost: readonly string[];
-  noun: readonly [string, string];
-} & Pick<ListProps<unknown>, 'search' | 'onSearch'>;
-
-/** Instead of the rows: without its filters a view would show more than it is about. */
-const LostFilters = ({ lost, noun: [, many], search, onSearch }: LostProps) => (
-  <Empty
-    kind="filtered"
-    title="A filter of this view no longer applies"
-    detail={
-      <>
-        The list has no filter <Exact text={lost.join(', ')} /> any more, so which {many} the view
-        is about is not known. Without it the list may show more.
-      </>
-    }
-    action={
-      <Button
-        variant="default"
-        onClick={() =>
-          onSearch({ ...search, ...Object.fromEntries(lost.map((name) => [name, undefined])) })
-        }
-      >
-        Show the list without it
-      </Button>
-    }
-  />
-);
-
 /** Filters and grid. */
 const Rows = <Row,>(props: Model<Row>) => (
   <>
@@ -142,12 +113,12 @@ const Rows = <Row,>(props: Model<Row>) => (
 /** A page with a list of records: heading, filters, count and grid. All of its state is in the address. */
 export function ListPage<Row>(props: ListPageProps<Row>) {
   const { title, noun, list, search, onSearch } = props;
-  const lost = lostFilters(props.filters, search, props.parameters);
+  const refused = refusedOf(props.filters, search, list.error, props.parameters);
   const renderViews = useViewsMenu();
   const preferences = usePreferences();
   const selection = useBulkSelection(props);
   const density = search.density ?? preferences.density;
-  const isWhole = lost.length === 0;
+  const isWhole = refused.length === 0;
   return (
     <div className={classes.page}>
       <div className={classes.top}>
@@ -157,13 +128,13 @@ export function ListPage<Row>(props: ListPageProps<Row>) {
         </span>
         {props.views}
         {renderViews({ search, onSearch })}
-        {/* Exports would have more than the view, too. */}
+        {/* Exports would have more than the address asks for, too. */}
         {isWhole && <div className={classes.actions}>{props.actions}</div>}
       </div>
       {isWhole ? (
         <Rows {...props} {...selection} density={density} />
       ) : (
-        <LostFilters {...{ lost, noun, search, onSearch }} />
+        <RefusedFilters {...{ refused, noun, search, onSearch }} />
       )}
     </div>
   );

@@ -6,13 +6,13 @@ import { DataGrid, type DataGridProps } from '../grid/DataGrid.tsx';
 import { Exact } from '../Exact.tsx';
 import { usePermissions } from '../permissions.tsx';
 import { FilterBar } from './FilterBar.tsx';
-import { refusedIn, type Refused } from './refused.ts';
 import {
   activeFilters,
   splitValues,
   withoutFilters,
   type Filter,
   type ListSearch,
+  type Refused,
 } from './search.ts';
 import type { List, ListCount } from './useList.ts';
 import classes from './ListRows.module.css';
@@ -116,11 +116,15 @@ type RefusedProps = { refused: readonly Refused[] } & Pick<
   'noun' | 'search' | 'onSearch'
 >;
 
-/** Instead of the rows, which would be those of other filters: what the service does not accept. */
-const RefusedFilters = ({ refused, noun: [, many], search, onSearch }: RefusedProps) => (
+/** Instead of the rows, which would be those of other filters: which of the filters cannot be used. */
+export const RefusedFilters = ({ refused, noun: [, many], search, onSearch }: RefusedProps) => (
   <Empty
     kind="filtered"
-    title={`The ${many} cannot be listed like this`}
+    title={
+      search.saved !== undefined && refused.some(({ isMissing }) => isMissing)
+        ? 'A filter of this view no longer applies'
+        : `The ${many} cannot be listed like this`
+    }
     detail={
       <ul className={classes.refused}>
         {refused.map(({ id, label, text, detail }) => (
@@ -144,8 +148,6 @@ export function ListRows<Row>(props: ListProps<Row> & GridProps<Row>) {
   const { canEverywhere } = usePermissions();
   const seesAll = props.permission === undefined || canEverywhere(props.permission);
   const chosen = useMemo(() => splitValues(search.columns), [search.columns]);
-  const refused = refusedIn(filters, search, list.error);
-  if (refused.length > 0) return <RefusedFilters {...{ refused, noun, search, onSearch }} />;
   const filtered = (
     <Empty
       kind="filtered"

@@ -1,8 +1,5 @@
 import { problemFields } from '../problems.ts';
-import { activeFilters, type Filter, type ListSearch } from './search.ts';
-
-/** A parameter of a list that the API does not accept, and why. */
-export type Refused = { id: string; label: string; text: string; detail: string };
+import { activeFilters, unknownIn, type Filter, type ListSearch, type Refused } from './search.ts';
 
 /** The name of a parameter, and what follows it: `/customFields/zone/0` is `customFields.zone.0`. */
 const nameIn = (pointer: string): string => pointer.split('/').slice(1).join('.');
@@ -30,4 +27,16 @@ export function refusedIn(
     const detail = [...new Set(own.map((error) => error.detail))].join('; ');
     return own.length === 0 ? [] : [{ id, label, text: search[id] ?? '', detail }];
   });
+}
+
+/** What a list cannot filter or sort by, as the service says or else as the list knows. `others` are no filters. */
+export function refusedOf(
+  filters: readonly Filter[],
+  search: ListSearch,
+  problem: unknown,
+  others: readonly string[] = [],
+): Refused[] {
+  const refused = refusedIn(filters, search, problem);
+  const said = new Set(refused.map(({ id }) => id));
+  return [...refused, ...unknownIn(filters, search, others).filter(({ id }) => !said.has(id))];
 }

@@ -113,15 +113,6 @@ export function withTypedTimes(text: string | undefined, typed: TimeRange): stri
   return isTimePreset(text) ? text : undefined;
 }
 
-const isSensible = (filter: Filter, text: string): boolean => {
-  if (filter.kind === 'time') return parseTimeRange(text, new Date(0)) !== undefined;
-  if (filter.kind === 'flag') return text === 'on';
-  // Choices that are read later are not known yet.
-  if (filter.kind !== 'choice' || !filter.choices?.length) return text.trim() !== '';
-  const known = new Set(filter.choices.map(({ value }) => value));
-  return splitValues(text).every((value) => known.has(value));
-};
-
 const asText = (value: unknown): string | undefined => {
   if (typeof value === 'string') return value;
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
@@ -129,55 +120,66 @@ const asText = (value: unknown): string | undefined => {
 };
 
 /**
- * Checks the search parameters of an address, for `validateSearch` of a route. What the list does not
- * know is left out: an old link opens the list, not an error. With a view it is kept, since the view is about
- * fewer records than the list would show without it; see `lostFilters`.
+ * The search parameters of an address as text, for `validateSearch` of a route. What the list does not know is kept,
+ * since the address is about fewer records than the list would show without it; see `unknownIn`.
  */
-export const validateListSearch =
-  (filters: readonly Filter[]) =>
-  (raw: Readonly<Record<string, unknown>>): ListSearch => {
+export const validateListSearch = (raw: Readonly<Record<string, unknown>>): ListSearch => {
+  const texts = Object.entries(raw).map(([name, value]) => {
+    const text = asText(value);
     // The router keeps what a validation does not mention.
-    const hasView = asText(raw.saved) !== undefined;
-    const search: Record<string, string | undefined> = Object.fromEntries(
-      Object.entries(raw).map(([name, value]) => [name, hasView ? asText(value) : undefined]),
-    );
-    for (const filter of filters) {
-      const text = asText(raw[filter.id]);
-      if (text !== undefined && !hasView && isSensible(filter, text)) search[filter.id] = text;
-    }
-    for (const name of OWN) {
-      const text = asText(raw[name]);
-      if (text !== undefined && text !== '') search[name] = text;
-    }
-    const { density } = search;
-    const isKnown = density === 'compact' || density === 'comfortable';
-    return { ...search, density: isKnown ? density : undefined };
-  };
+    return [name, text?.trim() === '' ? undefined : text] as const;
+  });
+  const { density, ...search } = Object.fromEntries(texts);
+  const isKnown = density === 'compact' || density === 'comfortable';
+  return { ...search, density: isKnown ? density : undefined };
+};
 
 /** The filters that an address has set. */
 export const activeFilters = <F extends Filter>(filters: readonly F[], search: ListSearch): F[] =>
   filters.filter(({ id }) => search[id] !== undefined);
 
-/** True when the API decides what a value finds: texts, ids, and choices that were removed since. */
-const isSent = (filter: Filter, text: string): boolean =>
-  !['time', 'flag'].includes(filter.kind) || isSensible(filter, text);
+/** A parameter of a list that cannot be used, and why; `isMissing`: the list has no such filter. */
+export type Refused = {
+  id: string;
+  label: string;
+  text: string;
+  detail: string;
+  isMissing?: boolean;
+};
+
+/** What is wrong with the value of a filter, as far as the list knows; undefined if nothing is. */
+function refusedValue(filter: Filter, text: string): Omit<Refused, 'id'> | undefined {
+  const { label } = filter;
+  if (filter.kind === 'time' && !parseTimeRange(text, new Date(0)))
+    return { label, text, detail: 'is no range of times, such as 24h or 2026-01-31..2026-02-28' };
+  if (filter.kind === 'flag' && text !== 'on') return { label, text, detail: 'can only be “on”' };
+  // Choices that are read later are not known yet; other values are for the service to check.
+  if (filter.kind !== 'choice' || !filter.choices?.length) return undefined;
+  const known = new Set(filter.choices.map(({ value }) => value));
+  const wrong = splitValues(text).filter((value) => !known.has(value));
+  return wrong.length === 0
+    ? undefined
+    : { label, text: wrong.join(', '), detail: 'is no value of this filter' };
+}
 
 /**
- * The parameters of a view by which the list cannot filter any more: it would show more than the view is about.
- * `others` are parameters of the page that are no filters.
+ * The parameters by which the list cannot filter: without them it would show more than the address is about. `others` are
+ * parameters of the page that are no filters.
  */
-export function lostFilters(
+export function unknownIn(
   filters: readonly Filter[],
   search: ListSearch,
   others: readonly string[] = [],
-): string[] {
-  if (search.saved === undefined) return [];
+): Refused[] {
   const known = new Map(filters.map((filter) => [filter.id, filter]));
   const noFilters = new Set<string>([...OWN, ...others]);
-  return Object.entries(search).flatMap(([name, text]) => {
-    const filter = known.get(name);
-    const isLost = text !== undefined && !noFilters.has(name) && !(filter && isSent(filter, text));
-    return isLost ? [name] : [];
+  return Object.entries(search).flatMap(([id, text]) => {
+    if (text === undefined || noFilters.has(id)) return [];
+    const filter = known.get(id);
+    const found = filter
+      ? refusedValue(filter, text)
+      : { label: id, text, detail: 'is no filter of this list', isMissing: true };
+    return found ? [{ id, ...found }] : [];
   });
 }
 

@@ -3,12 +3,11 @@ import { frameRoute } from '../../../app/rootRoute.tsx';
 import { validateListSearch } from '../../../parts/list/search.ts';
 import { RBAC_READERS } from '../accessViews.ts';
 import { validateTexts } from '../accessSearch.ts';
-import { ASSIGNMENT_FILTERS, MAPPING_FILTERS } from './grantFilters.ts';
 
 const assignmentsRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/access/assignments',
-  validateSearch: validateListSearch(ASSIGNMENT_FILTERS),
+  validateSearch: validateListSearch,
   staticData: { title: 'Assignments', needs: [...RBAC_READERS] },
   component: lazyRouteComponent(() => import('./AssignmentsPage.tsx'), 'AssignmentsPage'),
 });
@@ -31,7 +30,7 @@ const assignmentRoute = createRoute({
 const mappingsRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/access/mappings',
-  validateSearch: validateListSearch(MAPPING_FILTERS),
+  validateSearch: validateListSearch,
   staticData: { title: 'Group mappings', needs: [...RBAC_READERS] },
   component: lazyRouteComponent(() => import('./MappingsPage.tsx'), 'MappingsPage'),
 });

@@ -2,12 +2,11 @@ import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { frameRoute } from '../../../app/rootRoute.tsx';
 import { validateListSearch } from '../../../parts/list/search.ts';
 import { validateTexts } from '../accessSearch.ts';
-import { PROVIDER_FILTERS } from './providerFilters.ts';
 
 const providersRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/access/providers',
-  validateSearch: validateListSearch(PROVIDER_FILTERS),
+  validateSearch: validateListSearch,
   staticData: { title: 'Identity providers', needs: ['auth:read'] },
   component: lazyRouteComponent(() => import('./ProvidersPage.tsx'), 'ProvidersPage'),
 });

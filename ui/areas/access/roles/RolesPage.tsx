@@ -60,7 +60,7 @@ export function RolesPage() {
     [navigate],
   );
   const names = permissions.join(' ');
-  const filters = useMemo(() => roleFilters(names.split(' ')), [names]);
+  const filters = useMemo(() => roleFilters(names === '' ? [] : names.split(' ')), [names]);
   return (
     <ListPage
       title="Roles"

@@ -3,13 +3,11 @@ import { frameRoute } from '../../../app/rootRoute.tsx';
 import { validateListSearch } from '../../../parts/list/search.ts';
 import { RBAC_READERS } from '../accessViews.ts';
 import { validateTexts } from '../accessSearch.ts';
-import { roleFilters } from './roleList.ts';
 
 const rolesRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/access/roles',
-  // Which permissions exist is known when the page is shown.
-  validateSearch: validateListSearch(roleFilters([])),
+  validateSearch: validateListSearch,
   staticData: { title: 'Roles', needs: [...RBAC_READERS] },
   component: lazyRouteComponent(() => import('./RolesPage.tsx'), 'RolesPage'),
 });

@@ -2,12 +2,11 @@ import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { validateTokensSearch } from '../../../app/account/tokensSearch.ts';
 import { frameRoute } from '../../../app/rootRoute.tsx';
 import { validateListSearch } from '../../../parts/list/search.ts';
-import { SERVICE_FILTERS } from './serviceFilters.ts';
 
 const servicesRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/access/service-accounts',
-  validateSearch: validateListSearch(SERVICE_FILTERS),
+  validateSearch: validateListSearch,
   staticData: { title: 'Service accounts', needs: ['user:read'] },
   component: lazyRouteComponent(() => import('./ServicesPage.tsx'), 'ServicesPage'),
 });

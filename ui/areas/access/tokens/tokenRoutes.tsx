@@ -1,12 +1,11 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { frameRoute } from '../../../app/rootRoute.tsx';
 import { validateListSearch } from '../../../parts/list/search.ts';
-import { TOKEN_FILTERS } from './tokenFilters.ts';
 
 const tokensRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/access/tokens',
-  validateSearch: validateListSearch(TOKEN_FILTERS),
+  validateSearch: validateListSearch,
   staticData: { title: 'Tokens', needs: ['user:read'] },
   component: lazyRouteComponent(() => import('./TokensPage.tsx'), 'TokensPage'),
 });

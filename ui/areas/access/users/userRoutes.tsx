@@ -2,12 +2,11 @@ import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { validateTokensSearch } from '../../../app/account/tokensSearch.ts';
 import { frameRoute } from '../../../app/rootRoute.tsx';
 import { validateListSearch } from '../../../parts/list/search.ts';
-import { USER_FILTERS } from './userFilters.ts';
 
 const usersRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/access/users',
-  validateSearch: validateListSearch(USER_FILTERS),
+  validateSearch: validateListSearch,
   staticData: { title: 'Users', needs: ['user:read'] },
   component: lazyRouteComponent(() => import('./UsersPage.tsx'), 'UsersPage'),
 });

@@ -5,6 +5,7 @@ import { useState } from 'react';
 import { useLiveRefresh } from '../../../app/live.ts';
 import { useTitle } from '../../../app/useTitle.ts';
 import { formatBlock } from '../../../../domain/inventory/cidr.ts';
+import { Exact } from '../../../parts/Exact.tsx';
 import { PageLink } from '../../../parts/PageLink.tsx';
 import { ProblemNote } from '../../../parts/ProblemNote.tsx';
 import { RecordPicker } from '../../../parts/records/RecordPicker.tsx';
@@ -53,7 +54,7 @@ export function SpacePage() {
 }
 
 function Space() {
-  const { vrf } = route.useSearch();
+  const { vrf, at } = route.useSearch();
   const navigate = route.useNavigate();
   const { network, path, query } = useChosen();
   const tree = useSpaceTree(vrf, path, network && formatBlock(network));
@@ -68,6 +69,11 @@ function Space() {
   return (
     <div className={classes.page}>
       <Top onFind={choose} />
+      {at !== undefined && !network && (
+        <p role="status" className={classes.muted}>
+          “<Exact text={at} />” is neither an address nor a network.
+        </p>
+      )}
       {isElsewhere && (
         <p role="status" className={classes.muted}>
           No prefix contains {formatBlock(network)} here.
