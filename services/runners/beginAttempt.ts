@@ -61,7 +61,7 @@ const NO_RUNNER_MS = 5_000;
 /** The runner has another version than the one with which the job was approved. */
 const OTHER_DIGEST = 'other_digest';
 
-const VERSION_GONE = {
+const VERSION_MISSING = {
   code: STALE_TYPE,
   message: 'No runner has the version of the job type that was approved any more',
 };
@@ -101,7 +101,7 @@ export function createBeginAttempt({
   }
 
   /** True if the version with which a job was approved no longer exists, so that the job waits for nothing. */
-  const isVersionGone = async ({ pool, type, typeDigest }: Job, answer: BeginAnswer) =>
+  const isVersionMissing = async ({ pool, type, typeDigest }: Job, answer: BeginAnswer) =>
     answer.outcome === 'wait' &&
     answer.code === OTHER_DIGEST &&
     !(await hasVersion(db, { pool, type, digest: typeDigest ?? '' }));
@@ -251,8 +251,8 @@ export function createBeginAttempt({
       return withoutSlot(job, request, askAgain('unknown_job_type'));
     const type = await versionFor(runner, job, request);
     if ('outcome' in type)
-      return (await isVersionGone(job, type))
-        ? endUnrunnable(job, request, VERSION_GONE)
+      return (await isVersionMissing(job, type))
+        ? endUnrunnable(job, request, VERSION_MISSING)
         : withoutSlot(job, request, type);
     const invalid = jobTypes.payloadError(type, job.payload);
     if (invalid !== null)
