@@ -50,7 +50,8 @@ async function processTimes(): Promise<number[]> {
   const { durationsMs } = await load(SEQUENTIAL, async () => {
     const { shim, run, discard } = await prepareRun(workFolder);
     const env = { PATH: process.env.PATH ?? '' };
-    const command = shim.run({ argv: ['true'], wrapped: [], cwd: '/', env, mark: run.mark });
+    const spec = { argv: ['true'], wrapped: [], cwd: '/', env, mark: run.mark, lease: undefined };
+    const command = shim.run(spec);
     await command.exit;
     await command.killAll();
     command.stdout.destroy();

@@ -1,9 +1,9 @@
 import { Button } from '@mantine/core';
+import { nounOf } from '../../domain/shared/nouns.ts';
 import { CopyButton } from './CopyButton.tsx';
 import { Exact } from './Exact.tsx';
 import { Icon } from './icons.tsx';
 import { useIsOutage } from './outage.tsx';
-import { nounOf } from './nouns.ts';
 import {
   isOutage,
   isTemporary,

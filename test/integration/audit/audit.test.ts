@@ -282,7 +282,7 @@ describe('commands', () => {
     });
     expect(await runHere(app, reencryptSecrets)).toEqual({
       status: 0,
-      text: expect.stringMatching(/^0 secrets/),
+      text: expect.stringMatching(/^Encrypted again: 0 secrets/),
     });
     expect([unknown.status, unknown.stderr]).toEqual([2, expect.stringContaining('verify-audit')]);
   });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Knex } from '../../../db/core/knex.ts';
 import { releaseSlot } from '../../../db/runners/attempts.ts';
-import { clearFinishedCancellations } from '../../../db/webhooks/deliveryQueue.ts';
+import { finishCancellation } from '../../../db/webhooks/deliveryQueue.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
 import { waitingForLock } from '../../support/waitingForLock.ts';
@@ -68,9 +68,9 @@ test('a webhook that is disabled again cancels the deliveries that it got before
       ...{ status: 'pending', queued_at: at, created_at: at, updated_at: at },
     });
   };
-  await duringChange(disable, () => clearFinishedCancellations(db));
+  await duringChange(disable, () => finishCancellation(db, id));
   expect((await db('webhooks').where({ id }).first('cancel_before')).cancel_before).not.toBeNull();
   await db('deliveries').where({ id: 'dlv_1' }).del();
-  await clearFinishedCancellations(db);
+  await finishCancellation(db, id);
   expect((await db('webhooks').where({ id }).first('cancel_before')).cancel_before).toBeNull();
 });
