@@ -142,6 +142,18 @@ test('an approved job that another version has to run releases its slot', async 
       .db('jobs')
       .where({ id })
       .update({ source_kind: 'approval', type_digest: digestOf('approved') });
+  // A runner without slots still has that version.
+  await client
+    .post('/api/runner/announce', {
+      ...{ runnerId: randomUUID(), name: 'away', version: '1', slots: 1, pool },
+      reachesTemporal: false,
+      types: [],
+    })
+    .expect(200);
+  await app.deps
+    .db('runners')
+    .where({ pool, name: 'away' })
+    .update({ types: JSON.stringify({ [nameOf('blocked')]: digestOf('approved') }) });
   await expectReleased(jobs, 'other_digest');
   await expectWaits(jobs, 'other_digest');
 });
