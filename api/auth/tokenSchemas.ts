@@ -43,12 +43,20 @@ const limits = {
   ),
   resourceScopes: Type.Optional(
     Nullable(
-      Type.Array(Type.Object(scopeRequest, { title: 'TokenResourceScopeRequest', ...closed }), {
-        minItems: 1,
-        maxItems: MAX_RESOURCE_SCOPES,
-        description:
-          'Tenants, sites and devices where the token works. Null: wherever its owner does.',
-      }),
+      Type.Array(
+        // An empty one would be no limit for the tenant `platform`.
+        Type.Object(scopeRequest, {
+          title: 'TokenResourceScopeRequest',
+          ...closed,
+          minProperties: 1,
+        }),
+        {
+          minItems: 1,
+          maxItems: MAX_RESOURCE_SCOPES,
+          description:
+            'Tenants, sites and devices where the token works. Null: wherever its owner does.',
+        },
+      ),
     ),
   ),
   jobTypes: Type.Optional(

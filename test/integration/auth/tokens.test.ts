@@ -264,17 +264,13 @@ describe('the scope of a token', () => {
       siteIds: [],
       deviceIds: ['device_red'],
     });
-    await expectInvalid(
-      owner.client.post('/api/auth/tokens', {
-        name: 'x',
-        resourceScopes: [{ tenantId: 'red' }, { siteId: 'site_none' }],
-      }),
-      '/resourceScopes/1/siteId',
-    );
+    const refused = (resourceScopes: object[], pointer: string) =>
+      expectInvalid(owner.client.post('/api/auth/tokens', { name: 'x', resourceScopes }), pointer);
+    await refused([{ tenantId: 'red' }, { siteId: 'site_none' }], '/resourceScopes/1/siteId');
+    await refused([{}], '/resourceScopes/0');
     // One of a tenant where the owner holds nothing is the same as none.
     await seedSiteAndDevice(app, { tenant: 'green', site: 'site_hidden' });
-    const hidden = { name: 'x', resourceScopes: [{ siteId: 'site_hidden' }] };
-    await expectInvalid(owner.client.post('/api/auth/tokens', hidden), '/resourceScopes/0/siteId');
+    await refused([{ siteId: 'site_hidden' }], '/resourceScopes/0/siteId');
     await app.deps.db('sites').where({ id: 'site_red' }).update({ tenant_id: 'blue' });
     await expectProblem(site.client.get('/api/inventory/sites'), 403, 'permission_denied');
     expect(await sites(tenant.client)).toEqual([]);
