@@ -206,7 +206,10 @@ async function makeAttempt(
     await report.drain(limit - performance.now());
     if (report.dropped() > 0)
       jobLog(log, jobId).warn({ lines: report.dropped() }, 'lines were dropped');
-    const send = (each: EndRequest) => api.end(jobId, started.attemptToken, each);
+    const droppedLines = report.dropped();
+    const dropped = droppedLines > 0 && { droppedLines };
+    const send = (each: EndRequest) =>
+      api.end(jobId, started.attemptToken, { ...each, ...dropped });
     await sendEnd(send, end, report, { until: limit });
   } finally {
     cancellationSignal.removeEventListener('abort', onCancel);

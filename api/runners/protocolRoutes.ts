@@ -169,12 +169,12 @@ function beginView(answer: Begin) {
 }
 
 /** Error: `invalid_request` unless the body says exactly one thing. */
-function endOf({ result, failure, cancelled }: Static<typeof EndRequest>): End {
+function endOf({ result, failure, cancelled, droppedLines = 0 }: Static<typeof EndRequest>): End {
   const given = [result, failure, cancelled === true ? cancelled : undefined];
   if (given.filter((each) => each !== undefined).length !== 1)
     throw invalidField('body', '', 'one_of', 'must have one of result, failure and cancelled');
-  if (result) return { result };
-  return failure ? { failure } : { cancelled: true };
+  if (result) return { result, droppedLines };
+  return failure ? { failure, droppedLines } : { cancelled: true, droppedLines };
 }
 
 /** What runners call. Their tokens reach nothing else. */

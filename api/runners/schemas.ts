@@ -359,16 +359,30 @@ export const EndRequest = Type.Object(
           ),
           retryAfterSeconds: Type.Optional(Type.Number({ minimum: 0, maximum: 86_400 })),
         },
-        { title: 'RunnerFailure', description: 'The attempt has failed.', ...closed },
+        {
+          ...ACCEPTS_ANY_TEXT,
+          title: 'RunnerFailure',
+          description: 'The attempt has failed.',
+          ...closed,
+        },
       ),
     ),
     cancelled: Type.Optional(
       Type.Boolean({ description: 'true: the work was stopped, as requested.' }),
     ),
+    droppedLines: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: Number.MAX_SAFE_INTEGER,
+        description:
+          'Lines that the runner did not send, because the log was full or the API was not reached for too long. The log says how many.',
+      }),
+    ),
   },
   {
     title: 'RunnerEnd',
-    description: 'Exactly one of `result`, `failure` and `cancelled`.',
+    description:
+      'Exactly one of `result`, `failure` and `cancelled`. NUL characters and halves of surrogate pairs are replaced by U+FFFD.',
     ...closed,
   },
 );

@@ -75,10 +75,14 @@ export type LinesAnswer = {
 };
 
 /** How an attempt has ended, as its runner says. */
-export type EndRequest =
+export type EndRequest = (
   | { result: object }
   | { failure: { code: string; message: string; retryable?: boolean; retryAfterSeconds?: number } }
-  | { cancelled: true };
+  | { cancelled: true }
+) & {
+  /** Lines that the runner has dropped: the log was full, or the API was not reached for too long. */
+  droppedLines?: number;
+};
 
 /** What follows. `retryInMs`: when the next attempt is due; null if there is none. */
 export type EndAnswer = {

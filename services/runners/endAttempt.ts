@@ -1,4 +1,5 @@
 import { cut } from '../../domain/shared/excerpt.ts';
+import { storableJson } from '../../domain/shared/storableJson.ts';
 import type { WriteUnaudited } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { writeChanges } from '../../db/core/unitOfWork.ts';
@@ -22,6 +23,7 @@ import {
 } from '../jobs/lifecycle.ts';
 import { countedAttempts } from '../../domain/jobs/retry.ts';
 import type { EndAnswer, EndRequest } from '../../domain/runners/protocol.ts';
+import { logChange } from '../jobs/logChange.ts';
 import { createRunLog } from '../jobs/runLog.ts';
 import { serializeResult } from '../shared/serializeResult.ts';
 import { TAKEN_OVER } from '../jobs/takeOver.ts';
@@ -145,11 +147,23 @@ export function createEndAttempt({
     return done ? answer : await recordedEnd(job.id, job.attempts);
   }
 
+  /** Says in the log of a job how many lines it lacks. */
+  const noteDropped = (job: Job, count: number): Promise<void> =>
+    writeUnaudited((executor, at) => {
+      const message = `Lines of attempt ${job.attempts} that were left out: ${count}`;
+      const line = { attempt: job.attempts, level: 'warn', message, data: null, at } as const;
+      const change = logChange({ jobId: job.id, guard: attemptGuard(job), lines: [line] });
+      return writeJobChange(executor, change);
+    });
+
   async function record(job: Job, digest: string, request: EndRequest): Promise<EndAnswer> {
-    if ('result' in request) return succeed(job, digest, request.result);
+    const { droppedLines = 0 } = request;
+    if (droppedLines > 0) await noteDropped(job, droppedLines);
+    if ('result' in request)
+      return succeed(job, digest, storableJson(request.result) as typeof request.result);
     if ('failure' in request) {
       const { code, message, retryable = true, retryAfterSeconds = 0 } = request.failure;
-      const text = cut(message.replaceAll('\0', '\uFFFD'), MAX_FAILURE_CHARS);
+      const text = cut(storableJson(message) as string, MAX_FAILURE_CHARS);
       const retryAfterMs = retryAfterSeconds * 1_000;
       return fail(job, new JobFailure(code, text, { retryable, retryAfterMs }));
     }

@@ -9,6 +9,7 @@ import {
   progressOf,
   remainingLines,
 } from '../../domain/jobs/logLines.ts';
+import { storableJson } from '../../domain/shared/storableJson.ts';
 import type { LinesAnswer } from '../../domain/runners/protocol.ts';
 import { logChange } from '../jobs/logChange.ts';
 import { requireCurrent } from './currentAttempt.ts';
@@ -44,7 +45,7 @@ function thatFit(
     attempt,
     level,
     message: logText(message),
-    data: logData(data),
+    data: logData(data && (storableJson(data) as object)),
     at: timeOf(at, now),
   }));
 }

@@ -43,15 +43,19 @@ async function startAttempt(type: string) {
 test('data of a line of which JSON would lose a part is left out, and the line says so', async () => {
   const { send, logged } = await startAttempt('hand.strict');
   const deep = `${'['.repeat(101)}${']'.repeat(101)}`;
-  const data = ['{"ns":1764288000123456789}', '{"a":{"b":1,"b":2}}', `{"deep":${deep}}`, '{"n":1}'];
+  const data = [
+    ...['{"ns":1764288000123456789}', '{"a":{"b":1,"b":2}}', `{"deep":${deep}}`, '{"n":1}'],
+    String.raw`{"a\u0000":"\ud800"}`,
+  ];
   const lines = data.map((each) => `{"level":"info","message":"line","data":${each}}`);
-  expect(await send(1, lines).expect(200)).toMatchObject({ have: 4 });
-  await expectInvalid(send(5, ['{"level":"info","level":"warn","message":"x"}']), '/0/level');
+  expect(await send(1, lines).expect(200)).toMatchObject({ have: 5 });
+  await expectInvalid(send(6, ['{"level":"info","level":"warn","message":"x"}']), '/0/level');
   expect((await logged()).map((line) => line.data)).toEqual([
     { leftOut: '/ns is a number that a double (IEEE 754) cannot hold; send it as a string' },
     { leftOut: '/a/b is repeated in the same object' },
     { leftOut: 'is nested deeper than 100 levels' },
     { n: 1 },
+    { 'a\uFFFD': '\uFFFD' },
   ]);
 });
 

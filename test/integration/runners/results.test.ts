@@ -37,6 +37,26 @@ test('the largest result that is allowed can be sent', async () => {
   expect(JSON.stringify(result)).toHaveLength(MAX_RESULT_BYTES);
 });
 
+test('characters that cannot be stored are replaced in results and failures', async () => {
+  const { result } = await jobWith(
+    'hand.characters',
+    String.raw`{"result":{"k\u0000":["\ud800x","\ud83d\ude00"]}}`,
+  );
+  expect(result).toEqual({ 'k\uFFFD': ['\uFFFDx', '\u{1F600}'] });
+  const failure = String.raw`{"failure":{"code":"busy","message":"a\u0000b\udfff","retryable":false}}`;
+  const { error } = await jobWith('hand.message', failure);
+  expect(error).toMatchObject({ code: 'busy', message: 'a\uFFFDb\uFFFD' });
+});
+
+test('lines that the runner has dropped are counted in the log', async () => {
+  const { logs } = await jobWith('hand.dropped', { result: {}, droppedLines: 290_002 });
+  expect(logs.map(({ message }) => message)).toContain(
+    'Lines of attempt 1 that were left out: 290002',
+  );
+  const whole = await jobWith('hand.whole', { result: {}, droppedLines: 0 });
+  expect(whole.logs.filter(({ message }) => message.includes('left out'))).toEqual([]);
+});
+
 test('a result that is sent in ASCII has the size that it has without escapes', async () => {
   const text = 'я'.repeat(MAX_RESULT_BYTES / 2 - 20);
   const ascii = `{"result":{"text":"${text.replaceAll('я', '\\u044f')}"}}`;
