@@ -76,6 +76,9 @@ class Attempt:
         self._mask: Callable[[str], str] = lambda _: MASK
         self._lines: deque[bytes] = deque()
         self._have = self._left_out = 0
+        self._remaining = started.get("remainingLines", math.inf)
+        """Lines that the log has space for, besides those that were received."""
+        self._lost_lines = 0
         self._progress: dict[str, str] = {}
         self._wake = asyncio.Event()
         self._answered = asyncio.get_running_loop().time()
@@ -140,6 +143,9 @@ class Attempt:
             )
 
     def add_line(self, level: str, message: str, data: dict[str, Any]) -> None:
+        if len(self._lines) >= self._remaining:
+            self._lost_lines += 1
+            return
         if len(self._lines) >= MAX_WAITING_LINES:
             self._left_out += 1
             return
@@ -256,6 +262,7 @@ class Attempt:
                 raise
             self._answered = asyncio.get_running_loop().time()
             self._lease = answer["leaseMs"] / 1_000
+            self._remaining = answer.get("remainingLines", math.inf)
             # An answer may have been lost: then the server has more than it has answered for.
             for _ in range(min(answer["have"] - self._have, len(self._lines))):
                 self._lines.popleft()
@@ -266,6 +273,7 @@ class Attempt:
     def _drop(self, count: int, error: ApiError) -> None:
         """Removes lines that Holdfast will never accept."""
         activity.logger.warning("%d lines of %s are dropped: %s", count, self.job_id, error)
+        self._lost_lines += count
         for _ in range(count):
             self._lines.popleft()
 
@@ -292,9 +300,13 @@ class Attempt:
     async def _send_end(self, body: dict[str, Any]) -> Any:
         """Ends the attempt; one that is refused ends with the reason. Errors: `AttemptLost`, `ApiError`."""
 
+        lost = {"droppedLines": self._lost_lines} if self._lost_lines else {}
+
         async def send(end: dict[str, Any]) -> Any:
             path = f"/jobs/{self.job_id}/end"
-            return await self._api.post_within(END_SECONDS, path, end, attempt_token=self._token)
+            return await self._api.post_within(
+                END_SECONDS, path, {**end, **lost}, attempt_token=self._token
+            )
 
         try:
             return await send(body)

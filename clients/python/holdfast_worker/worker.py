@@ -20,15 +20,19 @@ from typing import Any
 
 import temporalio.worker
 from temporalio import activity
+from temporalio.api.workflowservice.v1 import GetSystemInfoRequest
 from temporalio.client import Client, TLSConfig
 from temporalio.common import RawValue
 from temporalio.converter import DataConverter
+from temporalio.service import RPCError
 
 from .api import ApiError, RunnerApi
 from .attempts import Attempt, activity_body, attempt, leave_to_others
 from .codec import EncryptionCodec
 
 VERSION = "0.2.0"
+PROBE_TIMEOUT = timedelta(seconds=5)
+LOST_AFTER_PROBES = 2
 log = logging.getLogger("holdfast")
 Run = Callable[[Attempt], Awaitable[dict[str, Any] | None]]
 
@@ -103,6 +107,9 @@ class Worker:
         self.announce_seconds = 60.0
         """How long an announcement is repeated while Holdfast is not there."""
         self._states: dict[str, str] = {}
+        self._client: Client | None = None
+        """Of Temporal; none before the worker has connected."""
+        self._failed_probes = 0
 
     def job_type(
         self, name: str, *, summary: str, payload: dict[str, Any], **more: Any
@@ -129,7 +136,7 @@ class Worker:
             settings.url, settings.token, str(uuid.uuid4()), settings.current_token
         ) as api:
             announced = await self._announce_first(api)
-            client = await self._connect(announced["namespace"])
+            client = self._client = await self._connect(announced["namespace"])
             async with temporalio.worker.Worker(
                 client,
                 task_queue=announced["taskQueue"],
@@ -214,11 +221,33 @@ class Worker:
 
     async def _report_once(self, api: RunnerApi) -> None:
         try:
-            self._note((await api.post("/alive", self._process(api)))["types"])
+            lost = {} if await self._reaches_temporal() else {"reachesTemporal": False}
+            self._note((await api.post("/alive", {**self._process(api), **lost}))["types"])
         except ApiError as error:
             if error.code != "unknown_runner":
                 raise
             await self._announce(api)
+
+    async def _reaches_temporal(self) -> bool:
+        """
+        Asks Temporal, which the SDK polls without a word until it answers. It counts as lost after two failures: one
+        that restarts is soon back.
+        """
+        if self._client is None:
+            return True
+        try:
+            await self._client.workflow_service.get_system_info(
+                GetSystemInfoRequest(), timeout=PROBE_TIMEOUT
+            )
+        except RPCError as error:
+            self._failed_probes += 1
+            if self._failed_probes == LOST_AFTER_PROBES:
+                log.error("The worker takes no jobs: it does not reach Temporal: %s", error)
+        else:
+            if self._failed_probes >= LOST_AFTER_PROBES:
+                log.info("The worker reaches Temporal again")
+            self._failed_probes = 0
+        return self._failed_probes < LOST_AFTER_PROBES
 
     async def _leave(self, api: RunnerApi) -> None:
         """Says that the worker stops. Without an answer, Holdfast notices it later."""

@@ -81,7 +81,7 @@ class FakeApi:
                 "have": len(self.lines),
                 "cancel": self.cancel,
                 "leaseMs": self.begin["leaseMs"],
-                "remainingLines": 1,
+                "remainingLines": max(0, self.begin["remainingLines"] - len(self.lines)),
             }
         )
 

@@ -121,6 +121,18 @@ async def test_the_last_failure_is_not_retried(fake, run):
     assert info.value.non_retryable
 
 
+async def test_lines_for_which_the_log_has_no_space_are_counted_at_the_end(fake, run):
+    fake.begin["remainingLines"] = 3
+
+    async def work(job):
+        for number in range(5):
+            job.log.info(f"line {number}")
+
+    await run(work)
+    assert len(fake.lines) == 3
+    assert fake.ends == [{"result": {}, "droppedLines": 2}]
+
+
 @pytest.mark.parametrize(
     ("answer", "code", "delay"),
     [
@@ -558,7 +570,7 @@ async def test_lines_that_are_refused_are_dropped_and_the_others_follow(fake, ru
 
     await run(work)
     assert [line["message"] for line in fake.lines] == ["accepted"]
-    assert fake.ends == [{"result": {}}]
+    assert fake.ends == [{"result": {}, "droppedLines": 1}]
 
 
 async def test_a_secret_of_digits_is_masked_as_a_text_and_as_a_whole_number(fake, run):

@@ -8,6 +8,7 @@ from temporalio.client import TLSConfig
 from temporalio.common import RawValue
 from temporalio.converter import DataConverter
 from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError, RPCStatusCode
 from temporalio.testing import ActivityEnvironment
 
 from holdfast_worker import RunnerApi, Settings, Worker
@@ -92,6 +93,41 @@ async def test_a_worker_that_must_announce_itself_again_outlives_an_api_that_is_
             await seen.wait()
         stop.set()
         await reporting
+
+
+class LostTemporal:
+    """A client of Temporal that answers as a test says."""
+
+    def __init__(self, *answers: bool) -> None:
+        self.answers = [*answers]
+        self.workflow_service = self
+
+    async def get_system_info(self, _request, *, timeout):
+        assert timeout.total_seconds() < 10
+        if not self.answers.pop(0):
+            raise RPCError("away", RPCStatusCode.UNAVAILABLE, b"")
+
+
+async def test_a_worker_that_has_lost_temporal_says_so_once_and_in_its_reports(fake, caplog):
+    sent = []
+
+    async def alive(request):
+        sent.append((await request.json()).get("reachesTemporal", True))
+        return web.json_response({"types": []})
+
+    fake.alive = alive
+    worker = Worker(Settings(url=fake.url, token="hfw_test"))
+    worker._client = LostTemporal(True, False, True, False, False, False, True)
+    caplog.set_level("INFO", logger="holdfast")
+    async with RunnerApi(fake.url, "hfw_test", "runner-of-the-test") as api:
+        for _ in range(7):
+            await worker._report_once(api)
+    assert sent == [True, True, True, True, False, False, True]
+    said = [each.message for each in caplog.records if "reach" in each.message]
+    assert said == [
+        "The worker takes no jobs: it does not reach Temporal: away",
+        "The worker reaches Temporal again",
+    ]
 
 
 @pytest.mark.parametrize("answer", [problem(403, "permission_denied"), web.Response(status=502)])
