@@ -59,7 +59,8 @@ export async function readResult(
   const { value, errors } =
     text === undefined || text.trim() === '' ? { value: {}, errors: [] } : parseStrictJson(text);
   const [broken] = errors;
-  if (broken) throw invalid(`The result ${broken.pointer} ${broken.message}`);
+  if (broken)
+    throw invalid(['The result', broken.pointer, broken.message].filter(Boolean).join(' '));
   if (!isJsonObject(value)) throw invalid('The result is not a JSON object');
   const problems = schema ? checkOf(schema)(value) : [];
   if (problems.length > 0)

@@ -197,6 +197,11 @@ test.each([
   else expect(error).toMatchObject({ code, retryable: false });
 });
 
+test('the reason of a result that is not JSON is one sentence', async () => {
+  const { error } = await types.script('echo "{" > $HOLDFAST_RESULT');
+  expect(error).toMatchObject({ message: expect.stringMatching(/^The result is not/) });
+});
+
 test('exit codes have the meaning that the type assigns to them', async () => {
   const exitCodes = {
     '75': { code: 'busy', retryAfterSeconds: 60 },
