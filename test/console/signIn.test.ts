@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import type { UserRecord, UserWithPassword } from '../../api/auth/schemas.ts';
 import { describePages, signIn } from '../support/console/console.ts';
-import { accessibilityProblems } from '../support/console/page.ts';
+import { accessibilityProblems, OWN } from '../support/console/page.ts';
 import { eventually } from '../support/eventually.ts';
 import { startOidcPeer } from '../support/oidcPeer.ts';
 import { describeWith } from '../support/programs.ts';
@@ -62,6 +62,33 @@ describePages('signing in', (console) => {
     // After a reload the password is not known any more, and not needed.
     await page.reload();
     await page.getByRole('navigation', { name: 'Pages' }).waitFor();
+  });
+
+  test('is not offered at another address than that of the server, which it names instead', async () => {
+    const user = await createUser(console.app, 'viewer');
+    const page = await (await console.profileOf(user)).newPage();
+    const origin = 'https://holdfast.example.net';
+    await page.route('**/api/console', async (route) => {
+      const response = await route.fetch();
+      const settings = (await response.json()) as object;
+      await route.fulfill({ response, json: { ...settings, origin } });
+    });
+    const error = { in: 'header', pointer: '/Origin', code: 'origin', message: 'is another' };
+    const json = { code: 'invalid_request', title: 'Invalid request', detail: '', errors: [error] };
+    await page.route('**/api/auth/refresh', (route) =>
+      route.fulfill({ status: 400, contentType: 'application/problem+json', json, ...OWN }),
+    );
+    for (const open of [() => page.goto('/jobs?status=failed'), () => page.reload()]) {
+      await open();
+      const link = page.getByRole('link', { name: origin });
+      await link.waitFor();
+      expect(await link.getAttribute('href')).toBe(
+        origin + new URL(page.url()).search.replace(/^/, '/sign-in'),
+      );
+      await page.getByText('HOLDFAST_PUBLIC_URL').waitFor();
+      expect(await page.getByLabel('User name').count()).toBe(0);
+      expect(await accessibilityProblems(page)).toEqual([]);
+    }
   });
 
   test('opens only paths of its own origin afterwards', async () => {

@@ -1,10 +1,20 @@
-import { Anchor, Button, PasswordInput, Select, Stack, TextInput } from '@mantine/core';
+import {
+  Alert,
+  Anchor,
+  Button,
+  Code,
+  PasswordInput,
+  Select,
+  Stack,
+  TextInput,
+} from '@mantine/core';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState, type SubmitEvent } from 'react';
 import type { Schemas } from '../api.ts';
 import { rememberOneTimePassword } from './oneTimePassword.ts';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { RefusedNote } from '../../parts/RefusedNote.tsx';
+import { consoleSettings } from '../settings.ts';
 import { send } from './requests.ts';
 import { signIn, startSso } from './tokens.ts';
 
@@ -39,8 +49,31 @@ export const useSsoStart = (paths: { returnTo: string; failureTo: string }) =>
     onSuccess: (url) => location.assign(url),
   });
 
+/** Where users sign in; at another address than that of the server it leads there, since no session would last. */
+export function SignInForm(props: Props) {
+  const { data, isPending } = useQuery(consoleSettings);
+  if (isPending) return null;
+  const isElsewhere = data !== undefined && data.origin !== location.origin;
+  // The development server is in front of the API, and sends its origin.
+  return isElsewhere && !import.meta.env.DEV ? (
+    <OtherOrigin origin={data.origin} />
+  ) : (
+    <Providers {...props} />
+  );
+}
+
+const OtherOrigin = ({ origin }: { origin: string }) => (
+  <Alert color="yellow" title="Open the console at its own address">
+    Sessions of this server belong to{' '}
+    <Anchor c="inherit" underline="always" href={`${origin}${location.pathname}${location.search}`}>
+      {origin}
+    </Anchor>
+    , so nobody can sign in here. <Code>HOLDFAST_PUBLIC_URL</Code> sets the address.
+  </Alert>
+);
+
 /** Providers first; the password is folded if there are any. */
-export function SignInForm({ returnTo, failureTo, username, onProvider }: Props) {
+function Providers({ returnTo, failureTo, username, onProvider }: Props) {
   const { data, error, refetch } = useQuery(providerKinds);
   const [wantsPassword, setWantsPassword] = useState(false);
   const sso = useSsoStart({ returnTo, failureTo });

@@ -70,11 +70,15 @@ export const putTenant = (tenantId: string, token: string): Promise<unknown> =>
 export const isSessionInvalid = (error: unknown): error is Problem =>
   error instanceof Problem && error.code === 'session_invalid';
 
+/** True if the page is not under the address of the server: cookies and sign-ins belong to that. */
+const isOtherOrigin = (error: unknown): boolean =>
+  error instanceof Problem && error.errors.some(({ code }) => code === 'origin');
+
 const REPEATS = 3;
 
 /**
  * Exchanges the cookie for new tokens. The request outlives the page, so that the browser stores the
- * next cookie even if the page is reloaded before the answer. Undefined: there is no session. Errors:
+ * next cookie even if the page is reloaded before the answer. Undefined: there is no session at this address. Errors:
  * Problem, for anything that does not mean that the session has ended.
  */
 export async function exchangeCookie(): Promise<Tokens | undefined> {
@@ -82,6 +86,8 @@ export async function exchangeCookie(): Promise<Tokens | undefined> {
     try {
       return await send<Tokens>('/api/auth/refresh', { method: 'POST', keepalive: true });
     } catch (error) {
+      // The sign-in says at which address it is.
+      if (isOtherOrigin(error)) return undefined;
       if (!isSessionInvalid(error)) throw error;
       // The cookie was replaced moments ago; the browser has the next one now, or will have it soon.
       if (error.retryAfterSeconds === undefined || repeat === REPEATS) return undefined;

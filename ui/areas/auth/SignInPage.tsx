@@ -1,4 +1,4 @@
-import { Alert, Anchor, Code, Text } from '@mantine/core';
+import { Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, useRouter } from '@tanstack/react-router';
 import { useEffect } from 'react';
@@ -6,7 +6,6 @@ import { CardPage } from '../../app/session/CardPage.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { Problem } from '../../app/problem.ts';
 import { Starting, Unreachable } from '../../app/shell/Interruptions.tsx';
-import { consoleSettings } from '../../app/settings.ts';
 import { isSso, providerKinds, SignInForm, useSsoStart } from '../../app/session/SignInForm.tsx';
 import { useSessionState } from '../../app/session/state.ts';
 import { findSession } from '../../app/session/tokens.ts';
@@ -58,7 +57,6 @@ function Form({ search }: { search: SignInSearch }) {
   if (isStarting) return <Starting />;
   return (
     <CardPage title="Sign in" heading="Sign in to Holdfast">
-      <OtherOrigin />
       {search.error !== undefined && <Failure {...search} />}
       {problem && <ProblemNote problem={problem} retry={undefined} />}
       <SignInForm {...pathsOf(search)} />
@@ -77,18 +75,6 @@ function Failure({ error = '', requestId }: SignInSearch) {
   const detail = ownValue(REASONS, error) ?? 'The login could not be completed.';
   const fields = { status: 0, title: 'Signing in failed', detail, code: error, requestId };
   return <ProblemNote problem={new Problem(fields)} retry={undefined} />;
-}
-
-/** The cookie of a session belongs to one origin: under another one, a session would soon end. */
-function OtherOrigin() {
-  const { data } = useQuery(consoleSettings);
-  if (data === undefined || data.origin === location.origin) return null;
-  return (
-    <Alert color="yellow" title="Open the console at its own address">
-      This server expects browsers at <Anchor href={data.origin}>{data.origin}</Anchor>. Signing in
-      here does not last. <Code>HOLDFAST_PUBLIC_URL</Code> sets the address.
-    </Alert>
-  );
 }
 
 /** In a window that was opened for a provider, its login starts without a click. */
