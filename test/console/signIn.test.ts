@@ -51,6 +51,9 @@ describePages('signing in', (console) => {
     await signIn(page, username, oneTimePassword ?? '');
     await page.getByRole('heading', { name: 'Choose a password' }).waitFor();
     expect(await accessibilityProblems(page)).toEqual([]);
+    // Nothing is said of pages that the user cannot open yet.
+    await page.waitForLoadState('networkidle');
+    expect(await page.locator('h1').count()).toBe(1);
     await page.getByLabel('New password', { exact: true }).fill('short');
     await page.getByLabel('New password again').fill('short');
     await page.getByRole('button', { name: 'Change the password' }).click();

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { useRouter } from '@tanstack/react-router';
-import { Activity, useEffect, useMemo } from 'react';
+import { Activity, useEffect, useMemo, useState } from 'react';
 import { errorMessage } from '../../../domain/shared/errorMessage.ts';
 import { PermissionsProvider } from '../../parts/permissions.tsx';
 import { queryClient } from '../queryClient.ts';
@@ -91,15 +91,19 @@ function Session({ isGateway }: { isGateway: boolean }) {
         : undefined,
     [summary.data, account.data, isGateway],
   );
-  usePreloadedOverlay(session !== undefined && !isGateway);
-  if (mustChangePassword || session)
+  const [shown, setShown] = useState<typeof session>();
+  // Who must change the password may do nothing else: what was read of rights until then does not count.
+  const isOfNow = shown !== undefined || !summary.isFetching;
+  if (!mustChangePassword && isOfNow && session && session !== shown) setShown(session);
+  usePreloadedOverlay(shown !== undefined && !isGateway);
+  if (mustChangePassword || shown)
     return (
       <>
         {/* Who signs in again with a one-time password finds what was typed after the change. */}
         <Activity mode={mustChangePassword ? 'hidden' : 'visible'}>
-          {session && (
-            <SessionContext value={session}>
-              <PermissionsProvider value={session}>
+          {shown && (
+            <SessionContext value={shown}>
+              <PermissionsProvider value={shown}>
                 <Shell />
               </PermissionsProvider>
             </SessionContext>
