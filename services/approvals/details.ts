@@ -174,8 +174,17 @@ export function createApprovalDetailsLoader({ db, access, jobTargets, checks, lo
       knownNamesOf(db, assigned),
     ]);
     const byId = new Map(accounts.map((account) => [account.id, account]));
+    // Who may ask there finds the accounts that could decide, and has chosen them by name.
+    const asks = access.scope(caller, 'workflow:write');
+    const mayFind = (account: Holder) =>
+      account.enabled &&
+      account.holds &&
+      covers(asks, scopeOfApproval(approval)) &&
+      (asks.kind === 'everywhere' || account.tenantId === tenantId);
     const isKnown = (account: Holder) =>
-      acting.has(account.id) || covers(access.scope(caller, 'user:read'), account);
+      acting.has(account.id) ||
+      mayFind(account) ||
+      covers(access.scope(caller, 'user:read'), account);
     const people = new Map([...byId].filter(([, account]) => isKnown(account)));
     const users = assigned.map((actor): AssignedUser => {
       const id = actor.actorId;

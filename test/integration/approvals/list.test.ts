@@ -302,3 +302,23 @@ test('who asks finds who could decide: accounts of the tenant, and roles', async
   expect((await ask('&tenantId=lb')).status).toBe(400);
   expect((await asker.client.get('/api/workflows/deciders?tenantId=lb')).status).toBe(403);
 });
+
+test('who asks reads the names of those who could decide, and of no other assigned accounts', async () => {
+  const decider = await createUser(fixture.app, { roleId: 'approver', tenantId: 'na' });
+  const elsewhere = await createUser(fixture.app, { roleId: 'approver', tenantId: 'nb' });
+  const asker = await createUser(fixture.app, { roleId: 'operator', tenantId: 'na' });
+  const role = { name: 'reads requests', permissions: ['workflow:read'] };
+  const { id: roleId } = await root.post<{ id: string }>('/api/rbac/roles', role).expect(201);
+  const reader = await createUser(fixture.app, { roleId, tenantId: 'na' });
+  await root.put(`/api/users/${decider.id}`, { tenantId: 'na' }).expect(200);
+  const { id } = await createRequest(asker.client, {
+    tenantId: 'na',
+    assignedUserIds: [decider.id, elsewhere.id],
+    assignedRoleIds: [],
+  });
+  const namesFor = async (client: TestClient) =>
+    (await readRequest(client, id)).deciders.users.map(({ username }) => username);
+  expect(await namesFor(asker.client)).toEqual([decider.username, null]);
+  // Who may not ask there finds nobody.
+  expect(await namesFor(reader.client)).toEqual([null, null]);
+});
