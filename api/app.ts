@@ -122,9 +122,14 @@ type DepsOfMiddleware = Parameters<typeof requestContext>[0] &
   Omit<Parameters<typeof createAuthenticate>[0], 'clientAddress' | 'strangers'>;
 
 /** The defaults, except the directive that breaks pages served without TLS, as on loopback. */
+/** Answers of the API are no pages: nothing in them may run or be framed. Pages have policies of their own. */
 const HELMET_OPTIONS = {
-  contentSecurityPolicy: { directives: { 'upgrade-insecure-requests': null } },
-};
+  contentSecurityPolicy: {
+    useDefaults: false,
+    directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] },
+  },
+  frameguard: { action: 'deny' },
+} as const;
 
 type AppOptions = {
   version: string;

@@ -11,7 +11,7 @@ import {
   type SsoResult,
   type SsoRedirect,
 } from '../../services/auth/sso.ts';
-import { ok, seeOther, streamResponse } from '../http/response.ts';
+import { ok, pageResponse, seeOther, streamResponse } from '../http/response.ts';
 import { readCookie, setCookie } from '../http/cookies.ts';
 import { htmlPage } from '../http/page.ts';
 import { route, type Route } from '../http/route.ts';
@@ -309,14 +309,11 @@ export function ssoRoutes(sso: Sso): Route[] {
       produces: ['text/html'],
       handle: () =>
         Promise.resolve(
-          streamResponse(
-            'text/html',
-            Readable.from([
-              htmlPage(
-                'Signed in',
-                '<p id="who">Loading …</p>\n<script type="module" src="/api/auth/signed-in.js"></script>',
-              ),
-            ]),
+          pageResponse(
+            htmlPage(
+              'Signed in',
+              '<p id="who">Loading …</p>\n<script type="module" src="/api/auth/signed-in.js"></script>',
+            ),
           ),
         ),
     }),

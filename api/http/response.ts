@@ -105,3 +105,21 @@ export const streamResponse = (
   headers: { 'cache-control': 'no-store' },
   stream: { contentType, source, ...(filename !== undefined && { filename }) },
 });
+
+/** Pages of the API have scripts of their own files only, and ask the API only. */
+const PAGE_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+/** An answer that is a page: other answers have a policy under which nothing runs. */
+export function pageResponse(html: string): HttpResponse {
+  const { headers, ...response } = streamResponse('text/html', Readable.from([html]));
+  return { ...response, headers: { ...headers, 'content-security-policy': PAGE_POLICY } };
+}

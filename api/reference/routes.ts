@@ -5,7 +5,7 @@ import swaggerFolder from 'swagger-ui-dist/absolute-path.js';
 import { Type } from 'typebox';
 import { etagOfText } from '../http/etag.ts';
 import { once } from '../../platform/once.ts';
-import { streamResponse, type HttpResponse } from '../http/response.ts';
+import { pageResponse, streamResponse, type HttpResponse } from '../http/response.ts';
 import { sharedContentOf } from '../http/sharedContent.ts';
 import { buildOpenApi } from '../http/openapi.ts';
 import { route, type Route } from '../http/route.ts';
@@ -79,7 +79,7 @@ export function referenceRoutes(routes: readonly Route[], version: string): Rout
       summary: 'Get the API reference',
       responses: { 200: null },
       produces: ['text/html'],
-      handle: () => Promise.resolve(streamResponse('text/html', Readable.from([swaggerPage]))),
+      handle: () => Promise.resolve(pageResponse(swaggerPage)),
     }),
     route({
       method: 'GET',
