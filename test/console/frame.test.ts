@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { HOUR_MS } from '../../domain/shared/durations.ts';
 import { describePages, signIn } from '../support/console/console.ts';
-import { accessibilityProblems } from '../support/console/page.ts';
+import { accessibilityProblems, OWN } from '../support/console/page.ts';
 import { eventually } from '../support/eventually.ts';
 import { admin, createUser, seedTenant } from '../support/users.ts';
 
@@ -64,11 +64,39 @@ describePages('the frame', (console) => {
     const page = await console.open(viewer, `/id/${id}`);
     await page.getByRole('heading', { name: 'ams-by-id' }).waitFor();
     expect(new URL(page.url()).pathname).toBe(`/inventory/sites/${id}`);
+    // As it may be pasted.
+    await page.goto(`/id/%20${id.toUpperCase()}`);
+    await page.waitForURL(`**/inventory/sites/${id}`);
     await page.goto('/id/sit_01jd0cmxk5e5v8kyzwq0q8s3rt');
     await page.getByText('Not found').first().waitFor();
     await page.goto('/id/out_01jd0cmxk5e5v8kyzwq0q8s3rt');
     await page.getByText('No record with this id').waitFor();
     expect(await accessibilityProblems(page)).toEqual([]);
+  });
+
+  test('runs nothing in an answer of the API, and only its own scripts in the reference', async () => {
+    const policyOf = async (path: string) =>
+      (await fetch(console.base + path)).headers.get('content-security-policy');
+    expect(await policyOf('/api/console')).toBe("default-src 'none';frame-ancestors 'none'");
+    expect(await policyOf('/api/docs')).toContain("script-src 'self';");
+    const page = await (await console.profile()).newPage();
+    // The whole API takes long to draw.
+    const tiny = { openapi: '3.1.0', info: { title: 'Tiny API', version: '1' }, paths: {} };
+    await page.route('**/api/openapi.json', (route) => route.fulfill({ json: tiny }));
+    await page.goto('/api/docs');
+    await page.getByText('Tiny API').waitFor();
+  });
+
+  test('has a heading on a page of the inventory that cannot be read', async () => {
+    const context = await console.profileOf(await createUser(console.app, 'viewer'));
+    const page = await context.newPage();
+    const json = { code: 'internal_error', title: 'Internal error', detail: 'It broke.' };
+    await page.route('**/api/inventory/resources', (route) =>
+      route.fulfill({ status: 500, contentType: 'application/problem+json', json, ...OWN }),
+    );
+    await page.goto('/inventory/sites');
+    await page.getByRole('heading', { level: 1, name: 'Sites' }).waitFor();
+    await page.getByText('It broke.').waitFor();
   });
 
   test('has keys that do nothing while one types, or when they are turned off', async () => {
@@ -265,6 +293,9 @@ describePages('the frame', (console) => {
     await dialog.waitFor();
     expect(await dialog.getByLabel('User name').inputValue()).toBe(user.username);
     expect(await accessibilityProblems(page)).toEqual([]);
+    // No key opens another dialog above it.
+    await page.keyboard.press('Control+k');
+    expect(await page.getByRole('combobox', { name: 'Search' }).count()).toBe(1);
     // The clock of the machine is set back: the new token seems to be older than the last one.
     await page.evaluate('{ const now = Date.now; Date.now = () => now() - 7_200_000; }');
     // What the page was about to send is sent.

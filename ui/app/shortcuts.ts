@@ -74,7 +74,8 @@ function onKeyDown(event: KeyboardEvent): void {
   const shortcut = shortcuts.findLast((each) => each.keys === keys);
   if (shortcut === undefined) return;
   event.preventDefault();
-  shortcut.run();
+  // Also those with Ctrl: a dialog may be about the whole page, as when a session has expired.
+  if (!isDialogOpen()) shortcut.run();
 }
 
 /** Listens to the keys, for as long as the frame is shown. */

@@ -1,9 +1,13 @@
 import type { ReactNode } from 'react';
 import { Empty } from '../../parts/Empty.tsx';
 import { PageLink } from '../../parts/PageLink.tsx';
+import { headingOf } from '../../parts/nouns.ts';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { RecordPage } from '../../parts/RecordPage.tsx';
 import type { Resource } from './inventoryQueries.ts';
 import { titleOf, useResource } from './resources.ts';
+
+const INVENTORY = { label: 'Inventory', to: '/inventory' };
 
 type Props = {
   name: string;
@@ -20,7 +24,12 @@ export const parentOf = (resource: Resource) => ({
 export function WithResource({ name, children }: Props) {
   const { resource, all, isUnknown, error, retry } = useResource(name);
   if (resource && all) return children(resource, all);
-  if (error) return <ProblemNote problem={error} retry={retry} />;
+  if (error)
+    return (
+      <RecordPage parent={INVENTORY} title={headingOf(name)}>
+        <ProblemNote problem={error} retry={retry} />
+      </RecordPage>
+    );
   if (!isUnknown) return null;
   return (
     <Empty

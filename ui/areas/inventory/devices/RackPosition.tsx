@@ -1,6 +1,8 @@
 import { useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import { useLiveRefresh } from '../../../app/live.ts';
+import { ProblemNote } from '../../../parts/ProblemNote.tsx';
+import { isWorthRepeating, problemFields } from '../../../parts/problems.ts';
 import { RecordLink } from '../../../parts/RecordLink.tsx';
 import { Section } from '../../../parts/Section.tsx';
 import { DERIVED_MS, type InventoryRecord } from '../inventoryQueries.ts';
@@ -17,11 +19,16 @@ export function RackPosition({ device }: { device: InventoryRecord }) {
 
 function Drawing({ device, rackId }: { device: InventoryRecord; rackId: string }) {
   const query = rackQuery(rackId);
-  const { data } = useQuery(query);
+  const { data, error, refetch } = useQuery(query);
   useLiveRefresh(MOUNT_EVENTS, query.queryKey, () => true, DERIVED_MS);
   const model = useMemo(() => data && createRackModel(data.rack.uHeight, data.mounts), [data]);
   // A rack that the user may not read has no drawing: the field Rack says that there is one.
-  if (!data || !model) return null;
+  if (!data || !model)
+    return error && isWorthRepeating(problemFields(error)) ? (
+      <Section title="In its rack">
+        <ProblemNote problem={error} retry={() => void refetch()} />
+      </Section>
+    ) : null;
   const slot = model.ofDevice(device.id);
   const where = slot
     ? `${String(device.name)} at ${unitsText(slot)}`
