@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react';
+import { headingOf } from '../../../domain/shared/nouns.ts';
 import { Empty } from '../../parts/Empty.tsx';
 import { PageLink } from '../../parts/PageLink.tsx';
-import { headingOf } from '../../parts/nouns.ts';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { RecordPage } from '../../parts/RecordPage.tsx';
 import type { Resource } from './inventoryQueries.ts';
