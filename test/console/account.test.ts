@@ -53,7 +53,7 @@ describePages('the account', (console) => {
     await dialog.getByLabel('Networks').fill('127.0.0.0/99');
     expect(await accessibilityProblems(page)).toEqual([]);
     await dialog.getByRole('button', { name: 'Create token' }).click();
-    await dialog.getByText('is not a CIDR such as').waitFor();
+    await dialog.getByText('is not a CIDR such as').first().waitFor();
     await dialog.getByLabel('Networks').press('Backspace');
     await dialog.getByLabel('Networks').fill('127.0.0.0/8');
     await dialog.getByRole('button', { name: 'Create token' }).click();
@@ -189,7 +189,7 @@ describePages('the account', (console) => {
     await fill('not the password', 'another horse battery');
     await dialog.getByText('The current password is wrong.').waitFor();
     await fill(PASSWORD, 'short');
-    await dialog.getByText('must have at least 12 characters').waitFor();
+    await dialog.getByText('must have at least 12 characters').first().waitFor();
     expect(await accessibilityProblems(page)).toEqual([]);
     await fill(PASSWORD, 'another horse battery');
     await page.getByText('The password is changed.').waitFor();

@@ -51,7 +51,7 @@ test('actions that only a newer server knows are shown as they are, with both si
   };
   const plan = { effects: [effect], hiddenEffects: null, jobType: 'inventory.apply' };
   expect(changeLine(plan)).toBe('Newer_value prefix 10.0.0.0/8');
-  expect(groupEffects([effect])[0]?.counts).toBe('1 newer_value');
+  expect(groupEffects([effect])[0]?.counts).toBe('newer_value 1');
   const drifts = driftsOf({
     effects: [
       { approved: null, now: effect },
