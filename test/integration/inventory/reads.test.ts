@@ -210,7 +210,7 @@ describe('scopes', () => {
       {
         pointer: '/cidr',
         code: 'duplicate',
-        message: 'conflicts with a record that you may not read; evict on vrf shared removes it',
+        message: 'conflicts with a record that you may not read; evict on VRF shared removes it',
         resource: null,
         id: null,
       },

@@ -165,7 +165,10 @@ describe('a named secret', () => {
     const other = await startAppOn(app.databaseUrl, env, { idle: true });
     try {
       const { status, text } = await runHere(other, reencryptSecrets);
-      expect([status, text]).toEqual([0, expect.stringMatching(/^[1-9]\d* secrets were/)]);
+      expect([status, text]).toEqual([
+        0,
+        expect.stringMatching(/^Encrypted again: [1-9]\d* secrets/),
+      ]);
       expect(text).not.toContain(CANARY);
       const { sealed } = await app.deps.db('secrets').where({ id }).first();
       expect(other.deps.vault.isCurrent(sealed)).toBe(true);
@@ -217,7 +220,7 @@ test('reencrypt-secrets goes on after what it cannot open, and after what was de
     });
     const { status, text } = await runHere(other, reencryptSecrets);
     expect(status).toBe(1);
-    expect(text).toMatch(/^[1-9]\d* secrets were/);
+    expect(text).toMatch(/^Encrypted again: [1-9]\d* secrets/);
     expect(text.match(/^ {2}\S+$/gm)?.map((id) => id.trim())).toEqual([webhook.id, lost]);
     const { sealed } = await db('secrets').where({ id: kept }).first();
     const { secret } = await db('webhooks').where({ id: webhook.id }).first();

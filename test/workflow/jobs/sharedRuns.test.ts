@@ -75,7 +75,7 @@ test('a job that fails goes on in a run of its own, and the others do not notice
   const end = await untilStatus(failed ?? '', 'failed');
   expect(end).toMatchObject({
     attempts: 1,
-    error: { code: 'sleep_failed', message: 'Asked to fail 1 attempts' },
+    error: { code: 'sleep_failed', message: 'Asked to fail 1 attempt' },
   });
   const run = await eventually(
     () => app.deps.describeWorkflow(`job:${failed}`),
