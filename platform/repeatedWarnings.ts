@@ -12,7 +12,7 @@ const REMEMBERED_WINDOWS = 240;
 /** Different warnings that are remembered; the oldest are forgotten. */
 const MAX_REMEMBERED = 1_000;
 
-/** Warnings that are written in one first window, and of these with one message. */
+/** Warnings that are written in one window at most, all together and with one message. */
 const MAX_WRITTEN = 100;
 const MAX_WRITTEN_OF_MESSAGE = 20;
 

@@ -67,8 +67,8 @@ const unannounced = (db: Knex) =>
     );
 
 /**
- * Types that were never accepted and have not changed for a day, and that no runner has announced, also none that was
- * heard of within the last hour: `purgeRunners` removes others.
+ * Types that were never accepted, have not changed for a day, and that no runner announces. A runner that has ended counts
+ * until `purgeRunners` removes it, an hour after its last report.
  */
 export const findUnannounced = async (db: Knex, limit: number): Promise<RemoteType[]> =>
   unannounced(db).orderByRaw('random()').limit(limit);

@@ -323,11 +323,12 @@ export const finishCancellation = (db: Knex, webhookId: string): Promise<void> =
       .update({ cancel_before: null, cancel_reason: null });
   });
 
-/** Up to 20 webhooks whose pending deliveries are to be cancelled, of each tenant in turn, with the reason to record. */
-export async function findCancellingWebhooks(
-  db: Knex,
-): Promise<{ id: string; tenantId: string; reason: string }[]> {
-  const { rows } = await db.raw<{ rows: { id: string; tenantId: string; reason: string }[] }>(
+/** A webhook whose pending deliveries are to be cancelled, with the reason to record. */
+export type CancellingWebhook = { id: string; tenantId: string; reason: string };
+
+/** Up to 20 webhooks whose pending deliveries are to be cancelled, of each tenant in turn. */
+export async function findCancellingWebhooks(db: Knex): Promise<CancellingWebhook[]> {
+  const { rows } = await db.raw<{ rows: CancellingWebhook[] }>(
     `SELECT id, tenant_id AS "tenantId", cancel_reason AS reason FROM webhooks
      WHERE cancel_before IS NOT NULL
      ORDER BY row_number() OVER (PARTITION BY tenant_id ORDER BY random()), random() LIMIT 20`,

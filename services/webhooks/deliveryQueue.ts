@@ -13,6 +13,7 @@ import {
   hasPendingDeliveries,
   markDeliveriesCancelled,
   claimPendingDeliveries,
+  type CancellingWebhook,
   type ClaimedDelivery,
   type PendingDelivery,
 } from '../../db/webhooks/deliveryQueue.ts';
@@ -115,9 +116,6 @@ type Deps = {
   workerSlots: WorkerSlots;
   sharePercent: number;
 };
-
-/** A webhook whose pending deliveries are to be cancelled. */
-type CancellingWebhook = { id: string; tenantId: string; reason: string };
 
 /** Deliveries that were started together; see `startPending`. */
 type StartedBatch = { more: boolean; waiting: boolean; attempts: readonly FirstAttempt[] };

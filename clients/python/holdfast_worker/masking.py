@@ -105,7 +105,6 @@ class Masker:
         if merged:
             yield merged
 
-
     def _in_view(self, view: str) -> Iterator[tuple[int, int]]:
         for pattern in self._patterns:
             yield from _positions(pattern, view)
